@@ -21,7 +21,8 @@ import (
 // A variableReader reads files with values of variables.
 type variableReader struct{ *report.Reporter }
 
-// ParseVars parses a values file, a file with values of variables. src is the text of the file.
+// ParseVars parses a values file, which is a file with values of variables, and returns the values.
+// The parameter src is the text of the file.
 func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)

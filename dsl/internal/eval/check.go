@@ -12,9 +12,9 @@ type CheckWorld struct {
 	Evaluator *Evaluator
 	Vars      cty.Value            // object of all variables
 	Steps     []cty.Value          // values of step.NAME, by index of the step
-	Each      cty.Value            // value of each
-	Self      cty.Value            // value of self
-	Args      cty.Value            // value of args
+	Each      cty.Value            // value of the reference each
+	Self      cty.Value            // value of the reference self
+	Args      cty.Value            // value of the reference args
 	Locals    map[*Local]KeptLocal // locals that were evaluated so far
 	used      *metered.Meter       // meter of the current expression; nil = not made yet
 	Effort    *metered.Allowance   // limit for the cost of the whole check; nil = no limit

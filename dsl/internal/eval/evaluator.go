@@ -36,8 +36,8 @@ type StepShape struct {
 	Out  cty.Type // object type of the output
 	In   cty.Type // object type of the arguments; all its attributes are optional
 	// Given evaluates the arguments that the step gives to a declared action. nil = the step calls
-	// no declared action. With Given, self.input has these arguments. Self.Input then holds the
-	// input of the action that the declared action uses.
+	// no declared action. If Given is not nil, self.input in an expression has these arguments. The
+	// field Input of type Self then holds the input of the action that the declared action uses.
 	Given func(*Scope) (value.Value, error)
 }
 

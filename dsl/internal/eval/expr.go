@@ -108,8 +108,8 @@ type Local struct {
 	File  bool // true = the local is declared outside of workflows
 }
 
-// LiteralString returns the argument of a call if the call has one argument and the argument is a
-// plain string. Otherwise it returns false.
+// LiteralString returns the text of the argument and true if a call has exactly one argument, which
+// is a plain string. For any other call it returns false.
 func LiteralString(call *hclsyntax.FunctionCallExpr) (string, bool) {
 	if len(call.Args) != 1 || call.ExpandFinal {
 		return "", false
@@ -133,8 +133,8 @@ func LiteralText(e hclsyntax.Expression) (string, bool) {
 // SecretRule is a text for error messages. It says in which places secret() is allowed.
 const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
-// Calls returns the function calls in an expression. If names are given, it returns only the
-// calls of the functions with these names.
+// Calls returns the function calls in an expression. If the caller gives one or more names after
+// the expression, Calls returns only the calls of the functions with these names.
 func Calls(e hclsyntax.Expression, only ...string) []*hclsyntax.FunctionCallExpr {
 	var out []*hclsyntax.FunctionCallExpr
 	hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {

@@ -14,8 +14,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// runtimeError returns the first error in diags as an error for people. It replaces the sensitive
-// texts of the evaluation context by "(sensitive)".
+// runtimeError returns the first error in diags as a Go error. In the text, it replaces the
+// sensitive texts of the evaluation context by "(sensitive)". A message about the arguments of a
+// function may contain a changed form of a sensitive text, so runtimeError hides the details of
+// such a message.
 func runtimeError(diags hcl.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {

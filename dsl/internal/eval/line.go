@@ -20,11 +20,11 @@ func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value,
 	return v, !diags.HasErrors()
 }
 
-// pushHidden adds a diagnostic to r. In its detail "(sensitive)" replaces the sensitive texts of
-// the evaluation context. A message about the arguments of a function may contain a changed form
-// of a sensitive text, so pushHidden replaces the whole detail.
+// pushHidden adds the diagnostic d to r. In the detail of d, it replaces the sensitive texts of the
+// evaluation context by "(sensitive)". A message about the arguments of a function may contain a
+// changed form of a sensitive text, so pushHidden replaces the whole detail of such a message.
 func pushHidden(r *report.Reporter, d *hcl.Diagnostic) {
-	one := &report.Reporter{} // adds suggestions to the detail, which may contain sensitive texts, too
+	one := &report.Reporter{} // its method HCL adds suggestions, which may contain sensitive texts, too
 	one.HCL(hcl.Diagnostics{d})
 	for _, out := range one.List {
 		texts := sensitiveTexts(d.EvalContext)

@@ -69,8 +69,8 @@ type Self struct {
 	OutputKnown bool   // false = the output is not known, because the outcome was unknown
 	Key         string // idempotency key of the step's call, not of the undo
 	TimedOut    bool
-	Previous    value.Value        // output of the iteration before; null = this is the first iteration
-	Collected   func() value.Value // values that the loop has collected, as a list; nil = it collects none
+	Previous    value.Value        // output of the previous iteration; null = this is the first iteration
+	Collected   func() value.Value // returns the list of values that the loop has collected; nil = the loop collects none
 }
 
 // A Failure holds the values of failure.*. They describe the failure that made the run turn back.
@@ -101,5 +101,5 @@ type InstanceResult struct {
 	EndedAt   time.Time   // zero = not ended
 	TimedOut  bool
 	Signal    string      // name of the signal that ended the wait; "" = no signal ended it
-	Collected value.Value // values that a loop has collected, as a list; null = it collects none
+	Collected value.Value // list of the values that a loop has collected; null = the loop collects none
 }

@@ -16,7 +16,7 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // name is each, self, failure, args or run
+	root(name string) (cty.Value, error) // name is each, self, failure, args or run; the result is its value
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// settle returns whether the caller must add the cost of the cached local l to the cost of
@@ -179,8 +179,8 @@ func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 // ErrorType is the type of step.NAME.error.
 var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String, "data": cty.DynamicPseudoType})
 
-// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. out is the type of the
-// output.
+// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. The parameter out is the
+// type of the output.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	output, err := decodeOutput(r.Output, out)
 	if err != nil {
@@ -280,8 +280,9 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// selfValue returns the value of self for the present expression. It decodes self.previous and
-// self.collected only if the expression uses them, because collected values may be large.
+// selfValue returns the value of self for the expression that is evaluated. It decodes
+// self.previous and self.collected only if the expression uses them, because collected values may
+// be large.
 func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	shape := w.ev.Steps[w.self]
 	v, err := SelfValue(s, shape)
@@ -312,8 +313,8 @@ func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
-// SelfValue returns the value of self in a run. The scope s must have Self. shape describes the
-// step: it holds the types of the input and the output.
+// SelfValue returns the value of self in a run. The field Self of the scope s must not be nil. The
+// parameter shape describes the step: it holds the types of the input and the output.
 func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
 	input := s.Self.Input
 	if shape.Given != nil {

@@ -24,12 +24,13 @@ type copier struct {
 	path  []byte   // JSON pointer of the current value; valid only if its shape has sensitive parts
 	marks []string // JSON pointers of the sensitive parts
 
-	scratch []byte         // buffer that each call of the method arrange reuses
-	members []value.Member // members that the method attributes found
+	scratch []byte         // buffer that copier.arrange reuses
+	members []value.Member // the members of an object, found by copier.attributes
 }
 
-// Canonical checks the JSON raw against a shape and returns its canonical form. ok is false if
-// sh is nil, or if the general evaluator must convert the value or report an error.
+// Canonical checks the JSON text in raw against the shape sh, and returns the canonical form of the
+// text. The result ok is false if sh is nil, or if the general evaluator must convert the value or
+// report an error.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
@@ -42,8 +43,9 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. It returns false if the general evaluator must do this. If hidden is
-// true, the value is inside of a sensitive part. Then the parts of the value need no marks.
+// value copies one value. It returns false if the general evaluator must copy the value. If hidden
+// is true, the value is inside of a part that is already marked as sensitive. Then the method
+// does not mark the parts of the value once more.
 func (c *copier) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
@@ -107,8 +109,8 @@ func (c *copier) numeral() bool {
 // general evaluator keeps, so it loses no digit.
 const shortNumber = 100
 
-// appendNumber appends the number raw to out, in the same form as value.NumberText. It returns
-// out, and false if the number is not allowed.
+// appendNumber appends the number whose text is raw to the slice out, in the same form as
+// value.NumberText. It returns the longer slice. It returns false if the number is not allowed.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {
@@ -208,9 +210,9 @@ func (c *copier) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.Take(':')
 }
 
-// attribute copies the value of one attribute of an object or map. keep is false if the shape does
-// not have the attribute; then the caller removes it. ok is false if the general evaluator must
-// copy the value.
+// attribute copies the value of one attribute of an object or map. The result keep is false if the
+// shape does not have the attribute; then the caller removes the attribute. The result ok is false
+// if the general evaluator must copy the value.
 func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:
@@ -238,9 +240,10 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 	return true, ok
 }
 
-// allows reports whether the enum of f contains a value; true if f has no enum. src is the JSON
-// of the value, and out is its canonical form. A string in src must equal the string in the
-// enum, byte for byte: the general evaluator compares strings before it normalises Unicode.
+// allows reports whether the enum of f contains a value. If f has no enum, it returns true. The
+// parameter src is the JSON of the value, and out is the canonical form of src. A string in src
+// must equal the string in the enum byte for byte, even before Unicode is normalised: the general
+// evaluator compares strings in this way.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true
@@ -285,7 +288,7 @@ func (c *copier) attributes(object []byte) {
 
 // arrange rewrites the object that begins at c.out[start]. It sorts the members by name, and
 // writes null for missing optional members. It returns false if two members have the same name,
-// or if a required member is missing. Then the general evaluator handles the object.
+// or if a required member is missing. Then the general evaluator must copy the object.
 func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)

@@ -49,9 +49,9 @@ const (
 	directOperation
 )
 
-// Compile compiles an expression of a step. self is the index of the step. to is the shape that
-// the result must have. effort limits the cost of compiling. Compile returns nil if the general
-// evaluator must evaluate the expression.
+// Compile compiles the expression e of a step. The parameter self is the index of the step, and the
+// parameter to is the shape that the result must have. The parameter effort limits the cost of
+// compiling. Compile returns nil if the general evaluator must evaluate e.
 func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
 		return nil
@@ -120,8 +120,8 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	return d
 }
 
-// of compiles the expressions in list, adds them to d.parts, and returns d. It returns nil if it
-// cannot compile one of the expressions.
+// of compiles each of the given expressions, and appends the compiled expressions to d.parts.
+// It returns d, or nil if it cannot compile one of the expressions.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.direct(e, to)
@@ -295,10 +295,10 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 	return nil
 }
 
-// WriteInto evaluates d. It appends the result as JSON to out, and the JSON pointers of the
-// sensitive parts to marks. path is the JSON pointer of the result in its document. hidden means
-// that the whole result is sensitive. WriteInto returns false if the general evaluator must
-// evaluate d. Then the returned bytes may end with a part of the result.
+// WriteInto evaluates d. It appends the result as JSON to the slice out, and the JSON pointers of
+// the sensitive parts to marks. It returns both slices. path is the JSON pointer of the result in
+// its document. If hidden is true, the whole result is sensitive. WriteInto returns false if the
+// general evaluator must evaluate d. Then the returned bytes may end with a part of the result.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
@@ -345,9 +345,9 @@ func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 	return false
 }
 
-// Scalar evaluates d. The result must be a string, number or boolean, and not sensitive.
-// Otherwise ok is false. It is also false if d is nil, or if the general evaluator must evaluate
-// the expression.
+// Scalar evaluates d and returns the result. The result ok is false if the value is sensitive, or
+// is not a string, number or boolean. It is also false if d is nil, or if the general evaluator
+// must evaluate the expression.
 func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	if d == nil {
 		return cty.NilVal, false
@@ -388,8 +388,8 @@ func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// other copies raw, a value from another document. It returns false if the general evaluator must
-// do this.
+// other appends the value in raw, which comes from another document, to c.out. It returns false if
+// the general evaluator must copy the value.
 func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
@@ -460,8 +460,8 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 }
 
 // truth evaluates an operation whose result is a boolean. It evaluates both operands, even if
-// the first operand alone gives the result. If an operand is sensitive, ok is false, and the
-// general evaluator evaluates the operation.
+// the first operand alone gives the result. The result ok is false if the general evaluator must
+// evaluate the operation, for example because an operand is sensitive.
 func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)

@@ -111,8 +111,9 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	return r
 }
 
-// ofStep completes a reference to a step and returns it. rest is the path after the name of the
-// step, or after the key of the instance. ofStep returns nil if rest is empty.
+// ofStep sets the fields of r that depend on the part of a reference after the name of a step, or
+// after the key of an instance. The parameter rest is this part, such as output.id. ofStep returns
+// r, or nil if rest is empty.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
@@ -142,8 +143,8 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	}
 }
 
-// through sets the fields path, ptr and shape of r. path leads to the value in a document of
-// type ty. If the path does not fit the type, through sets nothing.
+// through sets the fields path, ptr and shape of r. The parameter path leads from the top of a
+// document of type ty to the value. If the path does not fit the type, through sets nothing.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {
@@ -188,8 +189,8 @@ func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 	return value.PathStep{}, false
 }
 
-// find reads the value. ok is false if the general evaluator must read the value. For example,
-// the value may be missing, or only a part of the value may be sensitive.
+// find reads the value to which r refers. The result ok is false if the general evaluator must read
+// the value: for example, because the value is missing, or because only a part of it is sensitive.
 func (r *reference) find(x *Context) (f finding, ok bool) {
 	if x.Scope == nil {
 		return finding{}, false
@@ -221,8 +222,8 @@ func (r *reference) find(x *Context) (f finding, ok bool) {
 	return finding{}, false
 }
 
-// instance returns the result of the step, or of one instance of the step. ok is false if the
-// result is missing or the general evaluator must find it.
+// instance returns the result of the step to which r refers, or the result of one instance of this
+// step. The result ok is false if there is no result, or if the general evaluator must find it.
 func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
 	if x.Scope.Step == nil {
 		return inst, false

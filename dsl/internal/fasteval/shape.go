@@ -62,8 +62,8 @@ func ShapeOf(t schema.Type) *Shape {
 }
 
 // ShapeOfFields returns the shape of an object with these fields of a schema. It returns nil if a
-// field needs the general evaluator: its type has no shape, its name is not plain, or its enum has
-// a value that is not in canonical form.
+// field needs the general evaluator: its type has no shape, its name is not plain (value.IsPlain),
+// or its enum has a value that is not in canonical form.
 func ShapeOfFields(fields []schema.Field) *Shape {
 	out := &Shape{kind: schema.KindObject, fields: make([]shapeField, 0, len(fields))}
 	for _, f := range fields {
@@ -164,10 +164,10 @@ func meet(from, to *Shape) *Shape {
 	return &out
 }
 
-// Narrowed returns the shape of the replies to a step with output_type. declared is the shape in
-// the schema, and wanted is the shape of output_type. If the schema allows any value in a field,
-// objects in this field may have more attributes than output_type names. Narrowed returns nil if
-// the replies have no shape.
+// Narrowed returns the shape of the replies to a step with output_type. The parameter declared is
+// the shape in the schema, and wanted is the shape of output_type. If the schema allows any value
+// in a field, an object in this field may also have attributes that are not in output_type.
+// Narrowed returns nil if the general evaluator must check the replies.
 func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// timeAddFunc accepts durations in days, which the function of the library does not know.
+	// timeAddFunc adds a duration to a point in time. Unlike stdlib.TimeAdd, it accepts days, too.
 	timeAddFunc = textPair("timestamp", "duration", cty.String, func(at, text string) (cty.Value, error) {
 		span, err := value.ParseOffset(text)
 		if err != nil {
@@ -24,7 +24,7 @@ var (
 
 	timeCmpFunc = twoTimes(func(a, b time.Time) (cty.Value, error) { return cty.NumberIntVal(int64(a.Compare(b))), nil })
 
-	// timeDiffFunc returns the seconds from b to a. They are negative if a is earlier.
+	// timeDiffFunc returns the time from b to a in seconds. The number is negative if a is earlier.
 	timeDiffFunc = twoTimes(func(a, b time.Time) (cty.Value, error) {
 		seconds, nanos := a.Unix()-b.Unix(), int64(a.Nanosecond()-b.Nanosecond())
 		if seconds > 0 && nanos < 0 {
@@ -62,8 +62,9 @@ func twoTimes(impl func(a, b time.Time) (cty.Value, error)) function.Function {
 
 var errInstant = errors.New(`a point in time as in RFC 3339 is required, such as "2030-01-31T18:00:00Z"`)
 
-// secondsOf returns a number of seconds as an exact decimal. nanos has the sign of seconds, or one
-// of both is zero.
+// secondsOf returns a duration as an exact decimal number of seconds. The duration is seconds
+// plus nanos, a number of nanoseconds. One of the two parameters may be negative only if the other
+// one is negative or 0.
 func secondsOf(seconds, nanos int64) (cty.Value, error) {
 	sign := ""
 	if seconds < 0 || nanos < 0 {

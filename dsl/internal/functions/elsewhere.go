@@ -5,9 +5,10 @@ const (
 	noRandom = "Use run.id, or uuidv5(namespace, name). An expression gives the same value each time, so no function is random."
 )
 
-// Elsewhere names functions of Terraform and of other languages that this language does not have,
-// and says what to use instead. Each evaluation of an expression must give the same value, so this
-// language has no function that reads a clock, a random number or the machine.
+// Elsewhere has the names of functions that Terraform or other languages have, and this language
+// does not. The value of a name is a text that says what to use instead. Each evaluation of an
+// expression must give the same value, so this language has no function that reads a clock, a
+// random number or the machine.
 var Elsewhere = map[string]string{
 	"timestamp": noClock, "plantimestamp": noClock, "now": noClock, "today": noClock, "time": noClock, "date": noClock, "utcnow": noClock,
 	"uuid": noRandom, "uuidv4": noRandom, "uuidv7": noRandom, "uuid4": noRandom, "ulid": noRandom, "rand": noRandom, "random": noRandom, "randint": noRandom, "random_uuid": noRandom,

@@ -24,7 +24,8 @@ var (
 	errUTF8   = errors.New("the decoded bytes are not valid UTF-8 text")
 )
 
-// utf8Value returns decoded bytes as a string. The bytes come from the first argument of a call.
+// utf8Value returns decoded bytes as a string. If the bytes are not valid UTF-8, it returns an
+// error about the first argument of the call, because the bytes were decoded from this argument.
 func utf8Value(b []byte) (cty.Value, error) {
 	if !utf8.Valid(b) {
 		return cty.NilVal, function.NewArgError(0, errUTF8)
@@ -99,8 +100,8 @@ var (
 	})
 )
 
-// A textEncoding converts texts to bytes and back. Both functions return false if a character
-// does not exist in the encoding.
+// A textEncoding converts texts to bytes and back. Both functions return false for a text or bytes
+// that are not valid in the encoding.
 type textEncoding struct {
 	encode func(string) ([]byte, bool)
 	decode func([]byte) (string, bool)
@@ -126,8 +127,8 @@ func encodingOf(name string) (textEncoding, error) {
 	return e, nil
 }
 
-// singleBytes returns the encoding that writes each character up to last as one byte with the
-// number of the character.
+// singleBytes returns an encoding in which each character is one byte: the number of the character.
+// The parameter last is the character with the largest number that the encoding has.
 func singleBytes(last rune) textEncoding {
 	return textEncoding{
 		func(s string) ([]byte, bool) {
@@ -176,14 +177,14 @@ func utf16Encoding(order interface {
 				units = append(units, order.Uint16(pair))
 			}
 			text := string(utf16.Decode(units))
-			// The library replaces half of a surrogate pair by another character.
+			// utf16.Decode replaces half of a surrogate pair by U+FFFD, which is another unit.
 			return text, slices.Equal(units, utf16.Encode([]rune(text)))
 		},
 	}
 }
 
-// markedUTF16 returns the encoding UTF-16: big-endian with a byte order mark. To decode, it obeys
-// the mark, and assumes big-endian without a mark.
+// markedUTF16 returns the encoding UTF-16. It encodes a text as big-endian with a byte order mark.
+// When it decodes bytes, the mark decides; without a mark, it decodes them as big-endian.
 func markedUTF16() textEncoding {
 	big, little := utf16Encoding(binary.BigEndian), utf16Encoding(binary.LittleEndian)
 	return textEncoding{

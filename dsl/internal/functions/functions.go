@@ -16,8 +16,9 @@ import (
 
 var errSecretPlace = errors.New("secret() cannot be evaluated here")
 
-// Table returns the functions that a module can call, by name. All functions are pure: those
-// for files and variables return results that rd already holds, and read no file and no variable.
+// Table returns the functions that a module can call, by name. The result of each function depends
+// only on its arguments and on rd. For example, file() and env() return results that rd already
+// holds: they read no file and no environment variable.
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	maps.Copy(f, readers(rd))

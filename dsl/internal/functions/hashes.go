@@ -9,7 +9,7 @@ import (
 	"encoding/hex"
 )
 
-// The hashes of a text, in hexadecimal digits or in base64.
+// Each function in this file returns a hash of a text, in hexadecimal digits or in base64.
 
 func hexMD5(s string) string {
 	h := md5.Sum([]byte(s))

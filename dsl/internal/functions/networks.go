@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// network parses an address range, which is the first argument of a call.
+// network parses an address range, which is the first argument of a call, and returns it.
 func network(prefix cty.Value) (*net.IPNet, error) {
 	_, n, err := net.ParseCIDR(prefix.AsString())
 	if err != nil {
@@ -110,8 +110,8 @@ var (
 			return cty.ListVal(out), nil
 		},
 	})
-	// cidrContainsFunc says whether an address range contains an address, or the whole of another
-	// range.
+	// cidrContainsFunc returns whether an address range contains an address, or all addresses of
+	// another range.
 	cidrContainsFunc = textPair("prefix", "address", cty.Bool, func(prefix, address string) (cty.Value, error) {
 		n, err := network(cty.StringVal(prefix))
 		if err != nil {

@@ -61,8 +61,9 @@ var sortByFunc = function.New(&function.Spec{
 	},
 })
 
-// sortColumn returns the values by which the elements of a list are sorted, one for each element.
-// All values are numbers, or all are strings, or all are bools.
+// sortColumn returns the values by which the elements of items are sorted: one value for each
+// element. All values are numbers, or all are strings, or all are bools. For any other values
+// it returns an error.
 func sortColumn(items []cty.Value, key cty.Value) (column []cty.Value, err error) {
 	if key.Type() == cty.String {
 		column, err = attributeOf(items, key.AsString())
@@ -88,7 +89,8 @@ func sortColumn(items []cty.Value, key cty.Value) (column []cty.Value, err error
 	return column, nil
 }
 
-// attributeOf returns the attribute with this name of each element.
+// attributeOf returns, for each element of items, the value of the attribute with the given name.
+// It returns an error if an element does not have this attribute.
 func attributeOf(items []cty.Value, name string) ([]cty.Value, error) {
 	column := make([]cty.Value, len(items))
 	for i, item := range items {
@@ -118,8 +120,9 @@ func hint(name string, names []string) string {
 	return ""
 }
 
-// compareScalars compares two values of one type: numbers by their size, strings by their bytes,
-// and false before true.
+// compareScalars returns -1 if a is less than b, 0 if they are equal, and 1 if a is greater. Both
+// have the same type. It compares numbers by their size and strings by their bytes. The value false
+// is less than true.
 func compareScalars(a, b cty.Value) int {
 	switch a.Type() {
 	case cty.Number:
@@ -136,8 +139,9 @@ func compareScalars(a, b cty.Value) int {
 	return 1
 }
 
-// deepMergeFunc merges objects and maps. If several arguments have a name, the value in the last
-// of these arguments counts, but values that are objects or maps themselves are merged, too.
+// deepMergeFunc merges objects and maps. If the same name is in several arguments, the value in the
+// last of these arguments counts. If both values are objects or maps, they are merged in the same
+// way.
 var deepMergeFunc = function.New(&function.Spec{
 	VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
 	Type:     func([]cty.Value) (cty.Type, error) { return cty.DynamicPseudoType, nil },
@@ -147,7 +151,7 @@ var deepMergeFunc = function.New(&function.Spec{
 			switch {
 			case !a.IsWhollyKnown():
 				return cty.DynamicVal, nil
-			case a.IsNull(): // such as an optional part that is missing
+			case a.IsNull(): // adds nothing; for example, an optional attribute that is missing
 			case !named(a):
 				return cty.NilVal, function.NewArgErrorf(i, "an object or a map is required, this is %s", a.Type().FriendlyName())
 			default:
@@ -175,7 +179,7 @@ func deepMerge(under, over cty.Value) cty.Value {
 	return cty.ObjectVal(out)
 }
 
-// typeFunc returns the name of a type, as it is written in the argument `type` of a variable.
+// typeFunc returns the type of a value as a text, in the form of the argument `type` of a variable.
 var typeFunc = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true}},
 	Type:   function.StaticReturnType(cty.String),

@@ -10,21 +10,21 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// Reads holds the results of the functions that read files and the environment. The engine sets
-// them when it loads the module, so a stored definition needs neither files nor environment.
+// Reads holds the results of the functions that read files and the environment. The engine stores
+// the results when it loads the module, so a stored definition needs neither files nor environment.
 type Reads struct {
 	Files  map[string]string              // content of each file, by name
 	Env    map[string]*string             // value of each environment variable, by name; nil = not set
 	Sets   map[string]map[string][]string // results of fileset, by directory and pattern
 	Exists map[string]bool                // results of fileexists, by name
-	// Values that the functions return. They follow from the other fields, so a stored definition
-	// does not hold them.
+	// The next two fields hold values that functions return. The method Prepare can compute them
+	// from the fields above, so a stored definition does not hold them.
 	texts map[[2]string]cty.Value // results of the functions in fileTexts, by function and file
 	sets  map[[2]string]cty.Value // results of fileset, by directory and pattern
 }
 
-// Literal holds the functions that read when the definition is loaded. The value says how many
-// arguments, counted from the first one, must be plain strings.
+// Literal holds the functions that read files or the environment when the definition is loaded. The
+// value of a name says how many arguments, counted from the first one, must be plain strings.
 var Literal = literalArguments()
 
 func literalArguments() map[string]int {
@@ -46,9 +46,9 @@ var fileTexts = map[string]func(content string) string{
 	"filesha512":       hexSHA512,
 }
 
-// Prepare computes the value that a call with these plain strings as arguments will return, if the
-// function is fileset or one of fileTexts. So a call during a run costs the same for a small file
-// and for a large one. For other functions Prepare does nothing.
+// Prepare computes and keeps the result of a call, if the function is fileset or one of fileTexts.
+// The arguments of the call are plain strings. So the same call during a run costs the same for a
+// small file and for a large one. For other functions Prepare keeps nothing.
 func (rd *Reads) Prepare(name string, args []string) {
 	if rd.texts == nil {
 		rd.texts, rd.sets = map[[2]string]cty.Value{}, map[[2]string]cty.Value{}
@@ -112,7 +112,8 @@ func readers(rd *Reads) map[string]function.Function {
 	return out
 }
 
-// prepared returns a value that Prepare has computed.
+// prepared returns the value that Prepare has computed for the key {a, b}. It returns an error if
+// there is no such value.
 func prepared(values map[[2]string]cty.Value, a, b string) (cty.Value, error) {
 	v, ok := values[[2]string{a, b}]
 	if !ok {
@@ -121,5 +122,5 @@ func prepared(values map[[2]string]cty.Value, a, b string) (cty.Value, error) {
 	return v, nil
 }
 
-// others holds the names of the functions that are not in the map pure.
+// others holds the names of the functions that are not in the map named pure.
 var others = append(sorted.Keys(Literal), "secret", "templatestring")

@@ -18,10 +18,10 @@ var (
 )
 
 // setFunction returns a function of sets. The function keep decides whether the result contains an
-// element. Its parameter first says whether the first set has the element. Its parameter others is
-// the number of other sets that have the element. If keep is nil, the result contains the elements
-// that are in all sets. If an argument is not known yet, the returned function calls f, the
-// function of the library.
+// element. It decides this from two facts about the element: whether the first set has it, and how
+// many of the other sets have it. If keep is nil, the result contains the elements that are in all
+// sets. If an argument is not known yet, the returned function calls f, a function
+// of the Go package stdlib.
 func setFunction(f function.Function, keep func(first bool, others int) bool) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),

@@ -14,8 +14,8 @@ import (
 )
 
 // templateFunction returns a function of the language that renders a template. param is the name
-// of its first argument. text returns the template for this argument. The caller may add a Meter
-// as a third argument.
+// of its first argument. The function text returns the template for this argument. A call of the
+// returned function may have a Meter as a third argument, which limits the cost.
 func templateFunction(param string, text func(string) (string, error)) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: param, Type: cty.String}, dynamic("vars")},
@@ -47,8 +47,8 @@ func templateFunction(param string, text func(string) (string, error)) function.
 }
 
 // CheckTemplate returns an error if a template cannot be parsed, calls a function that templates
-// may not call, or uses a name that is not in names. If names is nil, it does not check names. m
-// limits the cost of parsing.
+// may not call, or uses a name that is not in the given list. If the list is nil, CheckTemplate
+// does not check which names the template uses. The Meter m limits the cost of parsing.
 func CheckTemplate(m *metered.Meter, text string, names []string) error {
 	syn, err := m.ParseTemplate(text)
 	if err != nil {

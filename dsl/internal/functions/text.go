@@ -20,14 +20,14 @@ func textFunction(param string, impl func(string) (cty.Value, error), ret ...cty
 	})
 }
 
-// mapText makes a function of the language. This function turns one string into another with impl,
-// and cannot fail.
+// mapText returns a function of the language. The returned function has one string argument, calls
+// impl with it, and returns the string that impl returns. It cannot fail.
 func mapText(impl func(string) string) function.Function {
 	return textFunction("str", func(s string) (cty.Value, error) { return cty.StringVal(impl(s)), nil })
 }
 
-// textPair makes a function of the language. This function has two string arguments, whose names
-// are the parameters a and b. impl computes its result, which has the type ret.
+// textPair returns a function of the language. The returned function has two string arguments,
+// whose names are the parameters a and b. impl computes its result, which has the type ret.
 func textPair(a, b string, ret cty.Type, impl func(x, y string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: a, Type: cty.String}, {Name: b, Type: cty.String}},

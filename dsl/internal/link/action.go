@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// actionNoun makes a noun.Action. idempotent, readOnly and byKey are settings in the workflow; nil
-// = the workflow does not have this setting. A setting in the workflow has priority over the
-// schema. out is the type of the output.
+// actionNoun returns a noun.Action for the action a. The parameters idempotent, readOnly and byKey
+// are settings in the workflow. If one of them is nil, the workflow does not have this setting, and
+// the schema decides. The parameter out is the type of the output.
 func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
@@ -42,8 +42,9 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 }
 
 // ReplyFunc returns a function that checks and converts a reply, and marks its sensitive parts
-// (S35). fields and declared are the outputs in the schema. wanted is the type in output_type, or
-// declared if the step has no output_type.
+// (S35). The parameter fields holds the outputs in the schema, and declared is their object type.
+// The parameter wanted is the type in output_type. For a step without output_type, wanted is
+// declared.
 func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	sh := ReplyShape(fields, declared, wanted)
 	slow := ReplyConverted(fields, declared, wanted)
@@ -94,8 +95,8 @@ func ReplyConverted(fields []schema.Field, declared, wanted cty.Type) func([]byt
 	}
 }
 
-// narrow converts a reply to ty, the type in output_type. If output_type names an attribute without
-// optional(), the attribute must not be null: otherwise narrow returns an error.
+// narrow converts the reply v to ty, the type in output_type. If an attribute in output_type does
+// not have optional(), this attribute must not be null: otherwise narrow returns an error.
 func narrow(v cty.Value, ty cty.Type) (cty.Value, error) {
 	v, err := value.Conform(v, ty)
 	if err != nil {
@@ -126,8 +127,8 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 	return func(code string) bool { return set[code] }
 }
 
-// limits returns the default settings of a step or undo that calls the action. base holds the
-// defaults of the language. a may be nil.
+// limits returns the default settings of a step or undo that calls the action a. The parameter base
+// holds the defaults of the language. If a is nil, limits returns base.
 func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
 		base.Timeout = a.form.decl.Timeout
@@ -135,8 +136,9 @@ func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 	return base
 }
 
-// sent returns a function that computes the input which the agent gets. given computes the
-// arguments in the workflow. For an action of the plugin, this is the same.
+// sent returns a function that computes the input which the engine sends to the agent. The parameter
+// given is a function that computes the arguments in the workflow. For an action of the plugin, the
+// arguments are the input, so sent returns given.
 func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	f := a.form
 	if f == nil {
@@ -155,9 +157,10 @@ func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	}
 }
 
-// reply returns the function noun.Action.Output of a declared action. It checks a reply of the
-// used action against the schema and against the fail_when blocks, and computes the declared
-// output. fields describes the declared output, and wanted is the type of the step's output.
+// reply returns the function for the field Output of noun.Action, for a declared action. The
+// function checks a reply of the used action against the schema and against the fail_when blocks,
+// and returns the declared output. The parameter fields describes the declared output, and wanted
+// is the type of the step's output.
 func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) (value.Value, error) {
 	raw := ReplyFunc(f.used.schema.Outputs, f.used.out, f.used.out)
 	return func(json []byte) (value.Value, error) {
@@ -180,8 +183,9 @@ func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) 
 	}
 }
 
-// refused returns a *noun.Refused if a fail_when block is true for the reply got. If a condition
-// cannot be evaluated, refused returns another error: then the outcome of the call is unknown.
+// refused returns a *noun.Refused if the condition of a fail_when block is true for the agent's
+// reply. The parameter got is this reply. If a condition cannot be evaluated, refused returns
+// another error: then the outcome of the call is unknown. If no condition is true, it returns nil.
 func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
 	for _, r := range f.refusals {
 		holds, err := r.Check(s)
@@ -203,7 +207,8 @@ func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
 	return nil
 }
 
-// value evaluates the attribute `result`. Without this attribute, it returns the reply.
+// value evaluates the attribute `result` of the action block, and returns its value. If the block
+// does not have this attribute, value returns the reply of the used action.
 func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
 	if e := f.decl.Result; e != nil {
 		return f.ev.Run(e.Compiled, s, 0)
@@ -213,7 +218,9 @@ func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
 
 var errNullResult = errors.New("a value is required, this is null")
 
-// conform converts the value of `result` to ty, and fills in the defaults of the declared output.
+// conform converts v to ty and returns it. v is the value of the attribute `result`. conform also
+// fills in the defaults of the declared output. It returns an error if v is null or does not fit
+// ty.
 func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if v.IsKnown() && v.IsNull() {
 		return cty.NilVal, errNullResult

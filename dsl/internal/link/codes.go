@@ -58,8 +58,8 @@ type knownCodes struct {
 	open   bool     // true = some of the error codes are known only in a run
 }
 
-// codesOf returns the error codes of a call. These are the codes that the schema of the action
-// declares, the codes in the input of the call, and the codes of the conditions.
+// codesOf returns the error codes with which a call can fail. These are the codes in the schema of
+// the action, the codes in the input of the call, and the codes of the conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
 	if a.form != nil {
@@ -83,9 +83,9 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 	return k
 }
 
-// namedCodes adds the error codes in the input of an action to k. It is for an action whose schema
-// allows any code: then the workflow names the codes in an argument. If the schema does not say
-// which argument holds codes, namedCodes searches all arguments.
+// namedCodes searches the input of an action for error codes, and adds the codes to k. The schema
+// of the action allows any code, so the workflow writes the possible codes in an argument. If the
+// schema does not say which argument holds codes, namedCodes searches all arguments.
 func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {
@@ -125,8 +125,8 @@ func (k *knownCodes) literals(e *eval.Expr) {
 }
 
 // codes warns about each error code in the list e that cannot occur: its spelling is probably
-// wrong. The parameters k and also hold the codes that can occur. If e is nil, or if k.open is true,
-// codes does nothing.
+// wrong. The codes that can occur are in k and in the list `also`. If e is nil, or if k.open is
+// true, codes does nothing.
 func (l codeLinker) codes(e *eval.Expr, k knownCodes, also ...string) {
 	if e == nil || e.Bad || k.open {
 		return

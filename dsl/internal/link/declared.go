@@ -22,9 +22,9 @@ import (
 // An actionLinker links the action blocks of agents.
 type actionLinker struct{ *linker }
 
-// actions links the action blocks of an agent, and sets la.declared. It does nothing for a missing
-// agent. If a block has errors, its
-// action is marked as broken, so that steps report nothing about it.
+// actions links the action blocks of an agent, and adds the actions to la.declared. It does nothing
+// for a missing agent. If a block has errors, actions marks its action as broken, so that the steps
+// that call this action report no further errors.
 func (l actionLinker) actions(la *linkedAgent) {
 	if la.missing {
 		return
@@ -55,8 +55,9 @@ func declaredNames(d *decl.Agent) []string {
 	return out
 }
 
-// form links the action block of a declared action: it makes the schema of the action, and sets
-// a.form. It leaves a.broken true after an error.
+// form links the action block of a declared action: it makes the schema of the action, and sets the
+// fields of a.form. The caller has set a.broken to true. form sets it to false if there is no
+// error.
 func (l actionLinker) form(a *linkedAction) {
 	before := len(l.List)
 	f := a.form
@@ -85,8 +86,8 @@ func (l actionLinker) form(a *linkedAction) {
 	a.result(wl, reply)
 	a.codes(wl)
 	var err error
-	if a.in, err = specsOf(a.schema.Inputs, d); err != nil { // again, because arguments may be sensitive now
-		return // the method makeSchema has made the same specs without an error
+	if a.in, err = specsOf(a.schema.Inputs, d); err != nil { // again: arguments may be sensitive now
+		return // cannot happen: makeSchema has made these specs without an error
 	}
 	a.broken = l.List[before:].HasErrors() || f.bad()
 }
@@ -100,8 +101,9 @@ func (f *actionForm) bad() bool {
 	return bad
 }
 
-// makeSchema makes the schema of a declared action from the schema of the used action and the action
-// block. It returns false after an error.
+// makeSchema sets a.schema, the schema of a declared action, and the fields of a that depend on it.
+// It makes the schema from the schema of the used action and from the action block. It returns
+// false after an error.
 func (l actionLinker) makeSchema(a *linkedAction) bool {
 	d, used := a.form.decl, a.form.used
 	a.schema = used.schema
@@ -135,7 +137,8 @@ func (l actionLinker) makeSchema(a *linkedAction) bool {
 	return true
 }
 
-// inputsOf returns the fields for the arguments of a declared action, with their defaults.
+// inputsOf returns a schema field for each argument of a declared action, with the default of the
+// argument.
 func inputsOf(d *decl.Action) ([]schema.Field, error) {
 	fields, err := value.FieldsOf(d.Arguments)
 	if err != nil || d.Defaults == nil {
@@ -175,8 +178,9 @@ func specsOf(fields []schema.Field, d *decl.Action) (map[string]*argument.Spec, 
 	return specs, err
 }
 
-// hideArguments marks the arguments of a declared action as sensitive that it passes to sensitive
-// arguments of the used action. It also sets f.keyed.
+// hideArguments marks an argument of a declared action as sensitive if the action passes the
+// argument to a sensitive argument of the used action. It also sets f.keyed to true if the input
+// uses self.key.
 func (f *actionForm) hideArguments(a *linkedAction) {
 	for _, x := range f.decl.Input {
 		c, spec := x.Expr.Compiled, f.used.in[x.Name]
@@ -200,9 +204,9 @@ func (f *actionForm) hideArguments(a *linkedAction) {
 	}
 }
 
-// result checks the attribute `result` of a declared action against the declared output. Without
-// this attribute it checks the reply of the used action. It marks those outputs as sensitive that
-// may contain sensitive parts of the reply.
+// result checks the attribute `result` of a declared action against the declared output. If the
+// block does not have this attribute, it checks the parameter reply, the reply of the used action.
+// It marks an output as sensitive if the output may contain sensitive parts of the reply.
 func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 	d := a.form.decl
 	if d.Output == cty.NilType {
@@ -234,9 +238,9 @@ func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 	}
 }
 
-// codes sets the error codes in the schema of a declared action: the codes of the used action, the
-// codes that its input names, the codes of the fail_when blocks, and the codes in the attribute
-// `errors`. It warns about a code in `errors` that cannot occur.
+// codes sets the error codes in the schema of a declared action. They are the codes of the used
+// action, the codes in the input of the used action, the codes of the fail_when blocks, and the
+// codes in the attribute `errors`. It warns about a code in `errors` that cannot occur.
 func (a *linkedAction) codes(wl *workflowLinker) {
 	d, used := a.form.decl, a.form.used
 	var conditions []*decl.Condition
@@ -276,8 +280,8 @@ func (a *linkedAction) codes(wl *workflowLinker) {
 	}
 }
 
-// DeclaredSchemas returns the schemas of the declared actions, by the name of the agent and of the
-// action. It leaves out actions with errors.
+// DeclaredSchemas returns the schemas of the declared actions. The first key is the name of the
+// agent, and the second key is the name of the action. It leaves out actions with errors.
 func DeclaredSchemas(m *decl.Module, agents map[string]noun.AgentBinary) map[string]map[string]schema.Action {
 	out := map[string]map[string]schema.Action{}
 	if m.Partial {

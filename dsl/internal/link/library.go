@@ -35,8 +35,8 @@ func (l *linker) ownScope(d *decl.Agent, f noun.ValueFunc) noun.ValueFunc {
 	}
 }
 
-// library prepares the variables of a library, once for all of its agents. It reports a default
-// that breaks the validation rule of its variable.
+// library returns the linked library of the module m. Only the first call for m links the library.
+// It reports an error if the default of a variable breaks a validation rule of the variable.
 func (l *linker) library(m *decl.Module) *library {
 	if lib, ok := l.libraries[m]; ok {
 		return lib
@@ -45,7 +45,7 @@ func (l *linker) library(m *decl.Module) *library {
 	for _, n := range sorted.Keys(m.Variables) {
 		v := m.Variables[n]
 		if vals[n] = v.Default; v.Default == cty.NilVal {
-			vals[n] = value.UnknownOf(v.Type) // the missing default was reported
+			vals[n] = value.UnknownOf(v.Type) // package decl has reported the missing default
 		}
 		if v.Sensitive {
 			vals[n] = vals[n].Mark(value.SensitiveMark{})
@@ -61,7 +61,7 @@ func (l *linker) library(m *decl.Module) *library {
 	}
 	l.libraries[m] = lib
 	if l.m.Failed {
-		return lib // perhaps a variable has an error, so its rules cannot be checked
+		return lib // a variable may have an error: then its validation rules cannot be checked
 	}
 	(&bind{ev: ev, decls: m.Variables}).validate(l.Reporter, vals, nil)
 	var err error

@@ -24,10 +24,11 @@ type lines struct {
 	ev *eval.Evaluator
 }
 
-// lineName is the name of a line in messages, in the place of the name of a file.
+// lineName is the file name that messages show for a line of the console.
 const lineName = "<console>"
 
-// Evaluate does the work of Workflow.Evaluate.
+// Evaluate evaluates the expression in text and returns its value, or errors. Workflow.Evaluate
+// calls it.
 func (l lines) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: maps.Clone(l.m.Sources), Places: l.m.Places}
 	r.Sources[lineName] = []byte(text)
@@ -57,7 +58,9 @@ var unfinished = regexp.MustCompile(`[A-Za-z_][\w-]*(?:\["[^"]*"\]|\.[\w-]*)*$`)
 // index finds the key in a reference to an instance, such as ["berlin"].
 var index = regexp.MustCompile(`\["[^"]*"\]`)
 
-// Complete does the work of Workflow.Complete.
+// Complete returns the index where the unfinished reference or function name at the end of text
+// begins, and the words that may replace it. If inRun is true, the words may refer to steps and to
+// run.*. Workflow.Complete calls this method.
 func (l lines) Complete(text string, inRun bool) (from int, words []string) {
 	from = len(text)
 	if at := unfinished.FindStringIndex(text); at != nil {
@@ -82,7 +85,8 @@ func (l lines) Complete(text string, inRun bool) (from int, words []string) {
 	return from, words
 }
 
-// roots returns the beginnings of references and of function calls.
+// roots returns the texts with which a reference or a function call can begin, such as "var." and
+// "upper(". If inRun is true, they include "step." and "run.".
 func (l lines) roots(inRun bool) []string {
 	names := []string{"var.", "local."}
 	if inRun {
@@ -94,8 +98,8 @@ func (l lines) roots(inRun bool) []string {
 	return names
 }
 
-// members returns the names that may follow the reference path and a dot. The path has no keys of
-// instances.
+// members returns the names that may follow after a reference and a dot. The parameter path has the
+// names of the reference, such as step, ship and output, without keys of instances.
 func (l lines) members(path []string, inRun bool) []string {
 	root := path[0]
 	switch {
@@ -113,7 +117,8 @@ func (l lines) members(path []string, inRun bool) []string {
 	return nil
 }
 
-// stepMembers returns the names that may follow step and the path.
+// stepMembers returns the names that may follow after a reference to a step and a dot. The
+// parameter path has the names of the reference after the word step, such as ship and output.
 func (l lines) stepMembers(path []string) (names []string) {
 	if len(path) == 0 {
 		for _, s := range l.ev.Steps {

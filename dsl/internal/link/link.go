@@ -29,7 +29,7 @@ type linker struct {
 	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
 	agents    map[string]*linkedAgent   // agents by name
 	known     map[string]bool           // names of the variables of all workflows
-	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none yet
+	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none linked yet
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
@@ -46,9 +46,10 @@ type linkedAgent struct {
 	missing  bool // true = the agent has no binary, and the error was reported
 }
 
-// A library holds what the expressions in the agent blocks of a library need.
+// A library holds the linker and the variables for the expressions in the agent blocks of a
+// library.
 type library struct {
-	ctx  *workflowLinker // links the expressions
+	ctx  *workflowLinker // linker for the expressions
 	vars value.Value     // object of the library's variables, which always have their defaults
 }
 
@@ -68,10 +69,10 @@ type linkedAction struct {
 // input of the used action, and a reply of the used action into the declared output.
 //
 // The expressions of the block have an Evaluator of their own with one step. This step describes
-// the call: In is the type of args, and Out is the type of the reply.
+// the call: its field In is the type of args, and its field Out is the type of the reply.
 type actionForm struct {
 	decl  *decl.Action
-	used  *linkedAction // action of the plugin
+	used  *linkedAction // action of the plugin that the declared action uses
 	ev    *eval.Evaluator
 	input *argument.List
 	// vars replaces the variables of a run by the variables of the module that declares the agent.
@@ -81,7 +82,8 @@ type actionForm struct {
 	refusals []noun.Refusal
 }
 
-// linked returns an action that the module uses; nil if there is none with this name.
+// linked returns the action with the given name, declared or of the plugin. It returns nil if the
+// module uses no such action.
 func (la *linkedAgent) linked(name string) *linkedAction {
 	if a := la.declared[name]; a != nil {
 		return a
@@ -109,7 +111,7 @@ type linkedStep struct {
 	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
-	given              noun.ValueFunc // arguments of a declared action; nil = another step, or not linked yet
+	given              noun.ValueFunc // arguments of a declared action; nil = no such action, or not linked yet
 	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
 	interval           time.Duration  // constant interval of a repeat block; 0 = none, or it depends on the run
 }
@@ -155,8 +157,8 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-// direct compiles an expression for the fast evaluator. to is the shape that the result must have.
-// direct returns nil if only the general evaluator can evaluate the expression.
+// direct compiles an expression for the fast evaluator. The parameter to is the shape that the
+// result must have. direct returns nil if only the general evaluator can evaluate the expression.
 func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
@@ -192,9 +194,10 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return l.pluginAction(la, name, at, sorted.Keys(la.declared)...)
 }
 
-// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if
-// its schema is invalid, pluginAction reports an error and returns nil. others are more names that
-// the author of the workflow may have meant.
+// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if its
+// schema is invalid, pluginAction reports an error and returns nil. The parameter others has more
+// names that the message may suggest, because the author of the workflow may have meant one of
+// them.
 func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others ...string) *linkedAction {
 	if a, ok := la.actions[name]; ok {
 		if a.broken {
@@ -300,8 +303,9 @@ func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 	return cty.ObjectWithOptionalAttrs(attrs, optional)
 }
 
-// unknownStep returns the value of step.NAME for the checks before a run. Its parts are unknown,
-// but have their types. For a step without for_each, output is the value of step.NAME.output.
+// unknownStep returns the value of step.NAME for the checks before a run. The parts of the value
+// are unknown, but have their types. The parameter output is the output of the step or of one
+// instance.
 func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
 	text := cty.UnknownVal(cty.String)
 	one := cty.ObjectVal(map[string]cty.Value{
@@ -392,8 +396,9 @@ func quotedList(names []string) string {
 	return out
 }
 
-// actionWithOutput returns the action whose output caused the diagnostic d. ty is the type of the
-// object in the diagnostic. It returns nil if the object is not the output of an action.
+// actionWithOutput returns the action whose output caused the diagnostic d. The parameter ty is the
+// type of the object in the diagnostic. If this object is not the output of an action, it returns
+// nil.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
 	matches := func(i int) bool {
 		return i >= 0 && i < len(l.steps) && l.steps[i].action != nil && value.UnknownOf(l.ev.Steps[i].Out).Type().Equals(ty)

@@ -187,10 +187,11 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested returns the guard for the expression n with the condition cond. Inside of n, the steps
-// that cond tests are safe to read. A condition tests a step if it reads the status, the error or
-// the whole output of the step. It also tests a step if it reads an attribute of the output inside
-// of try() or can().
+// tested returns the guard for the expression n, or for a whole expression if n is nil. The guard
+// says which steps the condition cond tests: they are safe to read inside of n. A condition tests a
+// step if it reads one of these attributes of the step: status, error, timed_out, signal, or the
+// whole output. It also tests a step if it reads a part of the output inside of try() or can(). The
+// parameter written is the place of the condition in the source.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -253,8 +254,8 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep returns the name of a step if variable is the loop variable of a loop over the
-// instances of this step. Otherwise it returns "".
+// loopStep returns the name of the step over whose instances a loop runs. The parameter variable is
+// the name of the loop variable. If there is no such loop with this variable, it returns "".
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
 		if v.loops[k].variable == variable {
@@ -312,9 +313,9 @@ func (r stepRead) status() string {
 	return before + ".status"
 }
 
-// sameWhen reports whether a condition has the same text as the attribute `when` of the step d. If
-// the condition uses each.*, two more things must be true. The step that contains the expression
-// must have the same for_each as d, and the key in the reference r must be each.key.
+// sameWhen reports whether text, a condition around the reference r, is the text of the attribute
+// `when` of the step d. If this `when` uses each.*, two more things must be true: the step that
+// contains r has the same for_each as d, and the key in r is each.key.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false

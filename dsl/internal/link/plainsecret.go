@@ -59,8 +59,8 @@ func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title s
 // maxNamedSecrets is the largest number of secrets that one warning names.
 const maxNamedSecrets = 10
 
-// holdsAddress reports whether the name of an argument is typical of an address, such as a URL. In
-// an address only the password is a secret.
+// holdsAddress reports whether an argument with this name usually holds an address, such as a URL.
+// Only the password in an address is a secret.
 func holdsAddress(name string) bool {
 	name = strings.ToLower(name)
 	return name == "dsn" || strings.HasSuffix(name, "_dsn") || strings.HasSuffix(name, "url") || strings.HasSuffix(name, "uri")
@@ -69,9 +69,9 @@ func holdsAddress(name string) bool {
 // A plainSecret searches an expression for secrets.
 type plainSecret struct{ found []string } // paths of the secrets found so far, such as headers.cookie
 
-// look searches the expression e for secrets, and adds their paths to p.found. path is the path of
-// e, and name is the argument or key that holds e. If secret is true, a literal text in e is a
-// secret, even if name does not look like the name of a secret.
+// look searches the expression e for secrets, and adds their paths to p.found. The parameter path
+// is the path of e, and name is the argument or key that holds e. If the parameter secret is true
+// and e is a literal text, e counts as a secret, even if name does not suggest a secret.
 func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret bool) {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
@@ -100,8 +100,8 @@ func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret boo
 	}
 }
 
-// text adds path to p.found if the text e is a secret or contains a password. If parts of the text
-// are computed, text searches only the fixed parts for passwords.
+// text adds the parameter path to p.found if the template e is a secret or contains a password. If
+// parts of the template are computed, text searches only the fixed parts for passwords.
 func (p *plainSecret) text(e *hclsyntax.TemplateExpr, path, name string, secret bool) {
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	secret = secret || secretName.MatchString(name) && !noSecret.MatchString(name)

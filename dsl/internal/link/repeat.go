@@ -11,11 +11,12 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// codeMaxIterations is the error code of a step whose loop reached max_iterations before until was
-// true.
+// codeMaxIterations is the error code of a step whose loop reached max_iterations before the
+// condition `until` was true.
 const codeMaxIterations = "max_iterations"
 
-// repeatOf links the repeat block of a step. It returns nil if the step has no such block.
+// repeatOf links the repeat block of a step and returns the result. It returns nil if the step has
+// no such block.
 func repeatOf(l stepLinker, d *decl.Step, ls *linkedStep) *noun.Repeat {
 	b := d.Repeat
 	if b == nil {
@@ -34,7 +35,8 @@ func repeatOf(l stepLinker, d *decl.Step, ls *linkedStep) *noun.Repeat {
 	return out
 }
 
-// constantSpan returns the duration v. It returns 0 if the duration is not known before a run.
+// constantSpan returns v as a duration. It returns 0 if v is nil, because then the duration is not
+// known before a run. It also returns 0 if the parameter bad is true, or if v is no valid duration.
 func constantSpan(bad bool, v *cty.Value) time.Duration {
 	if bad || v == nil {
 		return 0
@@ -46,7 +48,7 @@ func constantSpan(bad bool, v *cty.Value) time.Duration {
 	return span
 }
 
-// checkLoopedRerun checks that a step with a repeat block does not say on_rerun = "undo_first".
+// checkLoopedRerun reports an error if a step with a repeat block has on_rerun = "undo_first".
 func checkLoopedRerun(l stepLinker, d *decl.Step) {
 	if d.Repeat != nil && d.OnRerun == noun.RerunUndoFirst {
 		l.Errorf(d.Attr("on_rerun").Range, "Not allowed with repeat",
@@ -54,9 +56,9 @@ func checkLoopedRerun(l stepLinker, d *decl.Step) {
 	}
 }
 
-// noLoopUndo reports that a step with a repeat block has an effect in each iteration, and no
-// compensate block. The undo of such a step is called once for all iterations, so the author must
-// write what it undoes.
+// noLoopUndo reports an error for the step s: it has a repeat block, but no compensate block, and
+// each iteration has an effect. The undo of such a step is called once for all iterations, so the
+// author must write a compensate block that undoes the effects of all iterations.
 func (l undoLinker) noLoopUndo(s *linkedStep) {
 	declared := ""
 	if undo := s.action.schema.CompensatedBy; undo != "" {
@@ -67,9 +69,10 @@ func (l undoLinker) noLoopUndo(s *linkedStep) {
 		s.action.short(), declared)
 }
 
-// undoneByKey returns whether the undo u finds the effect of the step by the key of its call; nil
-// means that the schema of the agent says this. In a step with a repeat block, each iteration has
-// its own key, so the key of one of them does not find the effects of the others.
+// undoneByKey returns whether the undo u can find the effect of the step by the idempotency key of
+// the call. If it returns nil, the schema of the agent decides. It returns false for a step with a
+// repeat block: there each iteration has its own key, so one key finds only the effect of one
+// iteration.
 func undoneByKey(d *decl.Step, u *decl.Undo) *bool {
 	if d.Repeat == nil {
 		return u.ByKey
@@ -85,8 +88,9 @@ func loopCodes(d *decl.Step) []string {
 	return []string{codeMaxIterations}
 }
 
-// previousBefore returns self.previous for the checks before a run. output is self.output. In the
-// first iteration self.previous is null, so the result may be null, too.
+// previousBefore returns the value of self.previous for the checks before a run. The parameter
+// output is the value of self.output. The returned value is unknown and may be null, because
+// self.previous is null in the first iteration.
 func previousBefore(output cty.Value) cty.Value {
 	raw, marks := output.UnmarkDeep()
 	out := cty.UnknownVal(raw.Type())

@@ -28,12 +28,12 @@ const (
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
 	maxAttemptsNumber = 1_000_000
-	// Largest max_iterations of a repeat block.
+	// maxIterationsNumber is the largest max_iterations that a repeat block may have.
 	maxIterationsNumber = 1_000_000
 )
 
-// forwardDefaults returns the default settings of a step. repeatable means that the action of the
-// step is idempotent or read-only.
+// forwardDefaults returns the default settings of a step. The parameter repeatable is true if the
+// action of the step is idempotent or read-only.
 func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
 	if repeatable {
@@ -204,9 +204,10 @@ type setting struct {
 	d    *fasteval.Expr // e compiled for the fast evaluator; nil = use the general evaluator
 }
 
-// settingsOf returns the function Settings of a step or of an undo. base holds the defaults, and
-// list holds the limits in the source. The second result is the settings, if they are known before
-// a run. It is nil if the settings depend on the run, or if they have errors.
+// settingsOf returns a function that computes the settings of a step or of an undo in a run. The
+// parameter base holds the defaults, and list holds the limits in the source. If the settings are
+// known before a run, the second result holds them. It is nil if the settings depend on the run, or
+// if they have errors.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
@@ -262,9 +263,9 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
-// orderIntervals makes sure that initial_interval is not longer than max_interval. written holds
-// the names of the attributes in the source. If an interval is not in the source, orderIntervals
-// changes this interval. If both are in the source, it returns an error.
+// orderIntervals checks that initial_interval is not longer than max_interval. If it is longer and
+// one of the two is not in the source, orderIntervals changes this one. If both are in the source,
+// it returns an error. The map written has the names of the attributes that are in the source.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
@@ -282,8 +283,8 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 
 // stepSettings returns the limits of a step that are in the source. If the retry block of the step
 // does not have an attribute, stepSettings uses the attribute in the retry block of the workflow.
-// There is one exception: if repeatable is false, max_attempts of the workflow does not apply.
-// repeatable means that the action is idempotent or read-only.
+// There is one exception: if repeatable is false, max_attempts of the workflow does not apply. The
+// parameter repeatable is true if the action is idempotent or read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {
@@ -322,7 +323,8 @@ func undoSettings(b *syntax.Block) []setting {
 	return list
 }
 
-// longestPause returns the longest possible pause after the attempt with this number, from 1.
+// longestPause returns the longest possible pause after an attempt. The parameter attempt is the
+// number of the attempt; the first attempt has the number 1.
 func longestPause(r *noun.Retry, attempt int) time.Duration {
 	d := float64(r.InitialInterval)
 	switch r.Strategy {
