@@ -50,8 +50,9 @@ func loadKeyFile(path string) ([]Key, error) {
 	return keys, nil
 }
 
-// createKeyFile writes the key to a temporary file, flushes the file to the disk, and links it
-// to path. Linking fails if path exists already.
+// createKeyFile writes the key to a temporary file, and flushes this file to the disk. Then it
+// makes a hard link, so that the file also has the name in the parameter path. It returns an
+// error if a file with this name exists already.
 func createKeyFile(path string, key Key) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".key-*") // mode 0600

@@ -52,7 +52,7 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 // text a secret like a"b appears as a\"b.
 func spellings(s string) []string {
 	forms := []string{s, string(inJSON(s))}
-	if quoted, err := json.Marshal(s); err == nil { // escapes <, > and &, too
+	if quoted, err := json.Marshal(s); err == nil { // json.Marshal also escapes <, > and &
 		forms = append(forms, string(quoted[1:len(quoted)-1]))
 	}
 	return forms

@@ -201,8 +201,8 @@ func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope,
 	return a, nil, nil
 }
 
-// equipped reports whether the map checked has a result for each agent, and each result is
-// that this engine can call the agent.
+// equipped returns true if the map checked shows for each of the given agents that this engine
+// can call the agent. It returns false if an agent cannot be called or was not checked yet.
 func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {
 		if err, ok := checked[spec.Key]; !ok || err != nil {
