@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// ParseKeys reads one key or several keys, as in ENGINE_ENCRYPTION_KEY. Commas or line ends
-// separate the keys; ParseKey reads each of them. The first key seals, and the others only
-// open data.
+// ParseKeys returns the keys in a text, such as the value of ENGINE_ENCRYPTION_KEY. Commas or
+// line ends separate the keys; ParseKey reads each of them. The first key seals, and the others
+// only open data.
 func ParseKeys(text string) ([]Key, error) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' })
 	if len(parts) < 2 {

@@ -222,8 +222,8 @@ func readable(letters []owner.Message) bool {
 	return false
 }
 
-// orphans fences dead engines. Then it takes over their runs and, unless how.owned is true,
-// the runs without an owner. It returns how many runs it got.
+// orphans takes over the runs of the given dead engines, after it has fenced these engines. If
+// how.owned is false, it also takes the runs without an owner. It returns how many runs it got.
 func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}
