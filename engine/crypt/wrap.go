@@ -12,10 +12,9 @@ const (
 	MarkSealed = 1
 )
 
-// Wrap returns the bytes that a store keeps for the bytes in the parameter plain. The first
-// byte is the mark. If sensitive is true, the sealed bytes follow. Otherwise the bytes follow
-// unchanged. The parameter where names the place in the store. Wrap returns a *KeyError if
-// sensitive is true and sealer is nil.
+// Wrap returns data for a store: one byte, the mark, and then the bytes of the parameter plain.
+// If sensitive is true, Wrap seals these bytes. The parameter where names the place in the
+// store. Wrap returns a *KeyError if sensitive is true and sealer is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil

@@ -15,8 +15,8 @@ type Reservation struct {
 	gone     atomic.Bool // Take or Release was called, so the Reservation holds no slot any more
 }
 
-// init puts a slot into the Reservation. The caller has reserved this slot with the parameter
-// capacity. If capacity is nil, the number of calls has no limit, and there is no slot.
+// init puts a slot into the Reservation. The caller has reserved this slot by a call of
+// capacity.Reserve. If capacity is nil, the number of calls has no limit, and there is no slot.
 func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
 }

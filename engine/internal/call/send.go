@@ -244,8 +244,8 @@ const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent. The parameter why is the
 // reason. The Answer also says when the run tries the call again. The first pause has the length
-// of the parameter pause. If the call cannot be sent again, the next pause is twice as long. No
-// pause is longer than the parameter limit.
+// of the parameter pause. If the next try cannot be sent either, the next pause is twice as long.
+// The parameter limit is the longest pause.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

@@ -47,9 +47,9 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts the program in the file path. The standard input of the program stays open until
-// the program ends. The program gets the environment variables of the test, and those in env. The
-// parameter name is the name of the new process in messages.
+// start starts the program in the file with the given path. The standard input of the program
+// stays open until the program ends. The program gets the environment variables of the test, and
+// those in env. The parameter name is the name of the new process in messages.
 func start(name, path string, env []string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(path, args...), out: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)

@@ -122,8 +122,8 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 
 // see handles the findings of a tick. It notifies the runs for which messages wait, and
 // passes the tick to the scanner, which looks for runs of other engines. The first result
-// lists the runs of this engine that may be due. The second result says how late the latest of
-// them is; runs with a timer do not count, and 0 = no run is late. The parameter hinted is true
+// lists the runs of this engine that may be due. The second result is the largest delay of such
+// a run, but runs with a timer do not count; 0 = no run is late. The parameter hinted is true
 // if a hint of the store caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns

@@ -50,8 +50,8 @@ type taker struct {
 
 // leaves reports whether this engine leaves a run to another engine that has the run in
 // hand. The first call for the run returns true. So do later calls, until the time Lease plus
-// MaxScan has passed since the first call. After that time the other engine has taken the run
-// over, was declared dead, or is stuck.
+// MaxScan has passed since the first call. Then leaves returns false, because the other engine has
+// taken the run over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()

@@ -63,9 +63,9 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed puts a run into the backoff set because its agents are missing here. The
-// backoff is as long as if the method Add added the run. But it ends already at the store time
-// in the parameter tell, at which an alert or a decision about the run is due. During the
-// backoff, this engine still decides messages to the run. The parameter vain is true if it has
+// backoff is as long as if the method Add added the run. But if an alert or a decision about
+// the run is due earlier, the backoff ends at that time: the parameter tell, in store time. During
+// the backoff, this engine still decides messages to the run. The parameter vain is true if it has
 // just tried this and failed. Then it skips these messages until the duration in the parameter
 // pause has passed. The parameter now is the present store time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {

@@ -36,8 +36,8 @@ func (c check) bound() time.Time {
 // next returns the next_check that a record must write into the run's row. It returns the zero
 // time if the row may keep its next_check, which is the parameter present. A record must write
 // a new next_check in these cases:
-//   - The record creates, ends or takes over the run. In this case the caller sets the
-//     parameter named must.
+//   - The record creates, ends or takes over the run. The caller says this with the parameter
+//     must = true.
 //   - The run is due before the next_check in the row.
 //   - The next_check in the row has passed.
 //   - The run waits for no time any more. The new value shows that it is at rest (Head.AtRest).

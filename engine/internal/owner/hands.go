@@ -125,10 +125,9 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo is called once for each call of Hold, with the same runs. If no goroutine holds a run any
-// more, the next write of the list removes the run from the store's list. After the end of the
-// membership LetGo does nothing: the list must keep the runs, because one of them may have caused
-// the end.
+// LetGo reverts one call of Hold for each of the given runs. If no goroutine holds a run any more,
+// the store's list is written again without this run. After the end of the membership LetGo does
+// nothing: the list must keep the runs, because one of them may have caused the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
