@@ -80,8 +80,8 @@ type enqueuer struct {
 	next   atomic.Int64
 }
 
-// enqueue joins the store, submits all runs, and leaves the store. The result why is the reason if
-// some submissions were not tried; nil = all were tried. The result left is the error of leaving.
+// enqueue joins the store, submits all runs, and leaves the store. If it did not try to submit all
+// of them, the result why is the reason. The result left is the error of leaving the store.
 func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	cfg := e.cfg
 	if cfg.Store == nil {

@@ -167,7 +167,7 @@ func (r *ownedRun) time(d *delivery) {
 }
 
 // callSpec returns everything that is needed for the call in the command inv. The slot of the
-// call was reserved by a call of capacity.Reserve; nil = the number of calls has no limit.
+// call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
