@@ -80,8 +80,8 @@ type enqueuer struct {
 	next   atomic.Int64
 }
 
-// enqueue joins the store, submits everything and leaves. why is the reason for submissions
-// that were not tried. left is the error of leaving the store.
+// enqueue joins the store, submits all runs, and leaves the store. If it did not try to submit all
+// of them, the result why is the reason. The result left is the error of leaving the store.
 func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	cfg := e.cfg
 	if cfg.Store == nil {
@@ -172,8 +172,8 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	return context.Cause(stop)
 }
 
-// renew renews the membership until done is closed. If the membership is over, it cancels
-// the work of all writers.
+// renew renews the lease of the membership until the channel done is closed. If it notices that
+// the membership is over, it calls the function cancel, which ends the work of all writers.
 func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
@@ -192,9 +192,9 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits one share of the submissions after another, until no share is left or stop ends.
-// It returns an error if the store does not answer or this membership is over. After an error,
-// the method run ends the work of all writers.
+// work submits up to enqueueBatch submissions at a time, until none is left or the context stop
+// ends. It returns an error if the store does not answer or this membership is over. After an
+// error, the method run ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -221,8 +221,8 @@ func (x *entry) submitted() store.Submitted {
 	return store.Submitted{Run: x.t.Run, Name: x.t.Names.Public(x.t.Run)}
 }
 
-// share submits e.all[from:to], which is one share of the submissions, in batches. A submission
-// that is refused gets its result at once and is in no batch.
+// share submits the submissions e.all[from:to] in batches. A submission that is refused gets its
+// result at once and is in no batch. share returns the same errors as the method work.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
@@ -323,9 +323,9 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 	return nil
 }
 
-// fail sets err as the result of each submission of a batch that has no result yet. If unsure
-// is true, the runs may be stored. In that case each result also gets the id and name of its
-// run.
+// fail writes the error err into the result of each submission of a batch that has no result
+// yet. If unsure is true, the store may have stored the runs in spite of the error. Then each of
+// these results also gets the id and name of its run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]

@@ -130,7 +130,7 @@ type keyring struct {
 	first keyID
 	aeads map[keyID]cipher.AEAD
 	tags  []*tagger // one tagger for each key, in the order of the keys
-	alone []Sealer  // one Sealer for each key, in the order of the keys
+	alone []Sealer  // for each key, a Sealer that knows only this key; in the order of the keys
 }
 
 // NewSealer returns a Sealer. It seals with the first key, and it opens data that any of

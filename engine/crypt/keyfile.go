@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// LoadOrCreateKeyFile reads the keys in the file at path, one in each line; the first one
-// seals. If there is no file, it makes a key and writes it there with mode 0600. If two
-// processes do this at the same time, both use the same key: the file appears under its name
-// only when it is complete, and only once. LoadOrCreateKeyFile refuses a file that other users
-// can read.
+// LoadOrCreateKeyFile returns the keys in the file with the given path. Each line has one key, and
+// the first key is the one that seals. If there is no file, LoadOrCreateKeyFile makes a key and
+// writes it to a new file with mode 0600. If two processes do this at the same time, both use the
+// key of the process that was first, because the file gets its name only when it is complete.
+// LoadOrCreateKeyFile refuses a file that other users can read.
 func LoadOrCreateKeyFile(path string) ([]Key, error) {
 	keys, err := loadKeyFile(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -50,8 +50,9 @@ func loadKeyFile(path string) ([]Key, error) {
 	return keys, nil
 }
 
-// createKeyFile writes the key to a temporary file, flushes the file to the disk, and links it
-// to path. Linking fails if path exists already.
+// createKeyFile writes the key to a temporary file, and flushes this file to the disk. Then it
+// makes a hard link, so that the file also has the name in the parameter path. It returns an
+// error if a file with this name exists already.
 func createKeyFile(path string, key Key) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".key-*") // mode 0600

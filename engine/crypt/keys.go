@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// ParseKeys reads one key or several keys, as in ENGINE_ENCRYPTION_KEY. Commas or line ends
-// separate the keys; ParseKey reads each of them. The first key seals, and the others only
-// open data.
+// ParseKeys returns the keys in a text, such as the value of ENGINE_ENCRYPTION_KEY. Commas or
+// line ends separate the keys; ParseKey reads each of them. The first key seals, and the others
+// only open data.
 func ParseKeys(text string) ([]Key, error) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' })
 	if len(parts) < 2 {
@@ -24,8 +24,8 @@ func ParseKeys(text string) ([]Key, error) {
 	return keys, nil
 }
 
-// Split returns one Sealer for each key of a Sealer, in the order of the keys. So the first
-// one seals as s does, but it opens only what it sealed itself.
+// Split returns one Sealer for each key of the Sealer s, in the order of the keys. Each of them
+// seals and opens with its own key only. The first one seals with the same key as s.
 func Split(s Sealer) []Sealer {
 	if r, ok := s.(*keyring); ok {
 		return r.alone
@@ -55,8 +55,8 @@ func SealedWith(sealed []byte) string {
 	return keyID(sealed[:keyIDSize]).String()
 }
 
-// WrappedWith returns the id of the key that sealed data from Wrap; "" if the data is not
-// sealed.
+// WrappedWith returns the id of the key with which Wrap has sealed the data; "" if the data is
+// not sealed.
 func WrappedWith(data []byte) string {
 	if len(data) == 0 || data[0] != MarkSealed {
 		return ""
@@ -64,8 +64,9 @@ func WrappedWith(data []byte) string {
 	return SealedWith(data[1:])
 }
 
-// Rewrap seals data from Wrap again, with the key that the Sealer seals with. Data that is not
-// sealed is returned unchanged.
+// Rewrap opens data that Wrap has sealed, seals it with the present sealing key of s, and
+// returns the newly sealed data. If the data is not sealed, Rewrap returns it unchanged. The
+// parameter where names the place in the store to which the data belongs.
 func Rewrap(s Sealer, where, data []byte) ([]byte, error) {
 	if WrappedWith(data) == "" {
 		return data, nil

@@ -12,8 +12,9 @@ const (
 	MarkSealed = 1
 )
 
-// Wrap returns the data to store: the mark, followed by plain. If sensitive is true, Wrap seals
-// plain. It returns a *KeyError if sensitive is true and sealer is nil.
+// Wrap returns data for a store: one byte, the mark, and then the bytes of the parameter plain.
+// If sensitive is true, Wrap seals these bytes. The parameter where names the place in the
+// store. Wrap returns a *KeyError if sensitive is true and sealer is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil
@@ -28,8 +29,9 @@ func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	return append([]byte{MarkSealed}, sealed...), nil
 }
 
-// Unwrap returns the plain bytes from data that Wrap returned. It returns a *KeyError if the
-// data is sealed and the key is not known.
+// Unwrap is the opposite of Wrap: it gets the data that Wrap returned, and returns the bytes
+// that were given to Wrap. It returns a *KeyError if the data is sealed and sealer does not
+// have the key.
 func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("stored data is empty")
@@ -37,8 +39,8 @@ func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	return UnwrapMarked(sealer, where, data[0], data[1:])
 }
 
-// UnwrapMarked does the same as Unwrap, but mark is the first byte of the data and rest is the
-// remaining data.
+// UnwrapMarked does the work of Unwrap for data in two parts. The parameter mark is the first
+// byte of the data, and the parameter rest holds all other bytes.
 func UnwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
 	switch mark {
 	case MarkPlain:

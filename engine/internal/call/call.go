@@ -138,8 +138,9 @@ func (c *Call) about(event machine.Event) Answer {
 
 // KeepLate notifies the Observer of an answer that was too late, and stores the answer in the
 // background as evidence (S28). It changes no run and never blocks. KeepLate ignores events
-// that are not answers: signs of life, and the event that a call was not sent. step is the
-// step's name as people see it. at is the store time at which the answer arrived.
+// that are not answers: signs of life, and the event that a call was not sent. The parameter
+// step is the step's name as people see it. The parameter at is the store time at which the
+// answer arrived.
 func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {
 		return

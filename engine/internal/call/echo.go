@@ -47,12 +47,12 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	return dsl.NewValue(out.JSON(), marks, out.Secrets())
 }
 
-// spellings returns a secret as a text may contain it: unchanged, and with the two common escapes
-// of JSON. An agent may return JSON as text, for example the body of an HTTP response. In such a
-// text a secret like a"b appears as a\"b.
+// spellings returns the forms in which a text may contain a secret: the secret unchanged, and the
+// two common ways to escape it in JSON. An agent may return JSON as text, for example the body of
+// an HTTP response. In such a text a secret like a"b appears as a\"b.
 func spellings(s string) []string {
 	forms := []string{s, string(inJSON(s))}
-	if quoted, err := json.Marshal(s); err == nil { // escapes <, > and &, too
+	if quoted, err := json.Marshal(s); err == nil { // json.Marshal also escapes <, > and &
 		forms = append(forms, string(quoted[1:len(quoted)-1]))
 	}
 	return forms

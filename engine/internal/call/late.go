@@ -101,9 +101,10 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one late reply. It tries this several times. If failing is true, the previous
-// late reply could not be stored, and store tries only once, because others wait. store returns
-// nil if the run does not exist any more. The loss of a late reply changes no run.
+// store stores one late reply, and tries this several times. The parameter failing is true if
+// the previous late reply could not be stored. Then store tries only once, because other late
+// replies wait. It returns nil also if the run does not exist any more. If it returns an error,
+// the late reply is lost, but no run changes because of that.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)
 	if err != nil {

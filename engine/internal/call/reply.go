@@ -57,8 +57,8 @@ type Answer struct {
 var ErrNotOwner = errors.New("engine: another engine owns the run")
 
 // event returns the event for an agent's reply. Only a valid reply completes a step (S35). For
-// an invalid reply, event returns that the outcome is unknown. maxValue is the largest size of
-// a reply, in bytes.
+// an invalid reply, the result is an event which says that the outcome is unknown. The parameter
+// maxValue is the largest size of a valid reply, in bytes.
 func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.Invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {
@@ -103,15 +103,16 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	return bad("the agent answers outcome %d, which does not exist", reply.Outcome)
 }
 
-// A refusal is the error of dsl.Action.Output for a reply that a fail_when block of a declared action
-// refuses. Failure returns the failure that the block states, and the reply as its data.
+// A refusal is an error of dsl.Action.Output. It says that a fail_when block of a declared action
+// refuses the reply. Failure returns the code and message from this block, and the reply as data.
 type refusal interface {
 	error
 	Failure() (code, message string, permanent bool, data dsl.Value)
 }
 
 // refused returns the event for a reply that a fail_when block of a declared action refuses. Such a
-// reply is a definite failure. As the answer to a lookup it means that the call had no effect.
+// reply means that the call has certainly failed. If the call was a lookup, which asks about the
+// effect of an earlier call, the reply means that the earlier call had no effect.
 func (e *Spec) refused(r refusal, redact *redactor) machine.Event {
 	id := e.Invoke.Attempt
 	code, message, permanent, data := r.Failure()

@@ -15,8 +15,8 @@ type Reservation struct {
 	gone     atomic.Bool // Take or Release was called, so the Reservation holds no slot any more
 }
 
-// init sets the slot of a call, which the caller has reserved. If capacity is nil, there is no
-// limit and no slot.
+// init puts a slot into the Reservation. The caller has reserved this slot by a call of
+// capacity.Reserve. If capacity is nil, the number of calls has no limit, and there is no slot.
 func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
 }
@@ -29,8 +29,8 @@ func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.c
 // slot was taken or given back before.
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
-// HandBack undoes a Take: it takes the slot from s and returns it to its first Reservation,
-// which is the parameter to. It does nothing if s has no slot any more.
+// HandBack moves the slot from s to another Reservation, the parameter to. The slot must have
+// been taken from that Reservation. HandBack does nothing if s has no slot any more.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)

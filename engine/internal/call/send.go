@@ -242,9 +242,10 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 // maxRefusal is the longest pause between two tries to prepare a call.
 const maxRefusal = time.Minute
 
-// notSent returns an Answer which says that the call was not sent, and why. The run tries the
-// call again after a pause. The first pause has the length of the parameter pause. It doubles
-// after each further try that is not sent, up to the parameter limit.
+// notSent returns an Answer which says that the call was not sent. The parameter why is the
+// reason. The Answer also says when the run tries the call again. The first pause has the length
+// of the parameter pause. If the next try cannot be sent either, the next pause is twice as long.
+// The parameter limit is the longest pause.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

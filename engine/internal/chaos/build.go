@@ -17,7 +17,8 @@ type Binaries struct {
 	Ledger string // path of the ledger
 }
 
-// Build compiles the programs and writes them to dir. root is the directory of the Go module.
+// Build compiles the engine, the ledger and the agents, and writes these programs to the directory
+// dir. The parameter root is the directory of the Go module.
 func Build(ctx context.Context, root, dir string) (*Binaries, error) {
 	b := &Binaries{Dir: dir, Engine: filepath.Join(dir, "engine"), Ledger: filepath.Join(dir, "ledger")}
 	build := func(args ...string) error {

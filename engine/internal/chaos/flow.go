@@ -20,8 +20,8 @@ type Step struct {
 	After  []int    // steps that this step depends on, as indexes into Flow.Steps
 	Keys   []string // keys of the instances of a for_each step; nil = the step has no for_each
 	Caught bool     // the step has a catch for its failure; no code uses this field
-	// Gate is the body of a step without a call that comes before this step, such as a timer. The
-	// gate waits for the steps in After. "" = no gate.
+	// Gate is source text for an additional step, the gate. The gate makes no call: it is a timer or
+	// a wait. It begins after the steps in After, and this step begins after the gate. "" = no gate.
 	Gate string
 }
 
@@ -114,8 +114,9 @@ func head(b *strings.Builder, url string) {
 	b.WriteString("workflow \"w\" {\n  deadline = \"5m\"\n  compensation { deadline = \"5m\" }\n")
 }
 
-// write writes the source text of the step s. The parameters words and undo are the faults of the
-// step's calls and undos. The parameter park is a further line of the retry block; "" = none.
+// write writes the source text of the step s. The parameter words holds the faults for the calls
+// of the step, and the parameter undo holds the faults for the undos. The parameter park is a
+// further line for the retry block; "" = no further line.
 func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park string) {
 	var after []string
 	for _, j := range s.After {

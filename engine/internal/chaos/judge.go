@@ -20,7 +20,7 @@ import (
 // A Verdict says how much Judge has checked.
 type Verdict struct {
 	Runs, Attempts, Calls int                     // number of runs, attempts and calls
-	Signals               int                     // number of waits that a signal ended
+	Signals               int                     // number of wait steps that a signal ended
 	Ends                  map[status.RunState]int // number of runs, by their last status
 }
 
@@ -79,7 +79,7 @@ func (j *judge) fault(format string, args ...any) {
 }
 
 // run checks one run. It returns the run's status, the number of attempts that started, and the
-// number of waits that a signal ended. It returns only zeros if the run cannot be read.
+// number of wait steps that a signal ended. If the run cannot be read, all results are zero.
 func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, signals int) {
 	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {

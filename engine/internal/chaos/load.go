@@ -85,7 +85,7 @@ type load struct {
 	accepted, again, waited int            // number of accepted runs, of repeated submissions, and of pauses
 }
 
-// run submits batches until done is closed.
+// run submits batches of runs until the channel done is closed.
 func (l *load) run(done <-chan struct{}) {
 	ticker := time.NewTicker(l.every)
 	defer ticker.Stop()

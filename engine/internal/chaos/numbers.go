@@ -10,9 +10,9 @@ import (
 // false, each test runs only a few rounds (`make test`).
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 
-// times returns how many rounds a test runs. It returns short in `make test`, and long in
-// `make chaos`. In `make chaos SHORT=1` it returns the parameter long divided by seven, but at
-// least the parameter short.
+// times returns the number of rounds of a test. In `make test`, the result is the parameter
+// short. In `make chaos`, it is the parameter long. In `make chaos SHORT=1`, it is a seventh of
+// the parameter long, but at least the parameter short.
 func times(short, long int) int {
 	switch {
 	case part:
@@ -23,7 +23,7 @@ func times(short, long int) int {
 	return short
 }
 
-// patience returns how long a test may wait for something. limit is the longest time that an
-// idle machine needs. patience returns three times limit, because the machine is busy: these
-// tests need more CPU time than the machine has.
+// patience returns how long a test may wait for something. The parameter limit is the longest
+// time that an idle machine needs. The result is three times as long, because these tests need
+// more CPU time than the machine has.
 func patience(limit time.Duration) time.Duration { return 3 * limit }

@@ -47,8 +47,9 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts a program. The standard input of the program stays open until the program ends.
-// env is added to the environment of this process.
+// start starts the program in the file with the given path. The standard input of the program
+// stays open until the program ends. The program gets the environment variables of the test, and
+// those in env. The parameter name is the name of the new process in messages.
 func start(name, path string, env []string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(path, args...), out: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
@@ -113,7 +114,8 @@ func (p *Process) Terminate(limit time.Duration) (int, error) {
 }
 
 // Wait waits until the process has ended, and returns the exit code. The code is -1 if a signal
-// ended the process. After the time limit, Wait returns an error.
+// ended the process. Wait returns an error if the process still runs after the duration in the
+// parameter limit.
 func (p *Process) Wait(limit time.Duration) (int, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -13,14 +13,15 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// gateSignal is the body of a step that waits for the signal that World.signal sends. If no
-// signal comes, it continues after a time that is shorter than stepTimeout.
+// gateSignal is the source text in the block of a wait step. This step waits for the signal that
+// World.signal sends. If no signal comes, the run continues after a time that is shorter than
+// stepTimeout.
 const gateSignal = "deadline = \"1500ms\"\n    wait {\n      signal     = \"go\"\n      on_timeout = \"continue\"\n    }"
 
-// gateTimer is the body of a step that waits for a short time.
+// gateTimer is the source text in the block of a step that waits for a short time.
 const gateTimer = "timer { duration = \"300ms\" }"
 
-// gate returns the body of a random gate. Three of four steps have none.
+// gate returns a random value for the field Step.Gate. In three of four cases it is "": no gate.
 func gate(rng *rand.Rand) string {
 	if rng.IntN(4) > 0 {
 		return ""
@@ -28,8 +29,9 @@ func gate(rng *rand.Rand) string {
 	return pick(rng, gateSignal, gateTimer)
 }
 
-// signal sends a signal with the given id to every accepted run, as another process would. A run
-// that no step of which can take the signal refuses it, and a run counts each id once.
+// signal sends a signal with the given id to every accepted run, as another process would. If no
+// step of a run can take the signal, the run refuses it. If a run gets the same id again, the
+// second signal does not count.
 func (w *World) signal(id string) {
 	w.T.Helper()
 	op := &operator.Operator{Store: w.store, Defs: w.defs}
@@ -51,9 +53,9 @@ func (w *World) signal(id string) {
 	w.Note("signal %q: sent to %d runs, refused by %d", id, accepted, refused)
 }
 
-// waits checks the waits of a run: a signal ends at most one wait, and no wait reaches its
-// deadline while the run keeps a signal for it. All waits of generated workflows wait for the
-// same signal. waits returns how many waits a signal ended.
+// waits checks the wait steps of a run. A signal may end at most one wait step, and no wait step
+// may reach its deadline while the run keeps a signal for it. All wait steps of generated
+// workflows wait for the same signal. The result is the number of wait steps that a signal ended.
 func (j *judge) waits(r Run, records []machine.Record) (taken int) {
 	state, accepted, late := machine.NewState(), map[string]bool{}, 0
 	for _, rec := range records {
@@ -67,7 +69,7 @@ func (j *judge) waits(r Run, records []machine.Record) (taken int) {
 			if n.Signal.Name != "" {
 				nowTaken++
 			}
-			if n.TimedOut && n.Signal.Awaits != "" { // a call can time out, too
+			if n.TimedOut && n.Signal.Awaits != "" { // count only wait steps; TimedOut is also set for calls
 				nowLate++
 			}
 		}

@@ -183,7 +183,7 @@ func (w *World) Timeline() []string {
 	return append([]string(nil), w.timeline...)
 }
 
-// StartEngine starts `engine serve`. points is the value of ENGINE_FAILPOINTS: the faults.
+// StartEngine starts `engine serve`. The parameter points lists the faults (ENGINE_FAILPOINTS).
 func (w *World) StartEngine(name, points string, args ...string) *Process {
 	w.T.Helper()
 	return w.StartEngineOn(w.DSN, name, points, args...)
@@ -215,7 +215,7 @@ func (w *World) Command(args ...string) (string, int) {
 	return w.CommandAt("", args...)
 }
 
-// CommandAt does the work of Command, with faults. points is the value of ENGINE_FAILPOINTS.
+// CommandAt does the work of Command. The parameter points lists the faults (ENGINE_FAILPOINTS).
 func (w *World) CommandAt(points string, args ...string) (string, int) {
 	w.T.Helper()
 	env := []string{"ENGINE_DSN=" + w.DSN, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=", "ENGINE_FAILPOINTS=" + points}
@@ -311,8 +311,7 @@ func (w *World) Runs() []Run {
 	return append([]Run(nil), w.runs...)
 }
 
-// AwaitRest waits until every accepted run is at rest: the run has ended or needs a person. If
-// this takes longer than patience(limit), the test fails.
+// AwaitRest waits until all runs have ended or need a person. After patience(limit) the test fails.
 func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Helper()
 	var open []string
@@ -368,7 +367,7 @@ func (w *World) head(run status.RunID) (store.Head, error) {
 	return head, err
 }
 
-// await calls fn until fn returns true, and returns fn's text. After patience(limit) the test fails.
+// await does the work of Await. It also returns the text that fn returned in its last call.
 func (w *World) await(what string, limit time.Duration, fn func() (string, bool)) string {
 	w.T.Helper()
 	deadline := time.Now().Add(patience(limit))
@@ -383,7 +382,8 @@ func (w *World) await(what string, limit time.Duration, fn func() (string, bool)
 	}
 }
 
-// Await calls fn until fn returns true. After patience(limit) the test fails.
+// Await calls fn until fn returns true. If this takes longer than patience(limit), the test fails
+// with a message that names the thing in the parameter what.
 func (w *World) Await(what string, limit time.Duration, fn func() bool) {
 	w.T.Helper()
 	w.await(what, limit, func() (string, bool) { return "", fn() })

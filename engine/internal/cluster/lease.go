@@ -121,9 +121,10 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 }
 
 // see handles the findings of a tick. It notifies the runs for which messages wait, and
-// passes the tick to the scanner, which looks for runs of other engines. It returns the runs
-// of this engine that may be due. The second result is the largest delay of those of these runs
-// that have no timer. hinted is true if a hint of the store caused the tick.
+// passes the tick to the scanner, which looks for runs of other engines. The first result
+// lists the runs of this engine that may be due. The second result is the largest delay of such
+// a run, but runs with a timer do not count; 0 = no run is late. The parameter hinted is true
+// if a hint of the store caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -164,8 +165,9 @@ func (t *Membership) isBusy() bool {
 	return t.busy
 }
 
-// passed reports a scan of the engine's own runs to the function Config.Passed. The
-// parameter told is the number of runs that got TimePassed. took is the duration of the scan.
+// passed reports a scan of the engine's own runs to the function Config.Passed. The parameter
+// told is the number of runs that got the event TimePassed. The parameter took is the duration
+// of the scan.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()
 	stats := Pass{Took: took, Due: told, Lag: t.lag}

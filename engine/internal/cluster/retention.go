@@ -51,8 +51,8 @@ func (n *Local) retain(ctx context.Context) {
 }
 
 // forget removes old runs in batches, and returns how much it removed. After each batch it
-// pauses for as long as the batch took. It stops after the duration period, because another
-// engine may then begin to remove runs.
+// pauses for as long as the batch took. The parameter period is the longest time for which it
+// works: after that time another engine may begin to remove runs.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), n.shared.Clock.Now().Add(-n.cfg.Options.Retention)
 	for {

@@ -194,8 +194,8 @@ func (p *scanner) round(ctx context.Context) error {
 }
 
 // next sets the time of the next full scan: approximately two to three times MaxScan from
-// now. If there is no work and no run in memory, the time is four to five times MaxScan from
-// now, so that an idle engine puts almost no load on the store.
+// now. If the parameter work is false and no run is in memory, it is four to five times MaxScan
+// from now, so that an idle engine puts almost no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {

@@ -201,8 +201,8 @@ func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope,
 	return a, nil, nil
 }
 
-// equipped reports whether the map checked has a result for each agent, and each result is
-// that this engine can call the agent.
+// equipped returns true if the map checked shows for each of the given agents that this engine
+// can call the agent. It returns false if an agent cannot be called or was not checked yet.
 func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {
 		if err, ok := checked[spec.Key]; !ok || err != nil {
@@ -222,8 +222,8 @@ func readable(letters []owner.Message) bool {
 	return false
 }
 
-// orphans fences dead engines. Then it takes over their runs and, unless how.owned is true,
-// the runs without an owner. It returns how many runs it got.
+// orphans takes over the runs of the given dead engines, after it has fenced these engines. If
+// how.owned is false, it also takes the runs without an owner. It returns how many runs it got.
 func (t *taker) orphans(ctx context.Context, dead []store.EngineID, how takeoverScope) (int, error) {
 	st, o := t.n.cfg.Store, t.n.cfg.Options
 	gone := map[store.EngineID]bool{0: true}

@@ -49,8 +49,9 @@ type taker struct {
 }
 
 // leaves reports whether this engine leaves a run to another engine that has the run in
-// hand. It returns true for at most Lease plus MaxScan after its first call for the run.
-// After that time the other engine has taken the run over, was declared dead, or is stuck.
+// hand. The first call for the run returns true. So do later calls, until the time Lease plus
+// MaxScan has passed since the first call. Then leaves returns false, because the other engine has
+// taken the run over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -86,8 +87,8 @@ func lostWhy(deaths int) string {
 }
 
 // park parks a run after too many engines died with the run in hand. It does not decode the
-// records of the run, because decoding them may have ended these engines. park returns nil,
-// too, if there is nothing to park or if the run cannot be parked because it is damaged.
+// records of the run, because decoding them may have ended these engines. If there is
+// nothing to park, or if the run is damaged and cannot be parked, park also returns nil.
 func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how takeoverScope) error {
 	head, rows, err := store.LoadRun(ctx, t.n.cfg.Store, run)
 	switch {

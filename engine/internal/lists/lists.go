@@ -5,12 +5,13 @@ package lists
 // smallList is the capacity, in items, that a list may always keep.
 const smallList = 1024
 
-// Roomy reports whether a list has a much larger capacity than it needs. room is its
-// capacity and items is the number of its items. Small lists are never roomy.
+// Roomy reports whether a list has a much larger capacity than it needs. The parameter room is
+// the capacity of the list, and the parameter items is the number of its items. For small lists
+// the result is false.
 func Roomy(room, items int) bool { return room > smallList && items < room/4 }
 
-// Blank empties a list and returns it, so that its memory can be reused. It returns nil if
-// the list has much more memory than its items needed.
+// Blank empties a list and returns it, so that its memory can be reused. If the list has much
+// more memory than its items need, Blank returns nil instead, so that the memory becomes free.
 func Blank[T any](list []T) []T {
 	if Roomy(cap(list), len(list)) {
 		return nil

@@ -62,8 +62,9 @@ func (a *Attempt) Message() string {
 // earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// place returns the index in list of the attempt with this call number, and true. If there is
-// none, place returns the index at which to insert it, and false.
+// place searches a list of attempts for the attempt with the given call number. It returns the
+// index of this attempt, and true. If there is none, it returns the index at which the caller
+// can insert it, and false.
 func place(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {
@@ -73,7 +74,7 @@ func place(list []Attempt, call int32) (i int, found bool) {
 	return i, false
 }
 
-// insert inserts the attempt a into list at index i, and returns the list.
+// insert inserts an attempt at index i of a list, and returns the longer list.
 func insert(list []Attempt, i int, a Attempt) []Attempt {
 	list = append(list, a)
 	copy(list[i+1:], list[i:])

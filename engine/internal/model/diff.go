@@ -187,8 +187,8 @@ func diffMore(a, b *More) uint64 {
 	return m | diffLoop(a, b)
 }
 
-// diffLoop compares the fields of two nodes that only repeat steps use. It returns the bits of the
-// fields that differ.
+// diffLoop compares two nodes, but only the fields that belong to repeat steps. It returns the
+// bits of the fields that differ.
 func diffLoop(a, b *More) (m uint64) {
 	if a.Loop != b.Loop {
 		m |= NodeLoopBit
@@ -306,8 +306,9 @@ func diffSome(mask uint64, a, b *Run) uint64 {
 	return m
 }
 
-// DiffAttempts compares the attempts of a node before a change (old) and after the change
-// (now). It appends one patch to out for each attempt that differs, and returns out.
+// DiffAttempts compares the attempts of a node before and after a change: the parameters old
+// and now. For each attempt that differs, it appends one patch to the parameter out. It returns
+// the longer list.
 func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	k := 0
 	for i := range now {

@@ -28,7 +28,7 @@ func Diff[T any](fields []Field[T], a, b *T) uint64 {
 	return mask
 }
 
-// Overwrite copies those fields from src to dst whose bits are in mask.
+// Overwrite copies fields from src to dst, but only the fields whose bits are in mask.
 func Overwrite[T any](fields []Field[T], mask uint64, dst, src *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].Copy(dst, src)
@@ -241,7 +241,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
 	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
 	plainly(NodeLoopBit, func(n *Node) *Loop { return &n.Loop }),
-	{ // output of the iteration before, and the values that the loop has collected
+	{ // output of the previous iteration, and the values that the loop has collected
 		Bit:  NodeGatheredBit,
 		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
 		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
@@ -260,8 +260,8 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 // ValueBits are the bits of the values that NodeValues returns, in the same order.
 var ValueBits = [7]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit}
 
-// NodeValues returns pointers to those values of a node that a record can contain. It leaves out
-// the values in Collected, because no code changes them.
+// NodeValues returns pointers to the values of a node that a record can contain. The field
+// Collected has such values, too, but NodeValues leaves them out, because no code changes them.
 func NodeValues(n *Node) [7]*Held {
 	return [7]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last}
 }

@@ -22,21 +22,25 @@ type Loop struct {
 
 // Limits for the values that a repeat step collects.
 const (
-	MaxCollected      = 10_000   // largest number of values; before the undo one more may follow
-	MaxCollectedBytes = 16 << 20 // largest size of the list as JSON, in bytes; an output has the same limit
+	// MaxCollected is the largest number of values. The value of an iteration that failed after it
+	// had an effect may exceed both limits, because the undo needs this value.
+	MaxCollected = 10_000
+	// MaxCollectedBytes is the largest size of all values as JSON, in bytes. An output has the same
+	// limit.
+	MaxCollectedBytes = 16 << 20
 )
 
-// A Collected is the last value that a repeat step has collected, with a pointer to the value
-// before. Nothing changes a Collected after it was made, so several nodes may point to it. A nil
-// *Collected is the empty list.
+// A Collected is a list of the values that a repeat step has collected. It holds the last value and
+// a pointer to the list without this value. A nil *Collected is the empty list. No code changes a
+// Collected after it was made, so several nodes may point to it.
 //
-// The journal holds each value once. So a patch that was read from a journal holds only the end of
-// the list. The field Count of its values says where they belong.
+// The journal holds each value once. So a patch that was read from a journal holds only the values
+// at the end of the list. For each value, the field Count says which place in the list it has.
 type Collected struct {
 	Value  dsl.Value
-	Before *Collected // the value before; nil = there is none, or a patch does not hold it
+	Before *Collected // the list without this value; nil = empty, or a patch does not hold it
 	Count  int32      // number of values in the list, up to and including this one
-	Fresh  int32      // number of values at the end of the list that the same record added
+	Fresh  int32      // how many values one record added: this one, and those just before it
 	Bytes  int64      // size of all values as JSON, up to and including this one
 }
 
@@ -56,8 +60,8 @@ func (c *Collected) Size() int64 {
 	return c.Bytes
 }
 
-// Append returns the list with v at its end. It does not change c. known is the length of the list
-// before the present record.
+// Append returns a list with the values of c and, at the end, the value v. It does not change c. The
+// parameter known is the number of values that earlier records have added to the list.
 func (c *Collected) Append(v dsl.Value, known int32) *Collected {
 	n := c.Len() + 1
 	return &Collected{Value: v, Before: c, Count: n, Fresh: n - known, Bytes: c.Size() + int64(len(v.JSON()))}
@@ -73,8 +77,8 @@ func (c *Collected) Tail(n int32) []dsl.Value {
 	return values
 }
 
-// Join returns the list c with those values of patch that c does not have yet. The values of patch
-// must follow those of c.
+// Join returns a longer list: the values of c, and then the values of the parameter patch that c
+// does not have yet. The first of these new values must be the one that follows the end of c.
 func (c *Collected) Join(patch *Collected) *Collected {
 	if c == nil {
 		return patch
@@ -114,8 +118,9 @@ func (c *Collected) List() dsl.Value {
 	return dsl.NewValue(append(doc, ']'), marks, nil)
 }
 
-// Present returns whether the iteration to which the next attempt belongs has changed something in
-// the remote service. For a step that does not repeat, it is the same as Effect.
+// Present says whether one iteration has changed something in the remote service. This is the
+// iteration to which the next attempt belongs. For a step without a repeat block, the result is
+// the same as that of the method Effect.
 func (n *Node) Present() status.Effect {
 	switch {
 	case n.Loop.Between:
@@ -128,8 +133,8 @@ func (n *Node) Present() status.Effect {
 	return status.EffectNone
 }
 
-// Result returns the output of the last call that succeeded, and whether there is one. In a repeat
-// step, this call may belong to the iteration before.
+// Result returns the output of the last call that succeeded, and true. In a repeat step, this call
+// may belong to the previous iteration. If no call has succeeded, Result returns false.
 func (n *Node) Result() (output Held, known bool) {
 	if !n.Known && n.Loop.Iteration > 0 {
 		return n.Last, true

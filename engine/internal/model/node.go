@@ -89,7 +89,7 @@ type More struct {
 	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
 	Loop      Loop       // present iteration of a repeat step
-	Last      Held       // output of the iteration before; null = this is the first iteration
+	Last      Held       // output of the previous iteration; null = this is the first iteration
 	Collected *Collected // values that a repeat step has collected
 
 	Und       Track

@@ -15,10 +15,10 @@ func (n *Node) Box() *Node {
 	return &b.Node
 }
 
-// Share prepares a node that a decision has changed for use in the state of the run. The
-// parameter old is the node before the decision. The parameter mask has the bits of the changed
-// fields. To save memory, Share replaces unchanged data with the same data of the node before.
-// It also removes old closed attempts (Forget).
+// Share prepares a node for the state of the run after a decision has changed the node. The
+// parameter old is the node as it was before the decision. The parameter mask has the bits of
+// the changed fields. To save memory, Share lets the node use the memory of the old node for
+// data that is unchanged. It also removes old closed attempts (Forget).
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -44,8 +44,8 @@ func (n *Node) Own(m *More) {
 	*n.More = *m
 }
 
-// Tally counts an attempt of this kind that ended without a result (S63). It does not count
-// lookups.
+// Tally counts an attempt with a call of the given kind that ended without a result (S63). It
+// does not count lookups.
 func (n *Node) Tally(kind CallKind) {
 	switch kind {
 	case CallDo:
@@ -55,9 +55,10 @@ func (n *Node) Tally(kind CallKind) {
 	}
 }
 
-// Wipe removes the effect, the output and the checkpoints of a node, as if the node had done
-// nothing. For a repeat step it removes only those of the present iteration. If newKey is true, the node also gets a new idempotency key. The caller sets
-// newKey if an undo was called with the present key.
+// Wipe removes the effect, the output and the checkpoints from a node, as if the node had done
+// nothing. For a repeat step it removes only those of the present iteration. If the parameter
+// newKey is true, the node also gets a new idempotency key. This is necessary after an undo was
+// called with the present key.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}
 	n.Point, n.Blob = 0, nil

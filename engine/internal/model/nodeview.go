@@ -24,7 +24,7 @@ func (n *Node) Open() bool {
 	return false
 }
 
-// Find returns the attempt with this call number; nil if the node does not keep it.
+// Find returns the attempt with the given call number; nil if the node does not keep this attempt.
 func (n *Node) Find(call int) *Attempt {
 	for k := len(n.Attempts) - 1; k >= 0; k-- {
 		if int(n.Attempts[k].Call) == call {

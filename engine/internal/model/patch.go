@@ -34,8 +34,9 @@ type AttemptPatch struct {
 	To   Attempt
 }
 
-// WithPatches returns a copy of the attempts in old, with the patches applied and without old
-// closed attempts (Forget). It does not change old.
+// WithPatches returns the attempts that result if the patches are applied to the attempts in the
+// parameter old. It leaves out closed attempts that are too old to keep (Forget). It does not
+// change the list old. If there are no patches, it returns this list.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

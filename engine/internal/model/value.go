@@ -66,8 +66,9 @@ func KeepEach(key string, v dsl.Value) Held {
 	return Held{V: v}
 }
 
-// plain returns true only if Go and JSON quote the key in the same way. It checks only the
-// characters of the key, so it may also return false for such a key.
+// plain returns true if every character of the key is printable ASCII, but not <, > or &. Go and
+// JSON quote such a key in the same way. They also agree for some keys for which the result is
+// false.
 func plain(key string) bool {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' {

@@ -63,11 +63,11 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed puts a run into the backoff set because its agents are missing here. The
-// backoff is as long as with Add. The parameter tell is the store time at which an alert or a
-// decision about the run is due; if this time comes earlier, the backoff ends then. During the
-// backoff, this engine still decides messages to the run. If the parameter vain is true, the
-// engine has just tried to decide them in vain. Then it first skips messages to the run for the
-// duration pause.
+// backoff is as long as if the method Add added the run. But if an alert or a decision about
+// the run is due earlier, the backoff ends at that time: the parameter tell, in store time. During
+// the backoff, this engine still decides messages to the run. The parameter vain is true if it has
+// just tried this and failed. Then it skips these messages until the duration in the parameter
+// pause has passed. The parameter now is the present store time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,8 +83,9 @@ func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, e)
 }
 
-// Reported records that an alert about a run was raised when the run had this number of
-// journal rows. It does nothing if the run is not in the backoff set.
+// Reported records that an alert about a run was raised. The parameter rows is the number of
+// journal rows that the run had then. If the run is not in the backoff set, Reported does
+// nothing.
 func (s *backoffSet) Reported(run status.RunID, rows int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,10 +123,10 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run into the backoff set if the run waits for a person, or if its messages cannot
-// be decided here. The backoff ends at the store time in the parameter until, or earlier, after
-// the duration restFor. The parameter woken is what the method Woken returned before the run
-// was read. If WakeResting was called since then, Rest does nothing, because a new message may
-// have arrived.
+// be decided here. The backoff ends at the store time in the parameter until. If the field
+// restFor is not 0, the backoff ends after this duration at the latest. The parameter woken is
+// the result of a call of the method Woken before the run was read. If WakeResting was called
+// since then, Rest does nothing, because a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,8 +171,8 @@ func (s *backoffSet) Size() int {
 	return len(s.runs)
 }
 
-// NewFirst returns the runs in a new order: first those that are not in the set, then the
-// others.
+// NewFirst returns the given runs in another order: first the runs that are not in the backoff
+// set, then the runs that are in it.
 func (s *backoffSet) NewFirst(runs []status.RunID) []status.RunID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,8 +213,8 @@ type Claimset struct {
 	runs map[status.RunID]bool
 }
 
-// begin puts a run into the set and returns true. If the set already contains the run, begin
-// returns false.
+// begin puts a run into the Claimset and returns true. If the Claimset already contains the run,
+// begin returns false.
 func (c *Claimset) begin(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,7 +228,7 @@ func (c *Claimset) begin(run status.RunID) bool {
 	return true
 }
 
-// Has reports whether the run is in the set.
+// Has reports whether the Claimset contains the run.
 func (c *Claimset) Has(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,12 +33,14 @@ func (c check) bound() time.Time {
 	return c.due
 }
 
-// next returns the next_check that a record must write into the run's row. It returns zero
-// if the row may keep its present next_check. A record must write next_check in these cases:
-//   - The record creates, ends or takes over the run. Then the parameter must is true.
-//   - The run is due earlier than the present next_check.
-//   - The present next_check has passed.
-//   - The run waits for no time any more. Then readers see that it is at rest (Head.AtRest).
+// next returns the next_check that a record must write into the run's row. It returns the zero
+// time if the row may keep its next_check, which is the parameter present. A record must write
+// a new next_check in these cases:
+//   - The record creates, ends or takes over the run. The caller says this with the parameter
+//     must = true.
+//   - The run is due before the next_check in the row.
+//   - The next_check in the row has passed.
+//   - The run waits for no time any more. The new value shows that it is at rest (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
 	rests := !c.hasDue && present.Before(store.Never)

@@ -37,18 +37,20 @@ type decider struct {
 }
 
 // newUnstaffedDecider returns a decider for one run whose agents are missing here. The
-// decider puts all events of the run into one row, whatever their size.
+// decider puts all events of the run into one row, whatever their size. For each missing agent,
+// the map missing holds the reason.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
 // one decides the event d and returns the record. It reserves a slot for every call that
-// the decision starts, so that each committed call can be sent. The run may reuse the slot
-// of the call that the event answers. If another run takes a slot before it is reserved,
-// the event is decided again. Deciding again is safe, because machine.Decide changes
-// nothing. If the decision costs too much for a shard, the second result is a
-// costlyDecision, which the pool must make. Otherwise the second result is nil. The
-// parameter made is the decision that the pool has already made about the event; nil = none.
+// the decision starts, so that each committed call can be sent. If the event is the answer to
+// a call, the run may use the slot of this call again. If another run takes a free slot before
+// it is reserved, the method one decides the event again. This is safe, because machine.Decide
+// changes nothing. If the decision costs too much for a shard, the second result is a
+// costlyDecision, which the pool must make. Otherwise the second result is nil. The parameter
+// made is the decision that the pool has already made about the event; nil = none. The
+// parameter at is the time of the record.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Engine: int32(c.engine), Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
@@ -98,10 +100,10 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall looks for calls whose complete-by has passed at the given time, but which this
-// engine has certainly not sent. It makes sure that they will never be sent. For each of
-// them it returns the event that the call was not sent. Without this event, the call would
-// count as a call without an answer.
+// recall looks for calls that this engine has certainly not sent, and whose complete-by has
+// passed at the time in the parameter at. It makes sure that they will never be sent. For each
+// of them it returns an event which says that the call was not sent. Without this event, the
+// call would count as a call without an answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil

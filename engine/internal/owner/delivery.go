@@ -56,14 +56,14 @@ func (d *delivery) finish(err error) {
 // answers reports whether the event is an agent's answer.
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
-// cameInTime reports whether the event is an answer that arrived before its complete-by, but
-// at the time now complete-by has passed.
+// cameInTime returns true if the event is an answer that arrived before complete-by, and
+// complete-by has passed since then. The parameter now is the present time.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns the given deliveries, but leaves out takeovers, and events that came in a
-// message. The engine will read these messages again and queue these takeovers again.
+// unread returns the given deliveries without two kinds of events: takeovers, and events that
+// came in a message. The engine will queue the takeovers again and read the messages again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
@@ -179,7 +179,7 @@ func (b *inbox) reset() {
 	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
-// consumed records that a committed row has removed the messages ids from the inbox.
+// consumed records that a committed row has removed the messages with the given ids from the inbox.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
 		delete(b.held, id)

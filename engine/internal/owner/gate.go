@@ -45,7 +45,7 @@ func (g *gate) own(d *delivery) *call.Reservation {
 	return nil
 }
 
-// barred returns why no call of the run may start now; nil if calls may start.
+// barred returns the reason why no call of the run may start now; nil if calls may start.
 func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
 	n := g.n
 	switch {
@@ -168,8 +168,8 @@ func (g *gate) wait(r *ownedRun) {
 // agent of the run, it holds the reason why no call starts. People see this text.
 type noCalls map[string]machine.Slot
 
-// newNoCalls returns the starter for a run with the given agents. For each agent that
-// cannot be called here, missing holds the reason.
+// newNoCalls returns a noCalls for a run. The map specs holds all agents of the run. For each
+// of them that cannot be called here, the map missing holds the reason.
 func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) noCalls {
 	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	slots := noCalls{}

@@ -72,9 +72,11 @@ func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
 
-// enter waits until no other goroutine is taking seats. Then it takes the given number of
-// seats, one by one, as they become free. The function leave gives them back. If ctx ends
-// first, enter takes no seat and returns the error of ctx.
+// enter reserves places for a takeover in the channel seats. One place lets other takeovers run
+// at the same time; all places let no other run. The parameter seats is the number of places.
+// enter first waits until no other goroutine is in the method enter. Then it takes the places,
+// one by one, as they become free. The result leave is a function that frees them. If ctx ends
+// first, enter reserves nothing and returns the error of ctx.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -100,8 +102,8 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 	return leave, nil
 }
 
-// Hold takes runs in hand. It returns nil once the store has recorded that. If ctx or the
-// membership ends first, it returns an error. The caller must call LetGo, even after an
+// Hold takes runs in hand. It waits until the store has recorded this, and returns nil. If ctx
+// or the membership ends first, it returns an error. The caller must call LetGo, even after an
 // error.
 func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	k.mu.Lock()
@@ -123,9 +125,9 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo reverts one call of Hold. After LetGo was called as often as Hold for a run, the next
-// write removes the run from the store's list. After the end of the membership LetGo does
-// nothing. The list must keep the runs then, because one of them may have caused the end.
+// LetGo reverts one call of Hold for each of the given runs. If no goroutine holds a run any more,
+// the store's list is written again without this run. After the end of the membership LetGo does
+// nothing: the list must keep the runs, because one of them may have caused the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
 	if k.ctx.Err() != nil {
 		return
@@ -187,8 +189,8 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// told is called after the store has recorded a change and all earlier ones. It wakes the
-// goroutines that wait for one of these changes.
+// told is called after the store has recorded all changes up to the one with the given number.
+// It wakes the goroutines that wait for one of these changes.
 func (k *HandKeeper) told(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,8 +24,9 @@ type takings struct {
 	n    int
 }
 
-// newLedger returns a Capacity for one membership. The slots come from the parameter of, the
-// Capacity of the node. If of is nil, there is no limit, and newLedger returns nil.
+// newLedger returns a Capacity for one membership. It gets the Capacity of the whole node, in
+// which it reserves the slots. If the node has no Capacity, the number of calls has no limit,
+// and newLedger returns nil.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil

@@ -123,10 +123,10 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.notes, r.link = story.notes, story.Next()
 }
 
-// forget drops the pending commit of a run after the run was read again. mine is true if the
-// journal contains the row of this commit: then the row has decided its events. Otherwise the row
-// was not committed, usually because another engine's row has the same number: then the events
-// must be decided again.
+// forget drops the pending commit of a run after the run was read again. The parameter mine is
+// true if the journal contains the row of this commit: then the events of the commit are decided.
+// Otherwise the row was not committed, usually because another engine's row has the same number.
+// Then the events must be decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)
@@ -159,8 +159,8 @@ func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scra
 	return story, err
 }
 
-// Messages reads and decodes up to limit messages of a run. If too many inboxes are being
-// read, it waits first.
+// Messages reads and decodes messages of a run. The parameter limit is the largest number of
+// messages in the result. If too many inboxes are being read, Messages waits first.
 func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]Message, error) {
 	select {
 	case s.reads <- struct{}{}:

@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// loop does tasks until the channel last (a parameter) is closed and no task waits. The last tasks
-// may report the commit of a row. Then the shard must still start the calls of the row, or report
-// that they were not sent. After ctx has ended, the shard decides no event.
+// loop does tasks until no task waits and the channel in the parameter last is closed. The final
+// tasks may report the commit of a row. Then the shard must still start the calls of the row, or
+// report that they were not sent. After ctx has ended, the shard decides no event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
 	defer close(sh.ended)
 	var batch []task

@@ -55,9 +55,9 @@ func (o *outbox) flush(ctx context.Context) {
 	o.items = o.items[:0]
 }
 
-// commitRow passes a row to the committer at once, without flush. Later the shard's
-// goroutine calls done with the outcome. commitRow returns false if this membership is
-// over; then done is not called.
+// commitRow passes a row to the committer at once; it does not wait for the next call of flush.
+// Later the shard's goroutine calls the function done with the outcome. If this membership is
+// over, commitRow returns false, and the function done is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
 	err := o.to.Commit(ctx, &commit.Item{Transition: t, To: o.back, For: func(l commit.Landing) {

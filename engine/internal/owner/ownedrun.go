@@ -166,16 +166,16 @@ func (r *ownedRun) time(d *delivery) {
 	}
 }
 
-// callSpec returns everything that the call inv needs. capacity is where the call's slot
-// was reserved; nil = there is no limit.
+// callSpec returns everything that is needed for the call in the command inv. The slot of the
+// call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
 }
 
 // weigh estimates again how much memory the run needs. The parameter held is the sum of the
-// estimates for all runs of the shard, and weigh corrects it. present is false if the run is not
-// in memory any more.
+// estimates for all runs of the shard, in bytes. weigh corrects this sum. The parameter present
+// is false if the run is not in memory any more.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {

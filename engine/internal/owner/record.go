@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// AddRecord copies those parts of a record into a transition that the views of the store
-// show: the status of the run, the changed steps, the names of new instances, and the
-// alerts. before is the run's state before the record.
+// AddRecord copies some parts of a record into the transition t: the status of the run, the
+// changed steps, the names of new instances, and the alerts. The views of the store show these
+// parts. The parameter before is the run's state before the record.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state

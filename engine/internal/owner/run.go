@@ -321,9 +321,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	sh.step(ctx, r)
 }
 
-// heardMore continues a takeover that found more messages than one read returns. If more is
-// true, there may still be unread messages, and heardMore requests another read. Otherwise
-// it queues the event that lets held steps start.
+// heardMore continues a takeover that found more messages than one read returns. If there may
+// still be unread messages, the caller sets the parameter more, and heardMore requests another
+// read. Otherwise it queues the event that lets held steps start.
 func (sh *shard) heardMore(r *ownedRun, more bool) {
 	if more {
 		r.inbox.wanted, r.inbox.first = true, true

@@ -152,22 +152,22 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// Adopt starts the takeover of the run that the Adoption a describes. Later a.Done is called with
-// the outcome.
+// Adopt starts to take over a run, as the Adoption a says. Later the function a.Done is called
+// with the outcome.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
 }
 
 // ParkLost starts to commit a row that parks a run and makes this engine the run's owner.
-// Later done is called with the outcome. If the shard has stopped, ParkLost returns false,
-// and done is not called.
+// It returns true, and the function done is called later with the outcome. If the shard has
+// stopped, ParkLost returns false, and the function done is not called.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
 }
 
-// await makes the run's shard call shard.await, and send the result to the channel answer.
+// await makes the run's shard call shard.await. The shard sends the result to the given channel.
 func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
@@ -219,8 +219,8 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 }
 
 // Wait waits until a run has ended or needs a person, and returns the run's state and true.
-// If the run is not in the memory of this membership, Wait returns false at once. If this
-// membership stops working on the run first, the state is nil.
+// If the run is not in the memory of this membership, Wait returns nil and false at once. If
+// this membership stops working on the run first, Wait returns nil and true.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
 	answer := make(chan place, 1)
 	s.await(run, answer)
@@ -259,7 +259,8 @@ func (s *Scheduler) Held() int64 {
 }
 
 // Longest looks at the tasks that the shards are doing now. It returns how long the oldest
-// task has taken so far, and the run of this task; 0 = no single run.
+// task has taken so far, and the run of this task. The run is 0 if the task does not belong to
+// one run. Both results are 0 if all shards are idle.
 func (s *Scheduler) Longest() (most time.Duration, run status.RunID) {
 	for _, sh := range s.shards {
 		if d, about := sh.turn.takes(); d > most {

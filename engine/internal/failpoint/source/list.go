@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// List returns the names of all places that the module's source code contains, sorted. root is
-// the module's directory.
+// List returns the names of all places in the code at which a test can cause a fault, sorted. The
+// parameter root is the directory of the Go module.
 func List(root string) ([]string, error) {
 	events, err := eventTypes(filepath.Join(root, "engine", "machine", "event.go"))
 	if err != nil {

@@ -74,8 +74,8 @@ func (f *far) arrive(ctx context.Context, c *sdk.Call, kind ledger.Kind) (int, e
 	})
 }
 
-// work returns the function of an action with one effect. If honours is true, the ledger applies
-// the effect at most once for each key.
+// work returns a function that carries out an action with one effect. If the parameter honours
+// is true, the ledger applies the effect at most once for each idempotency key.
 func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workOut, error) {
 	return func(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 		n, err := f.arrive(ctx, c, ledger.Do)
@@ -120,7 +120,8 @@ func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error)
 	return workOut{ID: c.IdempotencyKey, UndoFaults: in.UndoFaults}, err
 }
 
-// find is the lookup: it reports whether the effect of the call's key is in the ledger.
+// find answers a lookup. Its second result is true if the ledger has an effect with the
+// idempotency key of the call, and this effect was not undone.
 func (f *far) find(ctx context.Context, c *sdk.Call, in workIn) (workOut, bool, error) {
 	if _, err := f.arrive(ctx, c, ledger.Lookup); err != nil {
 		return workOut{}, false, err
@@ -152,8 +153,9 @@ func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error
 	})
 }
 
-// play calls the function effect. Before or after the call, it causes the n-th fault of the list
-// in the parameter faults, counted from 1. If the list has fewer faults, play causes none.
+// play calls the function effect, and causes a fault before or after this call. Some faults
+// replace the call. The parameter faults is a list with commas; play takes the n-th fault of the
+// list, counted from 1. If the list has fewer than n faults, play causes no fault.
 func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {
 	word := "ok"
 	if words := strings.Split(faults, ","); faults != "" && n <= len(words) {
