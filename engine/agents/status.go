@@ -23,7 +23,8 @@ type AgentStatus struct {
 	Instances []InstanceStatus // sorted by the instance's number; replaced processes follow their instance
 }
 
-// An InstanceStatus describes one process of an agent, or an instance without a process.
+// An InstanceStatus describes one of the processes that an agent should have (instances = N). Or it
+// says why this process is missing.
 type InstanceStatus struct {
 	Instance int // number of the instance, from 1
 	Pid      int // process id; 0 = there is no process

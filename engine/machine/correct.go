@@ -138,7 +138,8 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem makes instance i failed again, as before the person's statement. If max_failures
+// takeBackItem takes back what a person said about the outcome of instance i: the instance counts
+// as failed, as before. If max_failures
 // does not tolerate one more failure, the for_each step fails, too.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)

@@ -311,7 +311,7 @@ const Unbounded = -1
 // Strategy says how the pause between attempts grows.
 type Strategy uint8
 
-// The strategies. The zero Strategy is invalid in linked settings.
+// The strategies. In the settings of a checked module, a Strategy is never zero.
 const (
 	strategyInvalid Strategy = iota
 	Exponential

@@ -110,7 +110,8 @@ func inTime(ctx context.Context, w *work, s *session.Session) error {
 		return nil
 	}
 	earlier, err := earlierRun(ctx, w, s)
-	// If the run exists already, the command follows it, even after the deadline.
+	// The deadline computed above is that of a new run. If the run exists already, the command
+	// follows that run, and this deadline does not count.
 	if err != nil || earlier != nil {
 		return err
 	}

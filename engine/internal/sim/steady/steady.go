@@ -61,7 +61,7 @@ func steadyReseed(seed uint64) {
 }
 `
 
-// Tag is the build tag of the Go files that use the generator.
+// Tag is the build tag of the Go files that seed the generator of random numbers.
 const Tag = "steady"
 
 // Overlay writes the changed source files into dir. It returns the path of the file to pass to
