@@ -107,7 +107,8 @@ type (
 	EachItem = eval.EachItem
 	// A Self holds the values of self.* in postcondition and compensate.
 	Self = eval.Self
-	// A Failure holds the values of failure.*. They describe the failure that made the run turn back.
+	// A Failure holds the values of failure.*. They describe the failure that made the run turn
+	// back.
 	Failure = eval.Failure
 	// A StepResult holds the values of step.NAME.* of one step in expressions.
 	StepResult = eval.StepResult
@@ -126,8 +127,9 @@ type Secret = value.Secret
 // A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X".
 type SecretPart = value.SecretPart
 
-// NewValue makes a Value from canonical JSON. The Value keeps data, so the caller must not
-// change data afterwards. sensitive lists the JSON pointers (RFC 6901) of the sensitive parts.
+// NewValue makes a Value from canonical JSON. The Value uses the slice data without a copy, so the
+// caller must not change this slice afterwards. The parameter sensitive lists the JSON pointers
+// (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)
 }

@@ -158,9 +158,9 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns in n how many calls the breaker admits now. If limited is false, the breaker
-// admits all calls and n means nothing. The result until is the time of the next probe if the
-// circuit is open; otherwise zero.
+// room returns how many calls the breaker admits now, as the result n. If limited is false, the
+// breaker admits all calls, and n has no meaning. The result named until is the time of the next
+// probe if the circuit is open. Otherwise this result is zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
@@ -177,9 +177,9 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// status returns the state. If the circuit is open, failures is the number of failures that
-// opened it, and until is the time of the next probe. Otherwise failures is the number of
-// failures in a row, and until is zero.
+// status returns the state of the circuit. If the circuit is open, the second result is the number
+// of failures that opened it, and the third result is the time of the next probe. Otherwise the
+// second result is the number of failures in a row, and the third result is zero.
 func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	state = b.state()
 	failures = int(b.cb.Counts().ConsecutiveFailures)

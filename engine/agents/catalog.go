@@ -125,8 +125,8 @@ func (c *Catalog) all() ([]Found, error) {
 	return found, err
 }
 
-// Find returns the binary to use for an agent. It takes the first directory that has a version
-// that meets the constraint, and the newest of these versions in that directory. A constraint
+// Find returns the binary to use for an agent. In the first directory with a version that meets
+// the constraint, it takes the newest version that meets the constraint. A constraint
 // looks like "~> 1.2"; "" = any version. An override meets every constraint. Find ignores a
 // file in the module's own directory if the lock file does not name the file: Find does not
 // run the file, not even for its description. The error is a *NotFoundError, *VersionError,

@@ -219,8 +219,8 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted returns the number of verbs (such as %s) in a format, and the largest number of
-// bytes that one verb can print. This number is the size of the argument as JSON, plus the width
+// mostPrinted returns how many verbs (such as %s) a format has, and the largest number of bytes
+// that one verb can print. This second number is the size of the argument as JSON, plus the width
 // or precision of the verb.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
@@ -280,8 +280,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges for compiling a regular expression (the library does this twice), and for matching
-// a text. The parameters are the indexes of the regular expression and the text in p.args.
+// pattern charges for matching a text and for compiling a regular expression twice, as go-cty does.
+// The parameters are the indexes of the regular expression and of the text in p.args.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
@@ -434,14 +434,14 @@ func payYAMLText(p *payment) {
 	p.m.pay(product(w.bytes+5*w.special, 100), 0)
 }
 
-// payKeys charges for the comparisons of sort_by. Each key is compared for each element.
+// payKeys charges for the function sort_by, which compares all elements of a list by several keys.
 func payKeys(p *payment) {
 	n := p.weights0().nodes
 	p.m.pay(product(int64(len(p.args)), n, 100+40*int64(bits.Len64(uint64(n)))), product(int64(len(p.args)), n, 40))
 }
 
-// payNested charges for the name of a type. Each level of the type copies the names of the levels
-// inside of it.
+// payNested charges for the function type, which returns the name of a type. To make the name of a
+// nested type, this function copies the names of the inner types once for each level.
 func payNested(p *payment) {
 	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))
 }

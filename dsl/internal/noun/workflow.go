@@ -231,8 +231,8 @@ type Action struct {
 	// declared action is true for the reply, the error is a *Refused, which has the method Failure.
 	// Output is never nil.
 	Output func(json []byte) (value.Value, error)
-	// Stated does the same as Output for an output that a person states. It is nil except for a
-	// declared action: then a person states the declared output, and not a reply.
+	// Stated checks and converts an output that a person states, as Output does for a reply. Only
+	// a declared action has it, because its declared output differs from the reply; otherwise nil.
 	Stated func(json []byte) (value.Value, error)
 	// Skeleton returns a form for a person who enters the result of a call. The form is JSON with
 	// the names of the outputs, and their types instead of values. Skeleton may be nil.
@@ -255,9 +255,9 @@ type Undo struct {
 // A Condition is a precondition, a postcondition, or the condition of a fail_when block.
 type Condition struct {
 	Check func(*eval.Scope) (bool, error)
-	// Message and Code return the text and the error code of the failure. A fail_when block causes a
-	// failure if Check returns true, and any other Condition if Check returns false. Code is never
-	// nil: if the source has no error_code, Code returns a default code.
+	// Message and Code return the text and the error code of the failure. A fail_when block causes
+	// a failure if Check returns true, and any other Condition if Check returns false. Code is
+	// never nil: if the source has no error_code, Code returns a default code.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
 }

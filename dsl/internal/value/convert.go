@@ -153,8 +153,8 @@ func ConvertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
 }
 
 // convertParts converts a tuple or an object to ty, element by element. It returns false if it
-// cannot convert v; then the caller uses the library. The error is errAlike if v contains too
-// many similar numbers for a set.
+// cannot convert v. Then the caller tries the library go-cty, unless the error is errAlike: v
+// contains too many similar numbers for a set.
 func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 	raw, marks := v.Unmark()
 	from := raw.Type()
