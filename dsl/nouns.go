@@ -58,15 +58,14 @@ var NoCall = noun.NoCall
 // waits for a person.
 type Mode = noun.Mode
 
-// The modes. The zero Mode is invalid in a linked workflow.
+// The values of Mode. The zero Mode is invalid.
 const (
 	ModeAutomatic = noun.ModeAutomatic
 	ModeManual    = noun.ModeManual
 )
 
 // The values of Step.OnRerun. They say how a new attempt of a step treats the earlier attempts
-// (S81, S83). In a linked workflow RerunDefault means that each attempt repeats the call with the
-// same idempotency key.
+// (S81, S83). RerunDefault means that each attempt repeats the call with the same idempotency key.
 const (
 	RerunDefault   = noun.RerunDefault
 	RerunContinue  = noun.RerunContinue
@@ -77,7 +76,7 @@ const (
 const Unbounded = noun.Unbounded
 
 // The values of Retry.Strategy. They say how the pause between attempts grows. The value 0 is
-// invalid in linked settings.
+// invalid.
 const (
 	Exponential = noun.Exponential
 	Linear      = noun.Linear

@@ -30,16 +30,16 @@ type breaker struct {
 	// spawn runs fn in a goroutine. It returns false if the pool is closed.
 	spawn func(fn func()) bool
 
-	limits atomic.Bool // the circuit is open or half-open, so it limits calls
-	news   atomic.Bool // pending has changes that were not reported yet
+	limits atomic.Bool // true = the circuit is open or half-open, so it limits calls
+	news   atomic.Bool // true = the list pending has changes that were not reported yet
 
 	mu       sync.Mutex   // protects following fields
 	until    time.Time    // time of the next probe; zero unless the circuit is open
 	failures int          // number of failures that opened the circuit
 	pending  []transition // changes of state that were not reported yet, in order
-	telling  bool         // a goroutine is reporting the changes in pending
+	telling  bool         // true = a goroutine is reporting the changes in the list pending
 	timer    *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
-	closed   bool         // the method stop was called
+	closed   bool         // true = the method stop was called
 }
 
 type transition struct {
@@ -124,7 +124,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	b.news.Store(true)
 }
 
-// tell reports the changes in pending, in order.
+// tell reports the changes in the list pending, in order.
 func (b *breaker) tell() {
 	if !b.news.Load() {
 		return

@@ -50,8 +50,8 @@ type Catalog struct {
 	logger  *slog.Logger
 
 	mu        sync.Mutex              // protects following fields
-	searched  bool                    // the directories were searched since the last Refresh
-	warned    bool                    // the warning about dev_overrides was logged
+	searched  bool                    // true = the directories were searched since the last Refresh
+	warned    bool                    // true = the warning about dev_overrides was logged
 	found     []Found                 // all binaries in the directories
 	err       error                   // says which directories could not be searched; nil = all were searched
 	described map[string]*description // descriptions of agents, by the path of the agent's binary
@@ -64,8 +64,8 @@ type description struct {
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	// asking is the run of this file that is in progress, to get its description; nil = there is
-	// none. It is protected by Catalog.mu.
+	// asking is not nil while the engine executes this file to get its description. The field is
+	// protected by Catalog.mu.
 	asking *asking
 }
 

@@ -26,7 +26,7 @@ type Pool struct {
 	agents map[string]*agent        // agents that were used, by AgentSpec.Key
 	ctxs   map[<-chan struct{}]bool // Done channels of the contexts that the method watch has registered
 	onFree []func(key string)       // functions that OnFree has registered
-	closed bool                     // Close was called
+	closed bool                     // true = Close was called
 }
 
 // A crowd counts and limits the processes of all agents of a pool. To start a process, an agent
@@ -286,8 +286,8 @@ type activeCall struct {
 
 	// Protected by agent.mu: life, counted and listening.
 	life      *life // the process that has the call; nil = none yet
-	counted   bool  // life.calls includes the call
-	listening bool  // life.listening includes the call
+	counted   bool  // true = life.calls includes the call
+	listening bool  // true = life.listening includes the call
 
 	// ctx is the context whose end cuts off the call; nil = the call is not in agent.watched.
 	// ctx, prev and next are protected by agent.mu.

@@ -170,7 +170,7 @@ func (p *payment) types() {
 
 // elements charges for the search for a common type of the elements of all arguments. If several
 // elements of a tuple have the same type, this type counts once, because the tuple is converted to
-// a list or a set before the library searches.
+// a list or a set before go-cty searches.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -186,7 +186,7 @@ func (p *payment) elements() {
 }
 
 // lists charges for the search for a common type of the elements of all arguments, if all
-// arguments are lists. If one argument is a tuple, the library does not search a common type,
+// arguments are lists. If one argument is a tuple, go-cty does not search for a common type,
 // because the result is a tuple.
 func (p *payment) lists() {
 	for _, v := range p.args {
@@ -290,7 +290,7 @@ func (p *payment) pattern(pattern, text int) {
 }
 
 // repeated returns how often repetitions such as {n} can repeat a part of a regular expression. It
-// returns at most 1,000, because the library refuses more repetitions.
+// returns at most 1,000, because Go's package regexp refuses more repetitions.
 func repeated(re string) int64 {
 	out := int64(1)
 	for rest := re; out < 1000; {
@@ -330,7 +330,7 @@ func payRegexAll(p *payment) {
 	}
 }
 
-// payRange charges for the elements of a range. The library returns at most 1,024 elements.
+// payRange charges for the elements of a range. The library go-cty returns at most 1,024 of them.
 func payRange(p *payment) {
 	var at [3]float64 // arguments of range: (end), (start, end) or (start, end, step)
 	for i, v := range p.args {
@@ -388,8 +388,8 @@ func payProduct(p *payment) {
 	}
 }
 
-// paySet charges for a new set. The library compares each element with all other elements in the
-// same bucket of the set.
+// paySet charges for a new set. The library go-cty compares each element with all other elements in
+// the same bucket of the set.
 func paySet(p *payment) {
 	p.elements()
 	p.m.pay(product(int64(len(p.args)-1), p.all.nodes, 1000), product(int64(len(p.args)-1), p.all.nodes, 50))

@@ -229,7 +229,7 @@ func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 		}
 		return out, nil
 	}
-	val, diags := e.Value(nil) // without a context, the library does not evaluate templates in strings
+	val, diags := e.Value(nil) // without a context, the hcl library does not evaluate templates in strings
 	if diags.HasErrors() {
 		r.HCL(diags)
 		return nil, nil
