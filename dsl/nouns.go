@@ -58,15 +58,14 @@ var NoCall = noun.NoCall
 // waits for a person.
 type Mode = noun.Mode
 
-// The modes. The zero Mode is invalid in a linked workflow.
+// The values of Mode. The zero Mode is invalid.
 const (
 	ModeAutomatic = noun.ModeAutomatic
 	ModeManual    = noun.ModeManual
 )
 
 // The values of Step.OnRerun. They say how a new attempt of a step treats the earlier attempts
-// (S81, S83). In a linked workflow RerunDefault means that each attempt repeats the call with the
-// same idempotency key.
+// (S81, S83). RerunDefault means that each attempt repeats the call with the same idempotency key.
 const (
 	RerunDefault   = noun.RerunDefault
 	RerunContinue  = noun.RerunContinue
@@ -77,7 +76,7 @@ const (
 const Unbounded = noun.Unbounded
 
 // The values of Retry.Strategy. They say how the pause between attempts grows. The value 0 is
-// invalid in linked settings.
+// invalid.
 const (
 	Exponential = noun.Exponential
 	Linear      = noun.Linear
@@ -107,7 +106,8 @@ type (
 	EachItem = eval.EachItem
 	// A Self holds the values of self.* in postcondition and compensate.
 	Self = eval.Self
-	// A Failure holds the values of failure.*. They describe the failure that made the run turn back.
+	// A Failure holds the values of failure.*. They describe the failure that made the run turn
+	// back.
 	Failure = eval.Failure
 	// A StepResult holds the values of step.NAME.* of one step in expressions.
 	StepResult = eval.StepResult
@@ -126,8 +126,9 @@ type Secret = value.Secret
 // A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X".
 type SecretPart = value.SecretPart
 
-// NewValue makes a Value from canonical JSON. The Value keeps data, so the caller must not
-// change data afterwards. sensitive lists the JSON pointers (RFC 6901) of the sensitive parts.
+// NewValue makes a Value from canonical JSON. The Value uses the slice data without a copy, so the
+// caller must not change this slice afterwards. The parameter sensitive lists the JSON pointers
+// (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)
 }

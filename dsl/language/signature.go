@@ -23,7 +23,7 @@ type Signature struct {
 // A Parameter describes one parameter of a function.
 type Parameter struct {
 	Name string `json:"name"`
-	Type string `json:"type"` // as in a variable block, such as list(string)
+	Type string `json:"type"` // type of the argument, written as in a variable block: list(string)
 }
 
 // signatures describes all functions, sorted by name.
@@ -49,7 +49,8 @@ func parameter(p function.Parameter) Parameter {
 	return Parameter{Name: p.Name, Type: typeName(p.Type)}
 }
 
-// returns returns the type of a function's result that is known without arguments.
+// returns computes the type of a function's result from the types of its parameters. It returns the
+// name of this type. The name is "any" if the type depends on the arguments.
 func returns(f function.Function) string {
 	var args []cty.Type
 	for _, p := range f.Params() {
@@ -59,19 +60,19 @@ func returns(f function.Function) string {
 		args = append(args, p.Type)
 	}
 	for _, ty := range args {
-		if ty.IsCapsuleType() { // the function evaluates its arguments itself
+		if ty.IsCapsuleType() { // a function such as try evaluates its arguments itself: no type is known
 			return typeName(cty.DynamicPseudoType)
 		}
 	}
 	ty, err := f.ReturnType(args)
 	if err != nil {
-		ty = cty.DynamicPseudoType // some arguments have no valid result
+		ty = cty.DynamicPseudoType // the function needs its arguments to know the type
 	}
 	return typeName(ty)
 }
 
-// typeName returns the name of a type as a variable block has it. The functions can and try have
-// parameters of an internal type, which stands for an expression of any type.
+// typeName returns the name of a type as it is written in a variable block. The parameters of the
+// functions "can" and "try" have an internal type. For this type, typeName returns "any".
 func typeName(ty cty.Type) string {
 	if ty.IsCapsuleType() {
 		ty = cty.DynamicPseudoType

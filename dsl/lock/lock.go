@@ -100,7 +100,7 @@ type lockBlock struct {
 }
 
 // Read parses a lock file; filename is only for messages. An unknown block or argument is an
-// error. It may be a rule that this engine does not know, and must not ignore.
+// error, because this engine must not ignore a rule that it does not know.
 func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var f lockFile
 	r := readPlain(src, filename, &f)
@@ -138,8 +138,8 @@ func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	return l, diags
 }
 
-// parseHash parses a hash such as "linux_amd64:sha256:…". It returns the platform, and the sum
-// as hex in small letters.
+// parseHash parses a hash such as "linux_amd64:sha256:…". It returns the platform, and the
+// checksum as hex in small letters.
 func parseHash(text string) (forPlatform, sum string, err error) {
 	parts := strings.SplitN(text, ":", 2)
 	if len(parts) == 2 && platform.MatchString(parts[0]) {

@@ -150,7 +150,8 @@ func (f *activeCall) expired() time.Duration {
 	return listen
 }
 
-// answered receives the reply of the process, or the error with which the call ended there.
+// answered handles the reply of the process. If err is not nil, the process gave no reply to the
+// call, and err says why.
 func (f *activeCall) answered(reply sdk.Reply, err error) {
 	a := f.agent
 	a.mu.Lock()

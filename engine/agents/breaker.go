@@ -30,16 +30,16 @@ type breaker struct {
 	// spawn runs fn in a goroutine. It returns false if the pool is closed.
 	spawn func(fn func()) bool
 
-	limits atomic.Bool // the circuit is open or half-open, so it limits calls
-	news   atomic.Bool // pending has changes that were not reported yet
+	limits atomic.Bool // true = the circuit is open or half-open, so it limits calls
+	news   atomic.Bool // true = the list pending has changes that were not reported yet
 
 	mu       sync.Mutex   // protects following fields
 	until    time.Time    // time of the next probe; zero unless the circuit is open
 	failures int          // number of failures that opened the circuit
 	pending  []transition // changes of state that were not reported yet, in order
-	telling  bool         // a goroutine is reporting the changes in pending
+	telling  bool         // true = a goroutine is reporting the changes in the list pending
 	timer    *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
-	closed   bool         // the method stop was called
+	closed   bool         // true = the method stop was called
 }
 
 type transition struct {
@@ -124,7 +124,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	b.news.Store(true)
 }
 
-// tell reports the changes in pending, in order.
+// tell reports the changes in the list pending, in order.
 func (b *breaker) tell() {
 	if !b.news.Load() {
 		return
@@ -158,9 +158,9 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns in n how many calls the breaker admits now. If limited is false, the breaker
-// admits all calls and n means nothing. The result until is the time of the next probe if the
-// circuit is open; otherwise zero.
+// room returns how many calls the breaker admits now, as the result n. If limited is false, the
+// breaker admits all calls, and n has no meaning. The result named until is the time of the next
+// probe if the circuit is open. Otherwise this result is zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
@@ -177,9 +177,9 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 	return 0, time.Time{}, false
 }
 
-// status returns the state. If the circuit is open, failures is the number of failures that
-// opened it, and until is the time of the next probe. Otherwise failures is the number of
-// failures in a row, and until is zero.
+// status returns the state of the circuit. If the circuit is open, the second result is the number
+// of failures that opened it, and the third result is the time of the next probe. Otherwise the
+// second result is the number of failures in a row, and the third result is zero.
 func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	state = b.state()
 	failures = int(b.cb.Counts().ConsecutiveFailures)

@@ -122,8 +122,8 @@ func (b *callBook) stray() func(string) string {
 	return b.hush.redactor(time.Now(), texts)
 }
 
-// find returns the run and the scrub function of the call with this tag. ok is false if the
-// callBook does not know such a call.
+// find returns the run of the call with this tag. The function scrub removes the call's secrets
+// from a text; nil = there are none. ok is false if the callBook does not know such a call.
 func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -50,8 +50,8 @@ type Catalog struct {
 	logger  *slog.Logger
 
 	mu        sync.Mutex              // protects following fields
-	searched  bool                    // the directories were searched since the last Refresh
-	warned    bool                    // the warning about dev_overrides was logged
+	searched  bool                    // true = the directories were searched since the last Refresh
+	warned    bool                    // true = the warning about dev_overrides was logged
 	found     []Found                 // all binaries in the directories
 	err       error                   // says which directories could not be searched; nil = all were searched
 	described map[string]*description // descriptions of agents, by the path of the agent's binary
@@ -64,8 +64,8 @@ type description struct {
 	sum      string // SHA-256 in hex; "" if hashErr is set
 	hashErr  error
 
-	// asking is the run of this file that is in progress, to get its description; nil = there is
-	// none. It is protected by Catalog.mu.
+	// asking is not nil while the engine executes this file to get its description. The field is
+	// protected by Catalog.mu.
 	asking *asking
 }
 
@@ -125,8 +125,8 @@ func (c *Catalog) all() ([]Found, error) {
 	return found, err
 }
 
-// Find returns the binary to use for an agent. It takes the first directory that has a version
-// that meets the constraint, and the newest of these versions in that directory. A constraint
+// Find returns the binary to use for an agent. In the first directory with a version that meets
+// the constraint, it takes the newest version that meets the constraint. A constraint
 // looks like "~> 1.2"; "" = any version. An override meets every constraint. Find ignores a
 // file in the module's own directory if the lock file does not name the file: Find does not
 // run the file, not even for its description. The error is a *NotFoundError, *VersionError,

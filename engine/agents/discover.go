@@ -65,7 +65,7 @@ func Platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
 type place struct {
 	source Source
 	dir    string
-	flat   bool // binaries may also lie directly in the directory, without a version
+	flat   bool // true = binaries may also lie directly in the directory, without a version
 }
 
 func (o SearchOptions) places() []place {

@@ -77,7 +77,7 @@ func (i *instance) live(ctx context.Context) {
 }
 
 // ended handles the end of the process l, or a failed start if l is nil. It sets the time at
-// which the instance may start its next process. why is the reason of the end.
+// which the instance may start its next process. The parameter why is the reason of the end.
 func (i *instance) ended(l *life, why error) {
 	a := i.agent
 	a.mu.Lock()
@@ -97,9 +97,10 @@ func (i *instance) ended(l *life, why error) {
 	a.pool.run(func() { i.announce(pause) })
 }
 
-// vacateLocked records that the instance has no process for calls any more. born is the time
-// at which the former process started; zero = the start failed. vacateLocked returns the pause
-// before the next start. The pause is 0 if the process ran for Options.Stable or longer.
+// vacateLocked records that the instance has no process for calls any more. The
+// parameter born is the time at which the former process started; zero = the start failed.
+// vacateLocked returns the pause before the next start of a process. The pause is 0 if the former
+// process ran for Options.Stable or longer.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
 	opts := i.agent.pool.opts
 	now := time.Now()
@@ -131,8 +132,8 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts a process of the agent and sends its configuration. number is the number of the
-// process; each agent numbers its own processes.
+// open starts a process of the agent and sends its configuration. The parameter number
+// becomes the number of the process; each agent numbers its own processes.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
 	secrets := spec.Config.SensitiveStrings()
@@ -238,8 +239,8 @@ func (i *instance) environ() []string {
 // logger returns the logger for the engine's own messages about the instance.
 func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 
-// loggerOf returns the logger for the lines that one process logs and prints. process is the
-// number of the process; 0 = the lines are the engine's own messages.
+// loggerOf returns the logger for the lines that one process logs and prints. The parameter
+// process is the number of the process; 0 = the lines are the engine's own messages.
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
 	l := slog.New(&tagged{
@@ -323,8 +324,8 @@ func (l *life) ping(ctx context.Context) bool {
 	return false
 }
 
-// drain stops giving calls to the process, and starts another process in its place. why is the
-// reason, for people.
+// drain stops giving calls to the process, and starts another process in its place. The
+// parameter why is a text for people that says the reason.
 func (l *life) drain(why string) {
 	i, a := l.instance, l.instance.agent
 	a.mu.Lock()

@@ -73,8 +73,8 @@ func (c *Catalog) overridden(name string) bool {
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
 // file. If an agent's version in the old lock file still meets the constraint, Lock keeps this
-// version. Then the unchanged binary must be installed. Otherwise, or if upgrade is true, Lock
-// takes the binary that Find would choose, even if no lock file names it.
+// version. Then the binary with the old checksum must be installed. Otherwise, or if upgrade is
+// true, Lock takes the binary that Find would choose, even if no lock file names this binary.
 //
 // Lock keeps the hashes for other platforms if the version is unchanged, and if the old hash for
 // this platform does not differ. For an agent with an override, it keeps the old entry. It drops
@@ -108,8 +108,8 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 	return out, nil
 }
 
-// choose returns the binary of one agent for the new lock. before is the agent's entry in the
-// old lock; zero = there is no entry.
+// choose returns the binary of one agent for the new lock file. The parameter before is the agent's
+// entry in the old lock file; zero = there is no entry.
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {
@@ -121,8 +121,8 @@ func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrad
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
-// merge returns one Use for each agent, sorted by name. Its constraint contains the constraints
-// of all uses of the agent.
+// merge returns one Use for each agent, sorted by the agent's name. The constraint of this Use
+// joins the constraints of all given uses of the agent.
 func merge(uses []Use) []Use {
 	constraints := map[string][]string{}
 	for _, u := range uses {

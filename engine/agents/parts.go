@@ -26,7 +26,7 @@ type Pool struct {
 	agents map[string]*agent        // agents that were used, by AgentSpec.Key
 	ctxs   map[<-chan struct{}]bool // Done channels of the contexts that the method watch has registered
 	onFree []func(key string)       // functions that OnFree has registered
-	closed bool                     // Close was called
+	closed bool                     // true = Close was called
 }
 
 // A crowd counts and limits the processes of all agents of a pool. To start a process, an agent
@@ -41,10 +41,10 @@ type crowd struct {
 	waiting []*agent   // agents that wait until they may start a process
 }
 
-// enter counts a new process. It returns false if the process must not start. If the agent has a
-// process already, further is true: then the new process may start only while fewer than half of
-// the allowed processes run. So agents with many processes leave space for agents that have no
-// process.
+// enter counts a new process. It returns false if the process must not start. The parameter further
+// is true if the agent has a process already. Then the new process may start only while fewer than
+// half of the allowed processes run. So agents with many processes leave space for agents that have
+// no process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ func (c *crowd) full(a *agent) bool {
 	return true
 }
 
-// run calls fn in a new goroutine. Close waits for the end of the goroutine. After Close, run
-// does nothing and returns false.
+// run calls fn in a new goroutine and returns true. Pool.Close waits for the end of this goroutine.
+// If Close was called before, run does nothing and returns false.
 func (p *Pool) run(fn func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,8 +239,8 @@ func (l *life) number() int64 {
 	return l.birth
 }
 
-// takesLocked reports whether the process can get calls: it exists, it runs, and l.draining gives no
-// reason against new calls.
+// takesLocked reports whether the process can get calls: it exists, it runs, and l.draining gives
+// no reason against new calls.
 func (l *life) takesLocked() bool { return l != nil && l.draining == "" && l.process.Err() == nil }
 
 // retireLocked ends a process that has no call. The instance may start another process at once.
@@ -286,8 +286,8 @@ type activeCall struct {
 
 	// Protected by agent.mu: life, counted and listening.
 	life      *life // the process that has the call; nil = none yet
-	counted   bool  // life.calls includes the call
-	listening bool  // life.listening includes the call
+	counted   bool  // true = life.calls includes the call
+	listening bool  // true = life.listening includes the call
 
 	// ctx is the context whose end cuts off the call; nil = the call is not in agent.watched.
 	// ctx, prev and next are protected by agent.mu.

@@ -48,8 +48,8 @@ func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 	}
 }
 
-// Start sends a call to a process of its agent and does not wait for the reply. See
-// invoke.AsyncInvoker.
+// Start sends a call to a process of its agent and does not wait for the reply. Later the Pool
+// calls the function done with the reply or with an error. See invoke.AsyncInvoker.
 func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	f := &activeCall{call: call, done: done}
 	if err := ctx.Err(); err != nil {

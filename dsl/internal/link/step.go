@@ -86,7 +86,8 @@ func (l stepLinker) outputs() {
 	}
 }
 
-// stepsOf returns the indexes of the steps that an expression reads, ascending. Locals count, too.
+// stepsOf returns the indexes of the steps that an expression reads, ascending. A step counts, too,
+// if the expression reads it only through a local.
 func stepsOf(e *eval.Expr) []int {
 	if e.Compiled == nil {
 		return nil

@@ -25,7 +25,9 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	case d.NoUndo || ls.action == nil || out.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
 		return
 	case d.Repeat != nil:
-		return // the declared undo would undo only one iteration; undoable reports that the block is missing
+		// The action's undo from the schema would undo only one iteration of the step. So the step
+		// needs a compensate block, and the method undoable reports that this block is missing.
+		return
 	default:
 		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
@@ -155,9 +157,10 @@ func (l undoLinker) before() {
 	}
 }
 
-// undoable reports an error if the step s has an effect, but has no undo and does not say
-// compensation = "none". It accepts the pivot, the steps after the pivot, and a step that is the
-// only step. later holds the indexes of the steps after the pivot.
+// undoable reports an error if the step s with the index i has an effect, but has no undo and does
+// not say compensation = "none". The pivot and the steps after the pivot need no undo. A step that
+// is the only step of its workflow needs no undo either, unless it has a repeat block. The keys of
+// the map named later are the indexes of the steps after the pivot.
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, out := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || d.Repeat == nil && s.action.schema.CompensatedBy != "" {
@@ -191,8 +194,8 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.action.short())
 }
 
-// pivot checks the rules for the pivot and for the steps after the pivot. p is the index of the
-// pivot, and later holds the indexes of the steps after the pivot.
+// pivot reports errors in the pivot and in the steps after the pivot. p is the index of the pivot.
+// The keys of the map named later are the indexes of the steps after the pivot.
 func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // sameNames reports whether two object types have the same attribute names. If so, the library
-// compares the two types of each attribute.
+// go-cty compares the types of the attributes that have the same name.
 func sameNames(a, b cty.Type) bool {
 	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
 		return false
@@ -20,11 +20,11 @@ func sameNames(a, b cty.Type) bool {
 	return true
 }
 
-// payAlike charges for the search of the library for a common type. The library compares tuples
-// of the same length, and objects with the same names, element by element. It converts other
-// tuples and objects to lists and maps. To do so, it compares the types of all elements with each
-// other. So two tuples of 20,000 elements need 20,000 comparisons in the first case, and 800
-// million in the second case.
+// payAlike charges for finding a common type of the given types. The library go-cty does this work.
+// It compares tuples of the same length, and objects with the same names, element by element. It
+// converts other tuples and objects to lists and maps. To do so, it compares the types of all
+// elements with each other. So two tuples of 20,000 elements need 20,000 comparisons if their
+// lengths are equal, and approximately 800 million if their lengths differ slightly.
 func (m *Meter) payAlike(types []cty.Type) {
 	if len(types) < 2 {
 		return
@@ -102,7 +102,7 @@ func all(types []cty.Type, is func(cty.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
 }
 
-// across returns the results of the function part for all types.
+// across calls the function part with each of the types, and returns the results in this order.
 func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	out := make([]cty.Type, len(types))
 	for i, ty := range types {
@@ -112,7 +112,7 @@ func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 }
 
 // sequenceLength returns the number of element types of a tuple or an object, and 1 for any other
-// type. The library may compare all these element types with each other.
+// type. The library go-cty may compare all these element types with each other.
 func sequenceLength(ty cty.Type) int64 {
 	switch {
 	case ty.IsTupleType():

@@ -41,8 +41,8 @@ var (
 const overHint = "Work with fewer or smaller values, or do this work in an agent."
 
 // A Meter counts the cost and the memory of one evaluation. When the evaluation exceeds a limit,
-// Over is set and stays set. So the evaluation fails even if the library recovers from
-// the panic.
+// Over is set and stays set. So the evaluation fails even if the library go-cty recovers
+// from the panic.
 type Meter struct {
 	Cost, Memory int64      // estimated nanoseconds and bytes so far
 	Locals       Spent      // the part of Cost and Memory that local values caused
@@ -93,7 +93,7 @@ func (m *Meter) Take(cost, memory int64) bool {
 }
 
 // check panics with m.Over if the meter has exceeded a limit. This is necessary because the
-// library may have recovered from the first panic.
+// library go-cty may have recovered from the first panic.
 func (m *Meter) check() {
 	if m != nil && m.Over != nil {
 		panic(m.Over)

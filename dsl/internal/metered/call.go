@@ -51,9 +51,9 @@ func (c *choice) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// unify charges for the search for a common type of the two results. The library converts two
-// tuples of different lengths to lists. To do so, it compares the types of all elements with each
-// other, which is slow. To avoid that, unify itself converts long tuples to lists. In the same
+// unify charges for the search for a common type of the two results. The library go-cty converts
+// two tuples of different lengths to lists. To do so, it compares the types of all elements with
+// each other, which is slow. To avoid that, unify itself converts long tuples to lists. In the same
 // way, it converts large objects with different names to maps.
 func (c *choice) unify(m *Meter, yes, no *given, w weight) {
 	m.pay(w.nodes*1000+parsing(w.digits), w.nodes*100)
@@ -168,7 +168,7 @@ func (c *call) payment(m *Meter, args []*given) payment {
 			n := int64(v.LengthInt())
 			m.pay(product(n, 300+elementCost(v.Type(), n)), n*200)
 			if a.v.ContainsMarked() {
-				m.pay(product(n, n, 10), product(n, n, 24)) // for each marked argument, the library copies all arguments
+				m.pay(product(n, n, 10), product(n, n, 24)) // for each marked argument, go-cty copies all arguments
 			}
 			values = append(values, v.AsValueSlice()...)
 			continue
@@ -183,10 +183,10 @@ func (c *call) payment(m *Meter, args []*given) payment {
 	return p
 }
 
-// uniform converts a tuple or an object to the type want, if want is a list, a set or a map. If
-// the element type of want is any, the library would compare the types of all elements with each
-// other. uniform is faster, because it first removes equal types. It returns v unchanged if it
-// cannot convert v; then the library converts v or reports an error.
+// uniform converts v, a tuple or an object, to the type want if want is a list, a set or a map. If
+// the element type of want is "any", the library go-cty would compare the types of all elements
+// with each other. uniform is faster, because it first removes equal types. It returns v unchanged
+// if it cannot convert v. Then go-cty converts v later, or reports an error.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {
 		return v

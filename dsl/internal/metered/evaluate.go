@@ -29,8 +29,8 @@ const (
 	maxDetail      = 4 << 10 // largest size of the detail of one diagnostic, in bytes
 )
 
-// Evaluate evaluates an expression. It turns a panic in the library into a diagnostic, because an
-// expression must never end the process.
+// Evaluate evaluates an expression. It turns a panic in the libraries hcl and go-cty into a
+// diagnostic, because an expression must never end the process.
 func Evaluate(syn hclsyntax.Expression, ctx *hcl.EvalContext) (v cty.Value, diags hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	defer func() {

@@ -62,8 +62,9 @@ func TooDeep(at hcl.Range) *hcl.Diagnostic {
 }
 
 // CheckTokens returns an error if a text is nested too deep, or has an expression with too many
-// operators. It has one frame for each open bracket. It returns nil if it finds no error.
+// operators. It returns nil if it finds no error.
 func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
+	// A frame describes the text inside of one open bracket, or outside of all brackets.
 	type frame struct {
 		chain int  // number of operators in the current expression inside of this bracket
 		lines bool // true = inside of this bracket, a new line ends an expression
@@ -79,7 +80,8 @@ func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
 			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			// The parts of a template are a flat list, so they do not make the chain longer.
+			// The parser keeps the parts of a template in a flat list. So a part does not count as
+			// an operator of the expression.
 			if t.Type != hclsyntax.TokenTemplateInterp && t.Type != hclsyntax.TokenTemplateControl {
 				top.chain++
 			}

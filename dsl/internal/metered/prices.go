@@ -170,7 +170,7 @@ func (p *payment) types() {
 
 // elements charges for the search for a common type of the elements of all arguments. If several
 // elements of a tuple have the same type, this type counts once, because the tuple is converted to
-// a list or a set before the library searches.
+// a list or a set before go-cty searches.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -186,7 +186,7 @@ func (p *payment) elements() {
 }
 
 // lists charges for the search for a common type of the elements of all arguments, if all
-// arguments are lists. If one argument is a tuple, the library does not search a common type,
+// arguments are lists. If one argument is a tuple, go-cty does not search for a common type,
 // because the result is a tuple.
 func (p *payment) lists() {
 	for _, v := range p.args {
@@ -219,8 +219,8 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted returns the number of verbs (such as %s) in a format, and the largest number of
-// bytes that one verb can print. This number is the size of the argument as JSON, plus the width
+// mostPrinted returns how many verbs (such as %s) a format has, and the largest number of bytes
+// that one verb can print. This second number is the size of the argument as JSON, plus the width
 // or precision of the verb.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
@@ -280,8 +280,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges for compiling a regular expression (the library does this twice), and for matching
-// a text. The parameters are the indexes of the regular expression and the text in p.args.
+// pattern charges for matching a text and for compiling a regular expression twice, as go-cty does.
+// The parameters are the indexes of the regular expression and of the text in p.args.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))
 	states := product(int64(len(re))+1, repeated(re))
@@ -290,7 +290,7 @@ func (p *payment) pattern(pattern, text int) {
 }
 
 // repeated returns how often repetitions such as {n} can repeat a part of a regular expression. It
-// returns at most 1,000, because the library refuses more repetitions.
+// returns at most 1,000, because Go's package regexp refuses more repetitions.
 func repeated(re string) int64 {
 	out := int64(1)
 	for rest := re; out < 1000; {
@@ -330,7 +330,7 @@ func payRegexAll(p *payment) {
 	}
 }
 
-// payRange charges for the elements of a range. The library returns at most 1,024 elements.
+// payRange charges for the elements of a range. The library go-cty returns at most 1,024 of them.
 func payRange(p *payment) {
 	var at [3]float64 // arguments of range: (end), (start, end) or (start, end, step)
 	for i, v := range p.args {
@@ -388,8 +388,8 @@ func payProduct(p *payment) {
 	}
 }
 
-// paySet charges for a new set. The library compares each element with all other elements in the
-// same bucket of the set.
+// paySet charges for a new set. The library go-cty compares each element with all other elements in
+// the same bucket of the set.
 func paySet(p *payment) {
 	p.elements()
 	p.m.pay(product(int64(len(p.args)-1), p.all.nodes, 1000), product(int64(len(p.args)-1), p.all.nodes, 50))
@@ -434,14 +434,14 @@ func payYAMLText(p *payment) {
 	p.m.pay(product(w.bytes+5*w.special, 100), 0)
 }
 
-// payKeys charges for the comparisons of sort_by. Each key is compared for each element.
+// payKeys charges for the function sort_by, which compares all elements of a list by several keys.
 func payKeys(p *payment) {
 	n := p.weights0().nodes
 	p.m.pay(product(int64(len(p.args)), n, 100+40*int64(bits.Len64(uint64(n)))), product(int64(len(p.args)), n, 40))
 }
 
-// payNested charges for the name of a type. Each level of the type copies the names of the levels
-// inside of it.
+// payNested charges for the function type, which returns the name of a type. To make the name of a
+// nested type, this function copies the names of the inner types once for each level.
 func payNested(p *payment) {
 	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))
 }

@@ -16,13 +16,14 @@ import (
 // maxTemplate is the largest size of a template that a function renders, in bytes.
 const maxTemplate = 1 << 20
 
-// rendering holds the functions that evaluate a template. The node call gives them its Meter as a
-// third argument, because the template is evaluated inside of the function.
+// rendering holds the names of the functions that evaluate a template. The method call.Value passes
+// its Meter to such a function as a third argument. So the function can charge for the evaluation.
 var rendering = map[string]bool{"templatestring": true, "templatefile": true}
 
-// MeterIn returns the Meter that the node call has added to the arguments of a function that
-// renders a template. It returns false if the last argument is something else. Without arguments,
-// it returns a new Meter: the function was called without a node of this package.
+// MeterIn returns the Meter that the method call.Value has added to the arguments of a function
+// that renders a template. args are the arguments after the template and its variables. If args is
+// empty, call.Value has added no Meter, and MeterIn returns a new Meter. MeterIn returns false if
+// args has more than one element, or an element that is not a Meter.
 func MeterIn(args []cty.Value) (*Meter, bool) {
 	switch {
 	case len(args) == 0:
@@ -33,8 +34,8 @@ func MeterIn(args []cty.Value) (*Meter, bool) {
 	return args[0].EncapsulatedValue().(*Meter), true
 }
 
-// withMeter returns a call with the Meter as an additional last argument. If "..." follows the
-// last argument of the call, values replaces the arguments, with each element as an argument.
+// withMeter returns a copy of the call c with the Meter m as an additional last argument. If "..."
+// follows the last argument of c, the copy has the elements of the parameter values as arguments.
 func (m *Meter) withMeter(c hclsyntax.FunctionCallExpr, values []cty.Value) *hclsyntax.FunctionCallExpr {
 	if c.ExpandFinal {
 		c.ExpandFinal, c.Args = false, nil
@@ -48,7 +49,7 @@ func (m *Meter) withMeter(c hclsyntax.FunctionCallExpr, values []cty.Value) *hcl
 
 // ParseTemplate parses a template: a text with parts such as ${name}. It charges before it parses,
 // and refuses a template that is nested too deep for the parser. The parser joins the lines of a
-// text one by one, so its time grows with the product of their number and their size.
+// text one by one. So its running time grows with the number of lines times the size of the text.
 func (m *Meter) ParseTemplate(text string) (hclsyntax.Expression, error) {
 	bytes, tokens := int64(len(text)), int64(marks(text))
 	joined := product(bytes, int64(1+strings.Count(text, "\n")+strings.Count(text, "{")))

@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Limits of YAML texts. The decoder of the library calls itself for each level of nesting, and
+// Limits of YAML texts. The decoder of YAML calls itself for each level of nesting, and
 // a program cannot recover from a stack overflow. The decoder also copies the value of an
 // alias each time that the alias is used. So CheckYAML checks a text before it is decoded.
 const (

@@ -9,7 +9,7 @@ type Refused struct {
 	Code      string
 	Message   string
 	Permanent bool        // true = the engine does not repeat the call
-	Data      value.Value // the reply of the used action, for error.data
+	Data      value.Value // reply of the agent; expressions read it as error.data
 }
 
 // Error returns the code and the message of the failure.
@@ -20,8 +20,8 @@ func (r *Refused) Failure() (code, message string, permanent bool, data value.Va
 	return r.Code, r.Message, r.Permanent, r.Data
 }
 
-// Sent returns the name of the action that the agent is asked for. It differs from Name if the
-// action is a declared action.
+// Sent returns the name of the action that the engine sends to the agent. For a declared action,
+// this is the name of the agent's action that the declared action uses.
 func (a *Action) Sent() string {
 	if a.Uses != "" {
 		return a.Uses
@@ -29,7 +29,8 @@ func (a *Action) Sent() string {
 	return a.Name
 }
 
-// StatedOutput checks an output that a person states, and converts it as Output converts a reply.
+// StatedOutput checks an output that a person states. It returns the output, converted in the same
+// way as Output converts a reply.
 func (a *Action) StatedOutput(json []byte) (value.Value, error) {
 	if a.Stated != nil {
 		return a.Stated(json)

@@ -7,7 +7,7 @@ import (
 )
 
 // A Repeat is the loop of a step: when it ends, and what happens after each iteration. The largest
-// number of iterations is in Settings.MaxIterations. At least one of that number and Until is set.
+// number of iterations is Settings.MaxIterations. If there is no such number, Until is not nil.
 type Repeat struct {
 	// Until reports whether the loop ends after the present iteration; nil = the loop ends after
 	// Settings.MaxIterations iterations.

@@ -62,7 +62,7 @@ const AllCodes = "*"
 // a person.
 type Mode uint8
 
-// The modes. The zero Mode is invalid in a linked workflow.
+// The values of Mode. The zero Mode is invalid.
 const (
 	modeInvalid Mode = iota
 	ModeAutomatic
@@ -195,18 +195,18 @@ type Wait struct {
 // the call, continues after the checkpoint, or waits until their effects are undone (S81, S83).
 type Rerun uint8
 
-// The values of Rerun. In a linked workflow RerunDefault means that a new attempt repeats the call
-// with the same idempotency key.
+// The values of Rerun. In the field Step.OnRerun, RerunDefault means that a new attempt repeats the
+// call with the same idempotency key.
 const (
 	RerunDefault   Rerun = iota
 	RerunContinue        // the new attempt continues after the last checkpoint
 	RerunUndoFirst       // the engine undoes possible effects; then the step starts with a new idempotency key
 )
 
-// RerunNames maps each choice to its word in the argument on_rerun. RerunDefault has no word.
+// RerunNames maps each Rerun to its word in the argument on_rerun. RerunDefault has no word.
 var RerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
 
-// String returns the word of the choice in the argument on_rerun; "" for RerunDefault.
+// String returns the word that means r in the argument on_rerun; "" for RerunDefault.
 func (r Rerun) String() string { return RerunNames[r] }
 
 // An Action is an action of an agent that a step or an undo calls. If the step or undo sets
@@ -214,7 +214,7 @@ func (r Rerun) String() string { return RerunNames[r] }
 type Action struct {
 	Agent      string // name of the agent, which is a key of Workflow.Agents
 	Name       string
-	Uses       string // name of the action that the agent is asked for, if Name is a declared action; "" = Name
+	Uses       string // name of the agent's action that the declared action uses; "" = Name is no declared action
 	Keyed      bool   // true = the input of the declared action uses the idempotency key of the call
 	Idempotent bool   // true = several calls with the same idempotency key have only one effect
 	ReadOnly   bool   // true = a call has no effect
@@ -231,8 +231,8 @@ type Action struct {
 	// declared action is true for the reply, the error is a *Refused, which has the method Failure.
 	// Output is never nil.
 	Output func(json []byte) (value.Value, error)
-	// Stated does the same as Output for an output that a person states. It is nil except for a
-	// declared action: then a person states the declared output, and not a reply.
+	// Stated checks and converts an output that a person states, as Output does for a reply. Only
+	// a declared action has it, because its declared output differs from the reply; otherwise nil.
 	Stated func(json []byte) (value.Value, error)
 	// Skeleton returns a form for a person who enters the result of a call. The form is JSON with
 	// the names of the outputs, and their types instead of values. Skeleton may be nil.
@@ -255,9 +255,9 @@ type Undo struct {
 // A Condition is a precondition, a postcondition, or the condition of a fail_when block.
 type Condition struct {
 	Check func(*eval.Scope) (bool, error)
-	// Message and Code return the text and the error code of the failure. A fail_when block causes a
-	// failure if Check returns true, and any other Condition if Check returns false. Code is never
-	// nil: if the source has no error_code, Code returns a default code.
+	// Message and Code return the text and the error code of the failure. A fail_when block causes
+	// a failure if Check returns true, and any other Condition if Check returns false. Code is
+	// never nil: if the source has no error_code, Code returns a default code.
 	Message func(*eval.Scope) (string, error)
 	Code    func(*eval.Scope) (string, error)
 }
@@ -311,7 +311,7 @@ const Unbounded = -1
 // Strategy says how the pause between attempts grows.
 type Strategy uint8
 
-// The strategies. In the settings of a checked module, a Strategy is never zero.
+// The values of Retry.Strategy. The zero Strategy is invalid.
 const (
 	strategyInvalid Strategy = iota
 	Exponential

@@ -113,8 +113,8 @@ func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
 	r.Add(diag.SeverityWarning, rng, summary, format, args...)
 }
 
-// Add adds a finding. Without args, format is used unchanged as the detail, even if it contains
-// a percent sign.
+// Add adds a finding. If args is empty, Add uses format unchanged as the detail of the finding,
+// even if format contains a percent sign.
 func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
 		return
@@ -163,8 +163,8 @@ func (r *Reporter) Finish() diag.Diagnostics {
 	return out
 }
 
-// snippet returns the source line in which the range of d begins, and the values that d.Snippet
-// already holds. It returns nil if src is empty or does not contain the range.
+// snippet returns a Snippet with the source line in which the range of d begins. If d already has a
+// Snippet, the result also has its values. The result is nil if src does not contain the range.
 func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	from, to := d.Range.Start.Byte, d.Range.End.Byte
 	if d.Range.File == "" || from > len(src) || len(src) == 0 {

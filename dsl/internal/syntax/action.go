@@ -1,7 +1,7 @@
 package syntax
 
-// actionSpec is the spec of an action block in an agent block. The block declares an action: a
-// name and a form of its own for a call of an action that the agent's plugin has.
+// actionSpec is the spec of an action block in an agent block. The block describes a declared
+// action: it uses an action of the agent's plugin, but has its own name, arguments and output.
 var actionSpec = &bodySpec{
 	attrs: append(opt("result", "timeout"),
 		attrSpec{name: "uses", required: true, literal: true},

@@ -35,7 +35,8 @@ type Block struct {
 	Broken bool
 }
 
-// An Arg is one attribute of a block that may have attributes with any name, such as an input block.
+// An Arg is one attribute of a block that may have attributes with any name, such as an input
+// block.
 type Arg struct {
 	Name  string
 	Where hcl.Range // place of the name
@@ -77,8 +78,9 @@ func (b *Block) All(kind string) []*Block {
 	return out
 }
 
-// Read reads a body and returns it as a Block of this kind. def is the place of the block. Read
-// reports each part of the body that spec does not allow, and each missing required part.
+// Read reads a body and returns it as a Block of this kind. The parameter def is the place of
+// the block. Read reports each part of the body that spec does not allow, and each missing
+// required part.
 func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {
 	b := &Block{Kind: kind, DefRange: def, Attrs: map[string]*eval.Expr{}}
 	if spec.free {
@@ -128,8 +130,8 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 	return b
 }
 
-// ReadFree reads a body that may have attributes with any name, and adds them to b.Args. It reports
-// blocks in the body as errors.
+// ReadFree reads a body whose attributes may have any name, and adds the attributes to b.Args. It
+// reports blocks in the body as errors.
 func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	attrs, diags := body.JustAttributes()
 	for _, d := range diags {
@@ -227,7 +229,7 @@ func (r Reader) fromJSON(e hcl.Expression) (hclsyntax.Expression, *string) {
 		}
 		return out, nil
 	}
-	val, diags := e.Value(nil) // without a context, the library does not evaluate templates in strings
+	val, diags := e.Value(nil) // without a context, the hcl library does not evaluate templates in strings
 	if diags.HasErrors() {
 		r.HCL(diags)
 		return nil, nil

@@ -11,9 +11,9 @@ import (
 // from the same table that Reader.Read uses.
 type BlockSchema struct {
 	Name       string            `json:"name"`
-	Labels     []string          `json:"labels"`          // one entry for each label of the block
-	Repeatable bool              `json:"repeatable"`      // the block may occur several times in one place
-	Free       bool              `json:"free_attributes"` // the names of the attributes are free
+	Labels     []string          `json:"labels"`          // the word "name" if the block has a label; empty = it has none
+	Repeatable bool              `json:"repeatable"`      // true = the block may occur several times in one place
+	Free       bool              `json:"free_attributes"` // true = the attributes may have any name
 	Attributes []AttributeSchema `json:"attributes"`
 	Blocks     []BlockSchema     `json:"blocks"` // inner blocks
 }
@@ -22,17 +22,18 @@ type BlockSchema struct {
 type AttributeSchema struct {
 	Name     string `json:"name"`
 	Required bool   `json:"required"`
-	Literal  bool   `json:"literal"`         // the value uses neither references nor functions
-	Type     bool   `json:"type_constraint"` // the value is a type, such as list(string)
+	Literal  bool   `json:"literal"`         // true = the value uses neither references nor functions
+	Type     bool   `json:"type_constraint"` // true = the value is a type, such as list(string)
 }
 
 // A ReferenceSchema describes a kind of reference that expressions may contain.
 type ReferenceSchema struct {
-	Root string `json:"root"` // first name of the reference
-	Form string `json:"form"` // the whole reference; names in capital letters stand for other names
-	// Form of the reference if the step has for_each; "" = such a step makes no difference.
-	KeyedForm  string            `json:"keyed_form,omitempty"`
-	Attributes []ReferenceSchema `json:"attributes,omitempty"` // the names for ATTRIBUTE in Form
+	Root string `json:"root"` // first name of the reference, such as "var" in var.NAME
+	Form string `json:"form"` // the whole reference; a word in capital letters means any name
+	// The whole reference to a step with for_each; "" = the reference is the same for all steps.
+	KeyedForm string `json:"keyed_form,omitempty"`
+	// What may be written in place of the word ATTRIBUTE in Form; nil = Form has no such word.
+	Attributes []ReferenceSchema `json:"attributes,omitempty"`
 }
 
 // Describe returns the blocks that a file may have at its top level, with all inner blocks.

@@ -22,7 +22,8 @@ const (
 	adviseStep    = `Write step "NAME" { action = agent.NAME.ACTION } in a workflow block. Steps without a dependency between them run in parallel.`
 )
 
-// foreignArguments holds the advice by the kind of the block and the name of the argument.
+// foreignArguments holds the advice about arguments. The first key is the kind of the block, and
+// the second key is the name of the argument.
 var foreignArguments = map[string]map[string]string{
 	"step": {
 		"count": adviseEach, "foreach": adviseEach, "for": adviseEach, "loop": adviseEach, "with_items": adviseEach, "matrix": adviseEach,
@@ -48,7 +49,7 @@ var foreignArguments = map[string]map[string]string{
 	},
 }
 
-// foreignBlocks holds the advice by the kind of a block.
+// foreignBlocks holds the advice about blocks. The key is a kind of block that this language lacks.
 var foreignBlocks = map[string]string{
 	"resource":  adviseStep,
 	"task":      adviseStep,
@@ -66,8 +67,8 @@ var foreignBlocks = map[string]string{
 
 var quotedName = regexp.MustCompile(`"([^"]+)"`)
 
-// adviseForeign adds advice to the findings about names that come from other tools. kind is the
-// kind of the block that was read.
+// adviseForeign adds advice to the findings about names that come from other tools. The parameter
+// kind is the kind of the block in which these names occur.
 func adviseForeign(diags hcl.Diagnostics, kind string) {
 	for _, d := range diags {
 		name := quotedName.FindStringSubmatch(d.Detail)

@@ -27,7 +27,7 @@ func Format(src []byte, filename string) ([]byte, diag.Diagnostics) {
 		return src, r.Finish()
 	}
 	out := unwrapTemplates(src, body)
-	for range maxFormatPasses { // the library may need a second pass before its layout is stable
+	for range maxFormatPasses { // the hcl library may need a second pass before its layout is stable
 		next := endWithNewline(hclwrite.Format(out), lineBreak(src))
 		if bytes.Equal(next, out) {
 			break

@@ -7,10 +7,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 )
 
-// Line parses the text of one expression that is not part of a file, such as a line of the
-// console. name is the name of the text in messages; r.Sources must hold the text under this name.
-// The limits are those of expressions in files. If the text has an error, Line reports it, and
-// returns nil or an expression that is Bad.
+// Line parses the text of one expression that is not part of a file, such as a line of the console.
+// In messages, the text has the name in the parameter name. r.Sources must hold the text under this
+// name. The limits are those of expressions in files. If the text has an error, Line reports it,
+// and returns nil or an expression with the field Bad set.
 func (r Reader) Line(text []byte, name string) *eval.Expr {
 	if d := Prescan(text, name); d != nil {
 		r.HCL(hcl.Diagnostics{d})

@@ -12,7 +12,8 @@ type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
 	free   bool // true = the block may have attributes with any name, but no inner blocks
-	// Earlier names of attributes, with the present name. Only a stored definition may use them.
+	// The present name of an attribute by its earlier name. Only a stored definition may use the
+	// earlier name.
 	was map[string]string
 }
 

@@ -110,11 +110,11 @@ func ConvertTo(v cty.Value, ty cty.Type) (cty.Value, error) {
 			return cty.NilVal, err
 		}
 	}
-	return convert.Convert(v, ty) // if the conversion is not possible, the error of the library says why
+	return convert.Convert(v, ty) // if the conversion is not possible, the error of the library cty says why
 }
 
 // maxComparisons is the largest number of comparisons that are allowed to make one set. The
-// library compares all pairs of elements with the same hash. Numbers have the same hash if
+// library cty compares all pairs of elements with the same hash. Numbers have the same hash if
 // their first ten digits are the same. A million comparisons take 0.25 s.
 const maxComparisons = 4_000_000
 
@@ -153,8 +153,8 @@ func ConvertScalar(v cty.Value, ty cty.Type) (cty.Value, error) {
 }
 
 // convertParts converts a tuple or an object to ty, element by element. It returns false if it
-// cannot convert v; then the caller uses the library. The error is errAlike if v contains too
-// many similar numbers for a set.
+// cannot convert v. Then the caller tries the library cty, unless the error is errAlike: v
+// contains too many similar numbers for a set.
 func convertParts(v cty.Value, ty cty.Type) (cty.Value, bool, error) {
 	raw, marks := v.Unmark()
 	from := raw.Type()

@@ -12,7 +12,8 @@ import (
 )
 
 // Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns
-// an error if a part of v is unknown. If secrets is false, a secret in v is an error, too.
+// an error if a part of v is unknown. If the parameter secrets is false, a secret in v is an error,
+// too.
 func Encode(v cty.Value, secrets bool) (Value, error) {
 	e := &Encoder{AllowSecrets: secrets}
 	if err := e.value(v, false); err != nil {

@@ -106,7 +106,7 @@ func times(number string, unit time.Duration) (time.Duration, error) {
 	if whole != "" {
 		var err error
 		if n, err = strconv.ParseUint(whole, 10, 64); err != nil || n > uint64(math.MaxInt64/unit) {
-			return 0, errSpanLong // the number has only digits, so it is too large
+			return 0, errSpanLong // the text has only digits, so an error means that the number is too large
 		}
 	}
 	if fraction != "" {

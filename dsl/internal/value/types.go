@@ -127,8 +127,8 @@ func Assignable(from, to cty.Type) bool {
 }
 
 // PlainType returns the type of the values that a type constraint allows. Usually this is ty, but
-// with its optional attributes turned into ordinary attributes. If ty contains the type any and is
-// not an object type, PlainType returns cty.DynamicPseudoType.
+// with its optional attributes turned into ordinary attributes. If ty contains the type "any" and
+// is not an object type, PlainType returns cty.DynamicPseudoType.
 func PlainType(ty cty.Type) cty.Type {
 	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
 		return cty.DynamicPseudoType
