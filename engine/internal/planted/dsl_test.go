@@ -50,8 +50,8 @@ var dslFaults = []fault{
 	},
 	{
 		name: "env() reads no variable of the engine",
-		in:   "dsl/internal/decl.(*decoder).recordExpr",
-		old:  `call.Name == "env" && d.lit.reservedEnv(text)`, new: `false`,
+		in:   "dsl/internal/decl.readRecorder.recordExpr",
+		old:  `call.Name == "env" && d.lit.reservedEnv(args[0])`, new: `false`,
 		by: catches("dsl", "^TestGolden$/^invalid/reserved_env$"),
 	},
 	{

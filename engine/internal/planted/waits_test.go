@@ -71,7 +71,7 @@ var waitsFaults = []fault{
 	{
 		name: "a timer counts from when its step could start",
 		in:   "engine/machine.waits.setTimer",
-		old:  "limit.From(n.Fwd.Ready.Time())", new: "limit.From(d.run.Started.Time())",
+		old:  "limit.From(from.Time())", new: "limit.From(min(from, d.run.Started).Time())",
 		by: catches("engine/machine", "^TestTimerCountsFromWhenItsStepIsReady$"),
 	},
 	{
