@@ -255,8 +255,8 @@ func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int
 func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 	s, o := e.all[n], &e.out[n]
 	var down *unanswered
-	// A name in the form of a run id can only name an existing run. If there is no such run,
-	// the submission is refused. So nothing is sent in both cases.
+	// A name in the form of a run id can only name an existing run. If the run exists, there is
+	// nothing to submit. If it does not exist, the submission is refused.
 	if _, given := naming.ParseRunName(s.Name); given {
 		o.Submitted, o.Err = e.n.again(ctx, s)
 		if errors.As(o.Err, &down) {

@@ -135,7 +135,7 @@ type plan struct {
 	each   time.Duration // length of each measurement
 
 	scale  int           // size of pgbench's table, in units of 100,000 rows
-	minute time.Duration // length of each of the five minutes of the long measurement; shorter with -short
+	minute time.Duration // length of each of the five parts of the long measurement: one minute, or less with -short
 
 	large int // number of calls of a large run in the part shapes
 

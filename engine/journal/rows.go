@@ -27,8 +27,8 @@ func rowPlace(run status.RunID, seq int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// definitionPlace returns the place for which a definition is sealed: the digest of the
-// definition.
+// definitionPlace returns the bytes to which the seal of a definition is bound, so that nobody can
+// use the sealed bytes as another definition. They contain the digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
 // A Scratch holds memory that EncodeRow and Fold use again for each row. The zero Scratch is

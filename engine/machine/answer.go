@@ -312,8 +312,8 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). A heartbeat has no data. So it only
-// makes the heartbeat_timeout start again.
+// progress records a checkpoint of a running call (S82). An AttemptProgress without
+// data is a heartbeat: it changes no checkpoint, and only makes the heartbeat_timeout start again.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true

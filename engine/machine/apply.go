@@ -109,7 +109,7 @@ func (s *State) apply(c *Change) {
 	s.landed(c.event, c.cache)
 }
 
-// landed updates the total size of the checkpoints, the indexes and the cache after a record was
+// landed updates the indexes, the cache and the total size of the checkpoints after a record was
 // applied. The parameter made is the cache of the record's decision; nil = the record has none.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
@@ -169,9 +169,9 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after a record with the patch p. If the record was not
-// decided on this state, p contains only the changed fields. For such a record, after computes
-// the complete node.
+// after returns the node as it is after a record with the patch p. If the record was
+// decided on this state, p already has the complete node. Otherwise p has only the changed fields,
+// and the method after computes the complete node.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {

@@ -161,7 +161,7 @@ var mutants = []mutant{
 	{"the interval of a loop is not slept", "loop.go",
 		"until = d.at.Add(pause)", "until = d.at.Add(0 * pause)", nil},
 	{"a loop is undone without the output of a call in doubt", "undo.go",
-		"n.Present() == status.EffectNone // a loop", "n.Present() != status.EffectDone // a loop", nil},
+		"n.Known || n.Present() == status.EffectNone\n", "n.Known || n.Present() != status.EffectDone\n", nil},
 	{"an iteration that was not done leaves the others", "settle.go",
 		"if n.Loop.Past { // earlier", "if false { // earlier", nil},
 	{"the journal forgets collected values", "../internal/wire/table.go",

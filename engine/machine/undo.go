@@ -83,7 +83,9 @@ func (d undoing) climb(i int) {
 	}
 	n.Undo = model.UndoActive
 	maybe := n.Present() == status.EffectMaybe
-	known := n.Known || n.Present() == status.EffectNone // a loop ended before another call had an effect
+	// In a loop, the present iteration may have no effect. Then the undo uses the output of the last
+	// iteration that succeeded, and this output is known.
+	known := n.Known || n.Present() == status.EffectNone
 	undo := step.Undo.Do
 	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
 	switch {

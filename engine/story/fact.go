@@ -41,8 +41,8 @@ type Fact struct {
 	// step_finished, undo_finished, run_finished, run_parked: the new state. attempt_finished:
 	// ok, failed, unknown or not_sent. verbs: accepted, refused or overdue.
 	Status string
-	// Failure code, or "". verbs: name of the verb. signal_received: error code with which the
-	// signal makes a step fail, or "".
+	// Failure code, or "". In a fact about a verb: name of the verb. In a fact of the kind
+	// signal_received: error code with which the signal makes a step fail, or "".
 	Code string
 	// Failure message, or "". verbs and signal_received: reason that the person or the engine gave.
 	Message string

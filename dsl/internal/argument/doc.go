@@ -3,7 +3,7 @@
 //	in:   a Spec of each argument, from the schema of an action; compiled expressions; a Scope
 //	out:  one Value, an object with all arguments, converted and marked as the schema says
 //
-// Apart from its arguments, the package reads only the Scope.
+// The package reads nothing except what is listed under "in": no files, no clock, no global state.
 //
 // Invariants:
 //   - A value that does not fit the type, enum, pattern or codes of its argument is an error.

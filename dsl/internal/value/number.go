@@ -51,8 +51,8 @@ func ParseNumber(s string) (cty.Value, error) {
 	return cty.NumberVal(f), nil
 }
 
-// NumberText returns a number as JSON. Integers are exact. NumberText rounds a fraction to
-// the digits that are certainly correct with its precision. So 0.1 + 0.2 is 0.3, as in decimal
+// NumberText returns a number as JSON. Integers are exact. NumberText rounds a fraction: it
+// keeps only the decimal digits that the precision of f, its number of bits, guarantees. So 0.1 + 0.2 is 0.3, as in decimal
 // arithmetic. An infinite number, or a number of more than MaxDigits digits, is an error.
 func NumberText(f *big.Float) (string, error) {
 	if f.IsInf() {

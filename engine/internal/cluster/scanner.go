@@ -33,7 +33,7 @@ type scanner struct {
 	passed  map[store.EngineID]bool // dead engines whose runs were scanned already
 	working bool                    // the scanner's goroutine is making scans now
 
-	turns uint64 // number of calls of the method some; only the scanner's goroutine uses this field
+	turns uint64 // number of times that scanner.some was called; only the scanner's goroutine uses this field
 }
 
 // Names of scans. In each period, only one engine of the store makes the scan with this name.

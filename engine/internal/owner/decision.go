@@ -168,7 +168,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // the run may wait for a long time, and scans need not find it before it is due
+	if f.adopting { // no lower limit: the run may wait for a long time, and no scan need find it earlier
 		chk.floor = 0
 	}
 	switch {
