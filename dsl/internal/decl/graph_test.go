@@ -183,7 +183,7 @@ func TestPivotSeparatesTheSteps(t *testing.T) {
 	}
 }
 
-// The smallest number leaves the heap first, in whatever order the numbers came.
+// The smallest number leaves the heap first. The order in which the numbers came does not matter.
 func TestHeapIsSorted(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := range 40 {

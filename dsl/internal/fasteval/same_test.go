@@ -180,7 +180,8 @@ func TestUsualReferencesAreFast(t *testing.T) {
 	}
 }
 
-// What is not there yet is left to the general evaluator: it knows whether that is null or an error.
+// The fast evaluator leaves missing results to the general evaluator, which knows whether they are
+// null or an error.
 func TestMissingValuesAreLeftOut(t *testing.T) {
 	b := newBench(cty.DynamicPseudoType, "null")
 	b.scope.Run.Key, b.scope.Self.OutputKnown, b.scope.Each, b.scope.Failure = "", false, nil, nil

@@ -16,7 +16,7 @@ var Elsewhere = map[string]string{
 	"rsadecrypt":      "Decrypt in an agent, with the key as a secret() in its input.",
 	"abspath":         "Paths are relative to the directory of the module, so that every engine reads the same file.",
 	"pathexpand":      "Paths are relative to the directory of the module, so that every engine reads the same file.",
-	"ephemeralasnull": "Secrets are not values here: secret() stands in the input of a step, and nothing stores it.",
+	"ephemeralasnull": "Write secret() in the input of a step: the engine never stores a secret.",
 	"base64gunzip":    "Decompress in an agent.",
 	"list":            "Write [a, b], or tolist() to convert a value.",
 	"map":             "Write { name = value }, or tomap() to convert a value.",

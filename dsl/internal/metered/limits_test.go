@@ -120,7 +120,7 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 }
 
-// What is added after a copy of the meter is counted without the part of the local values.
+// After a copy of the meter was made, it counts further costs without those of the local values.
 func TestSinceLeavesOutLocals(t *testing.T) {
 	m := &Meter{}
 	m.Take(10, 100)

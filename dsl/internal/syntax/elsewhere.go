@@ -13,7 +13,7 @@ import (
 const (
 	adviseEach    = `For several instances write for_each, with one key for each: for_each = toset(["a", "b"]). For a number of them write toset([for i in range(3) : tostring(i)]).`
 	adviseWhen    = `Write when = CONDITION. If it is false, the step is skipped and its output is null.`
-	adviseDepends = `Write depends_on = [step.NAME]. A reference such as step.NAME.output.ID makes the dependency by itself.`
+	adviseDepends = `Write depends_on = [step.NAME]. A reference such as step.NAME.output.ID makes the dependency, too.`
 	adviseAction  = `Write action = agent.NAME.ACTION, with the arguments in an input block.`
 	adviseExec    = `Write action = agent.exec.run, with the command in an input block.`
 	adviseInput   = `Write an input block with one argument a line.`
@@ -60,7 +60,7 @@ var foreignBlocks = map[string]string{
 	"data":      `To read something write a step with an action that only reads. Its result is step.NAME.output.`,
 	"module":    `The *.hcl files of a directory are one module, without a block. A workflow block in any of them can be run. To use the agents of another directory, write library "NAME" { source = "../DIRECTORY" }.`,
 	"provider":  `Write agent "NAME" { ... }, with the settings in its config block. A step uses it as action = agent.NAME.ACTION.`,
-	"terraform": `Write engine { required_version = ">= 0.3" }. The version of a plugin stands in its agent block.`,
+	"terraform": `Write engine { required_version = ">= 0.3" }. Write the version of a plugin in its agent block.`,
 	"parallel":  `Steps without a dependency between them run in parallel, without a block.`,
 	"sequence":  `A step waits for the steps to which it refers, and for those in depends_on.`,
 }
