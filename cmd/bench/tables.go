@@ -158,7 +158,7 @@ func (t *table) waits(b *book, p waitPlan) {
 	t.say(columns, count(p.waiting), cell(b, "waits", "bytes/run", "%.0f"), cell(b, "waits", "goroutines/run", "%.2f"), cell(b, "waits", "rows/run", "%.2f"),
 		cell(b, "waits", "lag p50", "%.1fms"), cell(b, "waits", "lag p99", "%.1fms"), cell(b, "waits", "lag max", "%.1fms"),
 		cell(b, "waits", "sent/s", "%.0f"), cell(b, "waits", "signals/s", "%.0f"))
-	t.say("The runs wait for a signal: heap and stacks of the process, and rows, for each. Lag: how late %s timers of %s end beside them.", count(p.timers), timerLength)
+	t.say("Each run waits for a signal. The table shows the heap and stacks of the process and the rows, divided by the number of runs. Lag: how late %s timers of %s end meanwhile.", count(p.timers), timerLength)
 	t.say("signals: %s of them from %d senders, who do what engine signal does, over connections of their own; sent: until the last one is in an inbox, signals: until the last run has ended.", count(p.signals), senders)
 }
 
