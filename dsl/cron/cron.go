@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	_ "time/tzdata" // the time zones, for machines that have no database of them
 
 	"github.com/hashicorp/cronexpr"
 )

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // so that the zones of the tests exist on every machine
 )
 
 func parse(t *testing.T, expression, zone string) *Timetable {

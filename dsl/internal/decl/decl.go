@@ -172,7 +172,8 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
-	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
+	Schedules            []*Schedule // all schedules, with duplicates
+	Order                []int       // indexes of the steps in a topological order; nil = the steps have a cycle
 }
 
 // An Output is an output block.

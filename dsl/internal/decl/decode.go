@@ -164,6 +164,8 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Index[s.Name] = s.Index
 		case "output":
 			d.output(w, c)
+		case "schedule":
+			scheduleDecoder{d}.schedule(w, c)
 		case "compensation":
 			w.CompensationDeadline = c.Attr("deadline")
 			w.Mode = d.mode(c.Attr("mode"))

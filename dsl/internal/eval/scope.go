@@ -53,6 +53,7 @@ type RunInfo struct {
 	Workflow  string // name of the workflow
 	Key       string // unique key of the run; "" = the run has none
 	StartedAt time.Time
+	Tick      time.Time // nominal time of a run that a schedule started; zero = something else started the run
 }
 
 // An EachItem holds the values of each.key and each.value.

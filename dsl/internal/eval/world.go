@@ -247,7 +247,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		}
 		return cty.ObjectVal(map[string]cty.Value{
 			"id": cty.StringVal(s.Run.ID), "workflow": cty.StringVal(s.Run.Workflow), "key": key,
-			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
+			"started_at": timeValue(s.Run.StartedAt), "tick": timeValue(s.Run.Tick),
 		}), nil
 	case name == "each" && s.Each != nil:
 		if err := w.meter().Input(value.LoadOf(s.Each.Value)); err != nil {

@@ -33,6 +33,7 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
+	Schedules            []*Schedule // schedules that start runs of the workflow, in the order of their declaration
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
 	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,

@@ -114,6 +114,10 @@ var (
 				{name: "value", required: true}, {name: "description"}, {name: "sensitive", literal: true},
 			}}},
 			{name: "retry", body: retrySpec},
+			{name: "schedule", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "cron", required: true, literal: true}, {name: "time_zone", literal: true},
+				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
+			}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 		},
