@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -28,6 +29,7 @@ type Store struct {
 	*definitions
 	*membership
 	*hands
+	*published
 	*hints
 	*inboxRole
 	*journal
@@ -100,6 +102,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	schedules.Store
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -124,6 +127,7 @@ func New(o Options) *Store {
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: catalogue,
+		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[place]schedules.Row)},
 		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},

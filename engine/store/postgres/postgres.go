@@ -27,6 +27,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -67,6 +68,7 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
+	*published
 	*evidence
 	*views
 	*retention
@@ -98,6 +100,7 @@ var _ interface {
 	health.Examiner
 	store.Retainer
 	rekey.Resealer
+	schedules.Store
 } = (*Store)(nil)
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
@@ -135,6 +138,7 @@ func newStore(a *access) *Store {
 		inbox:     &inbox{access: a, waker: w},
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
+		published: &published{access: a},
 		evidence:  &evidence{access: a, views: v},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},

@@ -27,6 +27,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -54,6 +55,7 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
+	*published
 	*evidence
 	*views
 	*retention
@@ -96,6 +98,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	schedules.Store
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -136,6 +139,7 @@ func newStore(f *file) *Store {
 		inbox:     &inbox{file: f, waker: w},
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
+		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
