@@ -20,6 +20,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/pointed"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A Node is one engine on a store. It decides on runs, commits, calls agents and finds runs
@@ -29,6 +30,8 @@ type Node struct {
 	local  *cluster.Local
 	cfg    Config
 	ids    *naming.RunIDSource
+	// ticking is the role of the store that keeps schedules; nil = the store does not have it.
+	ticking schedules.Store
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
@@ -50,9 +53,11 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	role, _ := schedules.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
+		ticking: role,
+		shared:  owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.shared.Told = factsFor(cfg.Observer)
@@ -117,6 +122,11 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
+	ticked := n.startTicks(soft, n.ticking)
+	defer func() {
+		cancelSoft()
+		<-ticked
+	}()
 	var loss *store.LossError
 	var key *crypt.KeyError
 	for {

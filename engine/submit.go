@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
@@ -25,6 +26,16 @@ type Submission struct {
 	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
 	Name       string    // public id of the run; "" = made from the internal id
 	By         string    // person or program that submits the run; only for display
+
+	trigger string // how the run was started; "" = "manual"
+}
+
+// startedBy returns how a run with this submission was started.
+func (s *Submission) startedBy() string {
+	if s.trigger == "" {
+		return "manual"
+	}
+	return s.trigger
 }
 
 // submitIDs is the largest number of internal ids that are tried for one submission.
@@ -134,7 +145,7 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	err = t.Runs.Submit(ctx, &st, now, machine.Started{
-		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
+		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: s.startedBy(), StartedBy: s.By,
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
@@ -161,8 +172,9 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		return 0, err
 	}
 	st.Public = st.Names.Public(run)
+	_, tick, _ := cron.TickOf(s.trigger)
 	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now},
+		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now, Tick: tick},
 		Vars: s.Vars,
 	}
 	if st.Flow.UniqueKey != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
@@ -27,9 +28,10 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 		if d.seen.results == nil {
 			d.seen.results = d.stepResult
 		}
+		_, tick, _ := cron.TickOf(d.run.Trigger)
 		*sc = dsl.Scope{
 			Run: dsl.RunInfo{
-				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(),
+				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Tick: tick,
 			},
 			Vars: d.run.Vars.V,
 			Step: d.seen.results,

@@ -29,7 +29,7 @@ type scheduleDecoder struct{ *decoder }
 
 // schedule reads a schedule block and adds the schedule to w.
 func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
-	s := &Schedule{Where: b.DefRange, VariablesAt: b.DefRange, Noun: &noun.Schedule{Name: b.Label}}
+	s := &Schedule{Where: b.DefRange, VariablesAt: b.DefRange, Noun: &noun.Schedule{Schedule: cron.Schedule{Name: b.Label}}}
 	for _, other := range w.Schedules {
 		if other.Noun.Name == b.Label {
 			d.duplicate(b, other.Where)
@@ -38,9 +38,9 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 	}
 	w.Schedules = append(w.Schedules, s)
 	n := s.Noun
-	n.Overlap = noun.Overlap(d.word(b.Attr("overlap"), "overlap", noun.OverlapNames))
-	n.CatchUp = noun.CatchUp(d.word(b.Attr("catch_up"), "catch_up", noun.CatchUpNames))
-	if n.Overlap == noun.OverlapQueue && n.CatchUp == noun.CatchUpNone {
+	n.Overlap = cron.Overlap(d.word(b.Attr("overlap"), "overlap", cron.OverlapNames))
+	n.CatchUp = cron.CatchUp(d.word(b.Attr("catch_up"), "catch_up", cron.CatchUpNames))
+	if n.Overlap == cron.OverlapQueue && n.CatchUp == cron.CatchUpNone {
 		d.Errorf(b.Attr("catch_up").Range, "Waiting tick would be lost",
 			"With overlap = \"queue\" a tick waits until the run before has ended. catch_up = \"none\" would then drop it as a missed tick. Write catch_up = \"latest\" or \"all\", or overlap = \"skip\".")
 	}

@@ -4,45 +4,7 @@ import "github.com/saga-engine/engine/dsl/cron"
 
 // A Schedule is a schedule block of a workflow. It starts runs at the times of its timetable.
 type Schedule struct {
-	Name      string
-	Cron      string // cron expression, as it is in the source
-	Zone      string // name of the time zone; "" = UTC
-	Timetable *cron.Timetable
-	Overlap   Overlap
-	CatchUp   CatchUp
+	cron.Schedule
 	// Variables are the values that the schedule gives to variables of the workflow.
 	Variables []Assignment
 }
-
-// Overlap says what a schedule does at a tick if the run of the tick before has not ended.
-type Overlap uint8
-
-// The values of Overlap. The numbers are persisted.
-const (
-	OverlapSkip   Overlap = iota // the tick starts no run
-	OverlapQueue                 // the tick waits until the run has ended
-	OverlapAllow                 // the tick starts its run at once
-	OverlapCancel                // the tick cancels the run, and starts its own run at once
-)
-
-// OverlapNames maps each Overlap to its word in the argument overlap.
-var OverlapNames = []string{"skip", "queue", "allow", "cancel"}
-
-// CatchUp says what a schedule does about the ticks that passed while no engine was running.
-type CatchUp uint8
-
-// The values of CatchUp. The numbers are persisted.
-const (
-	CatchUpLatest CatchUp = iota // only the newest of these ticks starts a run
-	CatchUpNone                  // none of them starts a run
-	CatchUpAll                   // each of them starts a run, oldest first
-)
-
-// CatchUpNames maps each CatchUp to its word in the argument catch_up.
-var CatchUpNames = []string{"latest", "none", "all"}
-
-// String returns the word that means o in the argument overlap.
-func (o Overlap) String() string { return OverlapNames[o] }
-
-// String returns the word that means c in the argument catch_up.
-func (c CatchUp) String() string { return CatchUpNames[c] }

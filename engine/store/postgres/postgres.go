@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -68,7 +69,7 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
-	*published
+	*published.Part
 	*evidence
 	*views
 	*retention
@@ -138,7 +139,7 @@ func newStore(a *access) *Store {
 		inbox:     &inbox{access: a, waker: w},
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
-		published: &published{access: a},
+		Part:      &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap},
 		evidence:  &evidence{access: a, views: v},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},

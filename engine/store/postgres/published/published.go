@@ -1,4 +1,8 @@
-package postgres
+// Package published keeps published workflows and their schedules in PostgreSQL.
+//
+// In: the calls of the role schedules.Store. Out: statements on the tables engine.published and
+// engine.schedule. The package opens no connection of its own.
+package published
 
 import (
 	"context"
@@ -36,15 +40,20 @@ UPDATE engine.schedule SET next_tick = $4, last_tick = $5, last_run = $6, paused
 WHERE workflow = $1 AND name = $2 AND version = $3`
 )
 
-// published is the part of a Store that keeps published workflows and their schedules.
-type published struct{ *access }
-
-// Publish replaces a published workflow and its schedules.
-func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
-	return wrapped("publish a workflow", s.publish(ctx, w, rows))
+// A Part is the part of a PostgreSQL store that implements schedules.Store. All fields are
+// required.
+type Part struct {
+	DB    func() *sql.DB // returns the pool for all statements
+	Begin func(ctx context.Context) (*sql.Tx, error)
+	Wrap  func(what string, err error) error // adds what the store was doing to an error that is not nil
 }
 
-func (s *published) publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) (err error) {
+// Publish replaces a published workflow and its schedules.
+func (s *Part) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
+	return s.wrapped("publish a workflow", s.publish(ctx, w, rows))
+}
+
+func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) (err error) {
 	var names, tables pq.StringArray
 	next := make([]time.Time, 0, len(rows))
 	for _, r := range rows {
@@ -57,7 +66,7 @@ func (s *published) publish(ctx context.Context, w schedules.Workflow, rows []sc
 	if given == nil {
 		given = []byte{}
 	}
-	tx, err := s.begin(ctx)
+	tx, err := s.Begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,22 +87,22 @@ func (s *published) publish(ctx context.Context, w schedules.Workflow, rows []sc
 	return tx.Commit()
 }
 
-// wrapped does the same as wrap, and returns nil for nil.
-func wrapped(what string, err error) error {
+// wrapped does the same as Wrap, and returns nil for nil.
+func (s *Part) wrapped(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return wrap(what, err)
+	return s.Wrap(what, err)
 }
 
 // Withdraw removes a published workflow and its schedules.
-func (s *published) Withdraw(ctx context.Context, workflow string) (bool, error) {
+func (s *Part) Withdraw(ctx context.Context, workflow string) (bool, error) {
 	n, err := s.changed(ctx, publishedDrop, workflow)
-	return n > 0, wrapped("withdraw a workflow", err)
+	return n > 0, s.wrapped("withdraw a workflow", err)
 }
 
-func (s *published) changed(ctx context.Context, query string, args ...any) (int64, error) {
-	res, err := s.db.ExecContext(ctx, query, args...)
+func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := s.DB().ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -101,10 +110,10 @@ func (s *published) changed(ctx context.Context, query string, args ...any) (int
 }
 
 // Published returns the published workflows by name.
-func (s *published) Published(ctx context.Context) ([]schedules.Workflow, error) {
-	rows, err := s.db.QueryContext(ctx, publishedList)
+func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
+	rows, err := s.DB().QueryContext(ctx, publishedList)
 	if err != nil {
-		return nil, wrap("list published workflows", err)
+		return nil, s.Wrap("list published workflows", err)
 	}
 	defer rows.Close()
 	var list []schedules.Workflow
@@ -114,23 +123,23 @@ func (s *published) Published(ctx context.Context) ([]schedules.Workflow, error)
 			id int32
 		)
 		if err := rows.Scan(&w.Name, &id, &w.At, &w.By, &w.Given); err != nil {
-			return nil, wrap("list published workflows", err)
+			return nil, s.Wrap("list published workflows", err)
 		}
 		w.ID, w.At = store.WorkflowID(id), w.At.UTC()
 		list = append(list, w)
 	}
-	return list, wrapped("list published workflows", rows.Err())
+	return list, s.wrapped("list published workflows", rows.Err())
 }
 
 // Schedules returns the schedules that are due before the given time, or all.
-func (s *published) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
+func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
 	query, args := scheduleAll, []any{limit}
 	if !before.IsZero() {
 		query, args = scheduleDue, []any{before, limit}
 	}
-	rows, err := s.db.QueryContext(ctx, query, args...)
+	rows, err := s.DB().QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, wrap("list schedules", err)
+		return nil, s.Wrap("list schedules", err)
 	}
 	defer rows.Close()
 	var list []schedules.Row
@@ -141,7 +150,7 @@ func (s *published) Schedules(ctx context.Context, before time.Time, limit int) 
 			id   int32
 		)
 		if err := rows.Scan(&x.Workflow, &x.Name, &x.Timetable, &x.Next, &last, &x.LastRun, &x.Paused, &x.Version, &id, &x.Given); err != nil {
-			return nil, wrap("list schedules", err)
+			return nil, s.Wrap("list schedules", err)
 		}
 		x.Next, x.ID = x.Next.UTC(), store.WorkflowID(id)
 		if last.Valid {
@@ -149,12 +158,12 @@ func (s *published) Schedules(ctx context.Context, before time.Time, limit int) 
 		}
 		list = append(list, x)
 	}
-	return list, wrapped("list schedules", rows.Err())
+	return list, s.wrapped("list schedules", rows.Err())
 }
 
 // Move replaces the ticks of a schedule if its version is still Row.Version.
-func (s *published) Move(ctx context.Context, r schedules.Row) (bool, error) {
+func (s *Part) Move(ctx context.Context, r schedules.Row) (bool, error) {
 	last := sql.NullTime{Time: r.Last, Valid: !r.Last.IsZero()}
 	n, err := s.changed(ctx, scheduleMove, r.Workflow, r.Name, r.Version, r.Next, last, r.LastRun, r.Paused)
-	return n > 0, wrapped("move a schedule", err)
+	return n > 0, s.wrapped("move a schedule", err)
 }
