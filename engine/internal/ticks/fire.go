@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -137,10 +136,9 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	wf := def.Workflow(r.Workflow)
-	i := indexOf(wf, r.Name)
-	if i < 0 {
-		return fmt.Errorf("the published definition of %q has no schedule %q; publish it again", r.Workflow, r.Name)
+	plan, err := planOf(def, r, f.cfg.Sealer)
+	if err != nil {
+		return err
 	}
 	open := false
 	if r.LastRun != "" {
@@ -148,8 +146,7 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 			return err
 		}
 	}
-	s := wf.Schedules[i]
-	step := Decide(&s.Schedule, r.Next, now, open)
+	step := Decide(plan.schedule(), r.Next, now, open)
 	if step.Wait {
 		return nil
 	}
@@ -165,10 +162,7 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 		next.Next = store.Never
 	}
 	if !step.Tick.IsZero() {
-		run, err := f.run(def, wf, i, r, step.Tick)
-		if err != nil {
-			return err
-		}
+		run := plan.run(step.Tick)
 		if err := f.cfg.Submit(ctx, run); err != nil {
 			return err
 		}
@@ -179,22 +173,6 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 		return fmt.Errorf("move schedule %s.%s: %w", r.Workflow, r.Name, err)
 	}
 	return nil
-}
-
-// run returns the run of a tick of the i-th schedule of a workflow.
-func (f *Firer) run(def *dsl.Definition, wf *dsl.Workflow, i int, r schedules.Row, tick time.Time) (Run, error) {
-	given, err := DecodeGiven(f.cfg.Sealer, r.Workflow, r.Given)
-	if err != nil {
-		return Run{}, err
-	}
-	vars, diags := wf.Bind(append(given, wf.Schedules[i].Variables...))
-	if err := diags.Err(); diags.HasErrors() {
-		return Run{}, fmt.Errorf("variables of schedule %s.%s: %w", r.Workflow, r.Name, err)
-	}
-	return Run{
-		Definition: def, Workflow: r.Workflow, Vars: vars,
-		Name: RunName(r.Workflow, r.Name, tick), Trigger: cron.Trigger(r.Name, tick),
-	}, nil
 }
 
 // definition returns a stored definition. It keeps the definitions of the last scan in memory.
@@ -208,16 +186,4 @@ func (f *Firer) definition(ctx context.Context, id store.WorkflowID) (*dsl.Defin
 	}
 	f.kept[id] = def
 	return def, nil
-}
-
-// indexOf returns the index of the schedule of a workflow with the given name; -1 = there is none.
-func indexOf(wf *dsl.Workflow, name string) int {
-	if wf != nil {
-		for i, s := range wf.Schedules {
-			if s.Name == name {
-				return i
-			}
-		}
-	}
-	return -1
 }

@@ -69,10 +69,7 @@ func newYard(t *testing.T, sealer crypt.Sealer) *yard {
 		t.Fatal(diags.Err())
 	}
 	y := &yard{T: t, st: memory.New(memory.Options{}), def: def, now: at("00:30:00"), runs: map[string]Run{}, open: map[string]bool{}}
-	given, err := EncodeGiven(sealer, "w", []dsl.Assignment{{Name: "region", Text: "eu"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	given := y.given(sealer)
 	var rows []schedules.Row
 	for _, s := range def.Workflow("w").Schedules {
 		rows = append(rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: s.Timetable.Next(y.now)})
@@ -81,6 +78,21 @@ func newYard(t *testing.T, sealer crypt.Sealer) *yard {
 		t.Fatal(err)
 	}
 	return y
+}
+
+// given returns the stored form of the deployment variables.
+func (y *yard) given(sealer crypt.Sealer) []byte {
+	y.Helper()
+	wf := y.def.Workflow("w")
+	vars, diags := wf.Bind(append(wf.Schedules[0].Variables, dsl.Assignment{Name: "region", Text: "eu"}))
+	if diags.HasErrors() {
+		y.Fatal(diags.Err())
+	}
+	data, err := EncodeGiven(sealer, wf, vars)
+	if err != nil {
+		y.Fatal(err)
+	}
+	return data
 }
 
 // engine returns one engine of the yard.
@@ -206,20 +218,22 @@ func TestPausedSchedule(t *testing.T) {
 // Variables of a published workflow are sealed for their workflow.
 func TestGivenIsSealed(t *testing.T) {
 	sealer := newSealer(t)
-	data, err := EncodeGiven(sealer, "w", []dsl.Assignment{{Name: "a", Text: "canary"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(data, []byte("canary")) {
+	y := newYard(t, sealer)
+	data, wf := y.given(sealer), y.def.Workflow("w")
+	if bytes.Contains(data, []byte("eu")) {
 		t.Error("the value stands in the stored bytes")
 	}
-	if got, err := DecodeGiven(sealer, "w", data); err != nil || len(got) != 1 || got[0].Text != "canary" {
-		t.Errorf("DecodeGiven = %+v, %v", got, err)
+	given, err := DecodeGiven(sealer, wf, data)
+	if err != nil || len(given) != 1 {
+		t.Fatalf("DecodeGiven = %+v, %v", given, err)
 	}
-	if _, err := DecodeGiven(sealer, "x", data); err == nil {
+	if vars, diags := wf.Bind(append(given, wf.Schedules[0].Variables...)); diags.HasErrors() || !bytes.Contains(vars.JSON(), []byte(`"region":"eu"`)) {
+		t.Errorf("variables = %s, %v", vars.JSON(), diags.Err())
+	}
+	if _, err := DecodeGiven(sealer, &dsl.Workflow{Name: "x"}, data); err == nil {
 		t.Error("bytes of another workflow can be opened")
 	}
-	if _, err := DecodeGiven(nil, "w", data); err == nil {
+	if _, err := DecodeGiven(nil, wf, data); err == nil {
 		t.Error("sealed bytes can be read without a key")
 	}
 }

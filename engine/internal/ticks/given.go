@@ -3,6 +3,8 @@ package ticks
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
@@ -12,32 +14,43 @@ import (
 func givenPlace(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.
-// With a key they are sealed, because a value may be sensitive.
-func EncodeGiven(sealer crypt.Sealer, workflow string, given []dsl.Assignment) ([]byte, error) {
-	texts := map[string]string{}
-	for _, a := range given {
-		texts[a.Name] = a.Text
+// The parameter vars has the values of all variables of a run of the workflow. With a key the
+// values are sealed, because a value may be sensitive.
+func EncodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, vars dsl.Value) ([]byte, error) {
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(vars.JSON(), &all); err != nil {
+		return nil, fmt.Errorf("encode variables: %w", err)
 	}
-	plain, err := json.Marshal(texts)
+	given := map[string]json.RawMessage{}
+	for _, v := range wf.Variables {
+		if v.Deployment {
+			given[v.Name] = all[v.Name]
+		}
+	}
+	plain, err := json.Marshal(given)
 	if err != nil {
 		return nil, fmt.Errorf("encode variables: %w", err)
 	}
-	return crypt.Wrap(sealer, givenPlace(workflow), plain, sealer != nil)
+	return crypt.Wrap(sealer, givenPlace(wf.Name), plain, sealer != nil)
 }
 
 // DecodeGiven returns the values that EncodeGiven has encoded.
-func DecodeGiven(sealer crypt.Sealer, workflow string, data []byte) ([]dsl.Assignment, error) {
-	plain, err := crypt.Unwrap(sealer, givenPlace(workflow), data)
+func DecodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, data []byte) ([]dsl.Assignment, error) {
+	plain, err := crypt.Unwrap(sealer, givenPlace(wf.Name), data)
 	if err != nil {
-		return nil, fmt.Errorf("open variables of published workflow %q: %w", workflow, err)
+		return nil, fmt.Errorf("open variables of published workflow %q: %w", wf.Name, err)
 	}
-	texts := map[string]string{}
-	if err := json.Unmarshal(plain, &texts); err != nil {
-		return nil, fmt.Errorf("decode variables of published workflow %q: %w", workflow, err)
+	values := map[string]json.RawMessage{}
+	if err := json.Unmarshal(plain, &values); err != nil {
+		return nil, fmt.Errorf("decode variables of published workflow %q: %w", wf.Name, err)
 	}
 	var given []dsl.Assignment
-	for name, text := range texts {
-		given = append(given, dsl.Assignment{Name: name, Text: text, Source: "engine publish --var"})
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		a, err := wf.Assign(name, values[name], "engine publish")
+		if err != nil {
+			return nil, fmt.Errorf("decode variables of published workflow %q: %w", wf.Name, err)
+		}
+		given = append(given, a)
 	}
 	return given, nil
 }
