@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/cron"
 )
 
 // A schedule has a timetable, and gives values to the variables of its runs.
@@ -52,7 +53,7 @@ workflow "w" {
 	if got, want := string(vars.JSON()), `{"region":"eu","size":3,"tenant":"demo"}`; got != want {
 		t.Errorf("variables = %s, want %s", got, want)
 	}
-	key, err := w.UniqueKey(&dsl.Scope{Run: dsl.RunInfo{Tick: tick}, Vars: vars})
+	key, err := w.UniqueKey(&dsl.Scope{Run: dsl.RunInfo{Trigger: cron.Trigger("nightly", tick)}, Vars: vars})
 	if want := "demo/2026-01-01T01:30:00Z"; err != nil || key != want {
 		t.Errorf("key = %q, %v, want %q", key, err, want)
 	}

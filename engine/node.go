@@ -122,7 +122,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	ticked := n.startTicks(soft, n.ticking)
+	ticked := ticker{n}.startTicks(soft, n.ticking)
 	defer func() {
 		cancelSoft()
 		<-ticked

@@ -9,7 +9,6 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
-	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -107,7 +106,7 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 			return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
 		}
 		if i == 0 {
-			given, err := ticks.EncodeGiven(c.Sealer, wf, vars)
+			given, err := journal.EncodeGiven(c.Sealer, wf, vars)
 			if err != nil {
 				return publication{}, err
 			}

@@ -15,9 +15,12 @@ import (
 // starter is the name under which runs of schedules are submitted and cancelled.
 const starter = "schedule"
 
+// A ticker starts the runs of schedules for a node.
+type ticker struct{ *Node }
+
 // startTicks starts the runs of schedules until ctx ends, and then closes the result. It starts
 // none if the store keeps no schedules, or if the engine works on its own runs only.
-func (n *Node) startTicks(ctx context.Context, role schedules.Store) <-chan struct{} {
+func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan struct{} {
 	done := make(chan struct{})
 	if role == nil || n.cfg.Options.Alone {
 		close(done)
@@ -49,7 +52,7 @@ func (n *Node) startTicks(ctx context.Context, role schedules.Store) <-chan stru
 
 // cancelTick asks a run that a schedule has started to turn back. Asking twice is the same as
 // asking once.
-func (n *Node) cancelTick(ctx context.Context, name, reason string) error {
+func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
 	st := store.Complete(n.cfg.Store)
 	run, err := st.Find(ctx, name)
 	if errors.Is(err, store.ErrNotFound) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
@@ -172,9 +171,8 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		return 0, err
 	}
 	st.Public = st.Names.Public(run)
-	_, tick, _ := cron.TickOf(s.trigger)
 	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now, Tick: tick},
+		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now, Trigger: s.trigger},
 		Vars: s.Vars,
 	}
 	if st.Flow.UniqueKey != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A Resealing holds the results of Reseal.
@@ -44,6 +45,9 @@ func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing,
 	err = r.mark(ctx)
 	if err == nil {
 		err = eachDefinition(ctx, role, func(d store.Definition) error { return r.definition(ctx, d) })
+	}
+	if err == nil {
+		err = eachGiven(ctx, st, func(role schedules.Store, w schedules.Workflow) error { return r.given(ctx, role, w) })
 	}
 	if err == nil {
 		err = eachKept(ctx, st, role, func(k kept) error { return r.run(ctx, k) })

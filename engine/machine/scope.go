@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
@@ -28,10 +27,9 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 		if d.seen.results == nil {
 			d.seen.results = d.stepResult
 		}
-		_, tick, _ := cron.TickOf(d.run.Trigger)
 		*sc = dsl.Scope{
 			Run: dsl.RunInfo{
-				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Tick: tick,
+				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger,
 			},
 			Vars: d.run.Vars.V,
 			Step: d.seen.results,

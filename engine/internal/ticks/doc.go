@@ -12,5 +12,5 @@
 //   - Ticks are points in time that Decide computes from the timetable alone. No engine keeps a
 //     clock of its own for them.
 //
-// The files form layers: name and given; decide; fire.
+// The files form layers: name, decide; plan; fire.
 package ticks

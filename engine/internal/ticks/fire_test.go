@@ -1,7 +1,6 @@
 package ticks
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -88,7 +88,7 @@ func (y *yard) given(sealer crypt.Sealer) []byte {
 	if diags.HasErrors() {
 		y.Fatal(diags.Err())
 	}
-	data, err := EncodeGiven(sealer, wf, vars)
+	data, err := journal.EncodeGiven(sealer, wf, vars)
 	if err != nil {
 		y.Fatal(err)
 	}
@@ -213,27 +213,4 @@ func TestPausedSchedule(t *testing.T) {
 	y.now = at("01:00:10")
 	y.scan(y.engine(nil))
 	y.wantRuns("w.chain.20260101T010000Z")
-}
-
-// Variables of a published workflow are sealed for their workflow.
-func TestGivenIsSealed(t *testing.T) {
-	sealer := newSealer(t)
-	y := newYard(t, sealer)
-	data, wf := y.given(sealer), y.def.Workflow("w")
-	if bytes.Contains(data, []byte("eu")) {
-		t.Error("the value stands in the stored bytes")
-	}
-	given, err := DecodeGiven(sealer, wf, data)
-	if err != nil || len(given) != 1 {
-		t.Fatalf("DecodeGiven = %+v, %v", given, err)
-	}
-	if vars, diags := wf.Bind(append(given, wf.Schedules[0].Variables...)); diags.HasErrors() || !bytes.Contains(vars.JSON(), []byte(`"region":"eu"`)) {
-		t.Errorf("variables = %s, %v", vars.JSON(), diags.Err())
-	}
-	if _, err := DecodeGiven(sealer, &dsl.Workflow{Name: "x"}, data); err == nil {
-		t.Error("bytes of another workflow can be opened")
-	}
-	if _, err := DecodeGiven(nil, wf, data); err == nil {
-		t.Error("sealed bytes can be read without a key")
-	}
 }

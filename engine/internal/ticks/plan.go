@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -32,7 +33,7 @@ func planOf(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer) (*plan, e
 	if p.i < 0 {
 		return nil, fmt.Errorf("the published definition of %q has no schedule %q; publish it again", r.Workflow, r.Name)
 	}
-	given, err := DecodeGiven(sealer, p.wf, r.Given)
+	given, err := journal.DecodeGiven(sealer, p.wf, r.Given)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -64,6 +65,21 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (bool, error)
 		}
 	}
 	return ok, nil
+}
+
+// ReplaceGiven replaces the variables of a published workflow.
+func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	w, ok := s.workflows[workflow]
+	if !ok || !bytes.Equal(w.Given, old) {
+		return false, nil
+	}
+	w.Given = slices.Clone(given)
+	s.workflows[workflow] = w
+	return true, nil
 }
 
 // Published returns the published workflows by name.

@@ -25,6 +25,9 @@ type Store interface {
 	// Withdraw removes a published workflow and its schedules. It reports whether there was one.
 	// Runs of the workflow continue.
 	Withdraw(ctx context.Context, workflow string) (bool, error)
+	// ReplaceGiven replaces Workflow.Given of a published workflow, but only if the stored value
+	// equals the parameter old. It reports whether it has replaced it.
+	ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error)
 	// Published returns the published workflows, in the order of their names.
 	Published(ctx context.Context) ([]Workflow, error)
 	// Schedules returns schedules that are not paused and whose next tick is before the given time,

@@ -13,6 +13,7 @@ const (
 	publishedPut = `
 INSERT INTO published (workflow, workflow_id, published_at, published_by, given) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by, given = excluded.given`
+	publishedGive = `UPDATE published SET given = ?3 WHERE workflow = ?1 AND given = ?2`
 	publishedDrop = `DELETE FROM published WHERE workflow = ?1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM published ORDER BY workflow`
 	schedulePut   = `
@@ -73,6 +74,16 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (found bool, 
 		return err
 	})
 	return found, err
+}
+
+// ReplaceGiven replaces the variables of a published workflow.
+func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (replaced bool, err error) {
+	err = s.writeUnowned(ctx, "replace variables of a published workflow", func(tx *tx) error {
+		n, err := tx.changed(publishedGive, workflow, blob(old), blob(given))
+		replaced = n > 0
+		return err
+	})
+	return replaced, err
 }
 
 // Published returns the published workflows by name.

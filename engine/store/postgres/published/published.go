@@ -20,6 +20,7 @@ const (
 	publishedPut = `
 INSERT INTO engine.published (workflow, workflow_id, published_by, given) VALUES ($1, $2, $3, $4)
 ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by, given = excluded.given`
+	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM engine.published ORDER BY workflow`
 	// schedulePut stores the schedules of a workflow; its arguments are one array for each column.
@@ -107,6 +108,12 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, e
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// ReplaceGiven replaces the variables of a published workflow.
+func (s *Part) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
+	n, err := s.changed(ctx, publishedGive, workflow, old, given)
+	return n > 0, s.wrapped("replace variables of a published workflow", err)
 }
 
 // Published returns the published workflows by name.

@@ -1,6 +1,7 @@
-package ticks
+package journal
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // givenPlace is the place of the deployment variables of a published workflow, for a Sealer.
@@ -53,4 +56,40 @@ func DecodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, data []byte) ([]dsl.Assi
 		given = append(given, a)
 	}
 	return given, nil
+}
+
+// eachGiven calls fn with each published workflow of a store. It does nothing if the store keeps
+// none.
+func eachGiven(ctx context.Context, st store.Full, fn func(schedules.Store, schedules.Workflow) error) error {
+	role, ok := schedules.Of(st)
+	if !ok {
+		return nil
+	}
+	list, err := role.Published(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		if err := fn(role, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// given seals the variables of a published workflow again, if another key than the newest one has
+// sealed them. If the workflow was published again meanwhile, they stay.
+func (r *resealing) given(ctx context.Context, role schedules.Store, w schedules.Workflow) error {
+	if !r.old(w.Given) {
+		return nil
+	}
+	data, err := crypt.Rewrap(r.sealer, givenPlace(w.Name), w.Given)
+	if err == nil {
+		_, err = role.ReplaceGiven(ctx, w.Name, w.Given, data)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the variables of published workflow %q again: %w", w.Name, err)
+	}
+	r.Done.Settings++
+	return nil
 }
