@@ -76,20 +76,3 @@ func eachGiven(ctx context.Context, st store.Full, fn func(schedules.Store, sche
 	}
 	return nil
 }
-
-// given seals the variables of a published workflow again, if another key than the newest one has
-// sealed them. If the workflow was published again meanwhile, they stay.
-func (r *resealing) given(ctx context.Context, role schedules.Store, w schedules.Workflow) error {
-	if !r.old(w.Given) {
-		return nil
-	}
-	data, err := crypt.Rewrap(r.sealer, givenPlace(w.Name), w.Given)
-	if err == nil {
-		_, err = role.ReplaceGiven(ctx, w.Name, w.Given, data)
-	}
-	if err != nil {
-		return fmt.Errorf("seal the variables of published workflow %q again: %w", w.Name, err)
-	}
-	r.Done.Settings++
-	return nil
-}

@@ -120,6 +120,23 @@ func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 	return nil
 }
 
+// given seals the variables of a published workflow again, if another key than the newest one has
+// sealed them. If the workflow was published again meanwhile, they stay.
+func (r *resealing) given(ctx context.Context, role schedules.Store, w schedules.Workflow) error {
+	if !r.old(w.Given) {
+		return nil
+	}
+	data, err := crypt.Rewrap(r.sealer, givenPlace(w.Name), w.Given)
+	if err == nil {
+		_, err = role.ReplaceGiven(ctx, w.Name, w.Given, data)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the variables of published workflow %q again: %w", w.Name, err)
+	}
+	r.Done.Settings++
+	return nil
+}
+
 // run seals the data of one run again. If an engine has changed the run meanwhile, this method
 // reads the data again and makes another try. It makes at most resealTries tries.
 func (r *resealing) run(ctx context.Context, k kept) error {

@@ -42,19 +42,23 @@ func Schedule(a *cli.App) *cobra.Command {
 	}
 	byName := func(use, short, long string, run func(*cobra.Command, string) error) *cobra.Command {
 		return &cobra.Command{
-			Use: use + " WORKFLOW.SCHEDULE", Short: short, Long: long, Args: cli.Wants("WORKFLOW.SCHEDULE"),
+			Use: use, Short: short, Long: long, Args: cli.Wants("WORKFLOW.SCHEDULE"),
 			RunE: func(cmd *cobra.Command, args []string) error { return run(cmd, args[0]) },
 		}
 	}
 	var fill schedule.BackfillOptions
-	backfill := byName("backfill", "Start the runs of ticks in the past",
-		`Records a run for each tick of the schedule from --from up to --to, the second
+	backfill := &cobra.Command{
+		Use:   "backfill WORKFLOW.SCHEDULE",
+		Short: "Start the runs of ticks in the past",
+		Long: `Records a run for each tick of the schedule from --from up to --to, the second
 excluded. Engines that serve the state work on them. A tick whose run exists
 already starts no second run, so the command can be repeated. overlap and catch_up
 do not matter here.`,
-		func(cmd *cobra.Command, name string) error {
-			return schedule.Backfill(cmd.Context(), a, name, fill)
-		})
+		Args: cli.Wants("WORKFLOW.SCHEDULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return schedule.Backfill(cmd.Context(), a, args[0], fill)
+		},
+	}
 	backfill.Flags().StringVar(&fill.From, "from", "", "first time: RFC 3339, or a date")
 	backfill.Flags().StringVar(&fill.To, "to", "", "time after the last tick: RFC 3339, or a date")
 	backfill.Flags().BoolVar(&fill.Preview, "preview", false, "only print the ticks")
@@ -77,10 +81,10 @@ do not matter here.`,
 			Args:  cli.Wants(),
 			RunE:  func(cmd *cobra.Command, _ []string) error { return schedule.List(cmd.Context(), a) },
 		},
-		byName("pause", "Let a schedule start no more runs", "", func(cmd *cobra.Command, name string) error {
+		byName("pause WORKFLOW.SCHEDULE", "Let a schedule start no more runs", "", func(cmd *cobra.Command, name string) error {
 			return schedule.Pause(cmd.Context(), a, name)
 		}),
-		byName("resume", "Let a paused schedule start runs again",
+		byName("resume WORKFLOW.SCHEDULE", "Let a paused schedule start runs again",
 			"Ticks that passed during the pause are missed ticks: catch_up of the schedule says\nwhat happens to them.", func(cmd *cobra.Command, name string) error {
 				return schedule.Resume(cmd.Context(), a, name)
 			}),
