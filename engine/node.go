@@ -18,6 +18,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/pointed"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -32,6 +33,10 @@ type Node struct {
 	ids    *naming.RunIDSource
 	// ticking is the role of the store that keeps schedules; nil = the store does not have it.
 	ticking schedules.Store
+	// submitted is the role of the store with submissions of other programs; nil = the store does not
+	// have it. The channel hints receives a value when there may be such submissions.
+	submitted intake.Store
+	hints     chan struct{}
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
@@ -54,10 +59,11 @@ func NewNode(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	role, _ := schedules.Of(cfg.Store)
+	submitted, _ := intake.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		ticking: role,
-		shared:  owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
+		ticking: role, submitted: submitted, hints: make(chan struct{}, 1),
+		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.shared.Told = factsFor(cfg.Observer)
@@ -122,10 +128,11 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	ticked := ticker{n}.startTicks(soft, n.ticking)
+	ticked, taken := ticker{n}.startTicks(soft, n.ticking), ticker{n}.startIntake(soft, n.submitted)
 	defer func() {
 		cancelSoft()
 		<-ticked
+		<-taken
 	}()
 	var loss *store.LossError
 	var key *crypt.KeyError
@@ -305,7 +312,7 @@ func (n *Node) retained(s store.RetainStats) {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained,
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints) },
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,

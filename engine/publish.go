@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,14 +23,18 @@ type Publication struct {
 	By         string           // person who publishes; only for display
 }
 
-// A VariableError says that a schedule has no valid values for the variables of its runs.
+// A VariableError says that a published workflow has no valid values for some variables.
 type VariableError struct {
-	Workflow, Schedule string
-	Err                error // the findings
+	Workflow string
+	Schedule string // schedule whose runs lack the values; "" = variables outside of workflows
+	Err      error  // the findings
 }
 
-// Error names the schedule and the findings.
+// Error names the workflow, the schedule and the findings.
 func (e *VariableError) Error() string {
+	if e.Schedule == "" {
+		return fmt.Sprintf("workflow %q: %v", e.Workflow, e.Err)
+	}
 	return fmt.Sprintf("schedule %q of workflow %q: %v", e.Schedule, e.Workflow, e.Err)
 }
 
@@ -97,20 +102,27 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 		return publication{}, errors.New("the definition holds no such workflow")
 	}
 	e := publication{workflow: schedules.Workflow{Name: name, By: p.By}}
-	for i, s := range wf.Schedules {
+	var err error
+	if e.workflow.Variables, err = describe(wf); err != nil {
+		return publication{}, err
+	}
+	outside, diags := wf.BindDeployed(p.Assigned)
+	if diags.HasErrors() {
+		return publication{}, &VariableError{Workflow: name, Err: diags.Err()}
+	}
+	if c.Sealer == nil && (wf.Confidential || len(outside.Sensitive()) > 0) {
+		return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
+	}
+	if e.workflow.Given, err = journal.EncodeGiven(c.Sealer, wf, outside); err != nil {
+		return publication{}, err
+	}
+	for _, s := range wf.Schedules {
 		vars, diags := wf.Bind(append(slices.Clone(p.Assigned), s.Variables...))
 		if diags.HasErrors() {
 			return publication{}, &VariableError{Workflow: name, Schedule: s.Name, Err: diags.Err()}
 		}
-		if c.Sealer == nil && (wf.Confidential || len(vars.Sensitive()) > 0) {
+		if c.Sealer == nil && len(vars.Sensitive()) > 0 {
 			return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
-		}
-		if i == 0 {
-			given, err := journal.EncodeGiven(c.Sealer, wf, vars)
-			if err != nil {
-				return publication{}, err
-			}
-			e.workflow.Given = given
 		}
 		next := s.Timetable.Next(now)
 		if next.IsZero() {
@@ -119,4 +131,27 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 		e.rows = append(e.rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: next})
 	}
 	return e, nil
+}
+
+// describe returns the description of a workflow's variables for schedules.Workflow.Variables. It
+// leaves out the variables outside of workflows, which get their values from the publication.
+func describe(wf *dsl.Workflow) ([]byte, error) {
+	type variable struct {
+		Name      string          `json:"name"`
+		Type      json.RawMessage `json:"type"`
+		Required  bool            `json:"required"`
+		Nullable  bool            `json:"nullable"`
+		Sensitive bool            `json:"sensitive"`
+	}
+	list := []variable{}
+	for _, v := range wf.Variables {
+		if !v.Deployment {
+			list = append(list, variable{Name: v.Name, Type: v.Form, Required: !v.HasDefault, Nullable: v.Nullable, Sensitive: v.Sensitive})
+		}
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("describe variables: %w", err)
+	}
+	return data, nil
 }

@@ -172,10 +172,18 @@ func repeat(ts *testscript.TestScript, neg bool, args []string) {
 
 // sql TEXT runs a statement in the script's database.
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: sql TEXT")
+	if len(args) != 1 {
+		ts.Fatalf("usage: [!] sql TEXT")
 	}
-	ts.Check(execSQL(context.Background(), "postgres", ts.Getenv("ENGINE_DSN"), args[0]))
+	err := execSQL(context.Background(), "postgres", ts.Getenv("ENGINE_DSN"), args[0])
+	if !neg {
+		ts.Check(err)
+		return
+	}
+	if err == nil {
+		ts.Fatalf("the statement succeeded")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("sql.err"), []byte(err.Error()), 0o600))
 }
 
 // sqlfile FILE TEXT runs a statement in an embedded state file.

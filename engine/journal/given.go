@@ -17,8 +17,8 @@ import (
 func givenPlace(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.
-// The parameter vars has the values of all variables of a run of the workflow. With a key the
-// values are sealed, because a value may be sensitive.
+// The parameter vars has the values of at least these variables. With a key the values
+// are sealed, because a value may be sensitive.
 func EncodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, vars dsl.Value) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(vars.JSON(), &all); err != nil {

@@ -25,7 +25,7 @@ type Started struct {
 	Name      string       // public id of the run
 	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
-	Trigger   string // how the run was started: "manual", or the text that cron.Trigger returned
+	Trigger   string // how the run was started: "manual", "submitted" by another program, or the text that cron.Trigger returned
 	StartedBy string // the person who started the run; only for display
 }
 

@@ -89,7 +89,7 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 	wl.out.Shortest = stepLinker{wl}.shortest()
 	wl.out.Confidential = confidential(wl)
 	b := &bind{ev: ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
-	noun.SetBind(wl.out, b.values)
+	noun.SetBind(wl.out, b.values, b.deployed)
 	scheduleLinker{wl}.schedules(b)
 	noun.SetLines(wl.out, lines{l.m, w, ev})
 	return wl.out

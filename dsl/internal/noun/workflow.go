@@ -40,8 +40,10 @@ type Workflow struct {
 	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
-	bind  func([]Assignment) (value.Value, diag.Diagnostics)
-	lines Lines
+	bind func([]Assignment) (value.Value, diag.Diagnostics)
+	// deployed binds the variables outside of workflows.
+	deployed func([]Assignment) (value.Value, diag.Diagnostics)
+	lines    Lines
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If
@@ -52,9 +54,17 @@ func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	return w.bind(assigned)
 }
 
-// SetBind sets the function that Workflow.Bind calls. Package link provides this function,
-// because package link has the declarations of the variables.
-func SetBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }
+// BindDeployed does the same as Bind, but only for the variables outside of workflows. It ignores
+// values of other variables.
+func (w *Workflow) BindDeployed(assigned []Assignment) (value.Value, diag.Diagnostics) {
+	return w.deployed(assigned)
+}
+
+// SetBind sets the functions that Workflow.Bind and Workflow.BindDeployed call. Package link
+// provides these functions, because package link has the declarations of the variables.
+func SetBind(w *Workflow, bind, deployed func([]Assignment) (value.Value, diag.Diagnostics)) {
+	w.bind, w.deployed = bind, deployed
+}
 
 // AllCodes is the text in the list `errors` of a catch block that matches every error code.
 const AllCodes = "*"
@@ -78,7 +88,8 @@ type Variable struct {
 	Sensitive   bool
 	Nullable    bool
 	HasDefault  bool
-	Deployment  bool // true = the variable is declared outside of workflows, for the whole module
+	Deployment  bool   // true = the variable is declared outside of workflows, for the whole module
+	Form        []byte // Type as JSON, in the form of the library cty, such as ["list","string"]
 }
 
 // An Agent is one agent block, with the version that was chosen for its plugin.

@@ -27,7 +27,7 @@ func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []sc
 	}
 	defer s.mu.Unlock()
 	w.At = s.now().Truncate(time.Microsecond)
-	w.Given = slices.Clone(w.Given)
+	w.Given, w.Variables = slices.Clone(w.Given), nil
 	s.workflows[w.Name] = w
 	kept := map[place]bool{}
 	for _, r := range rows {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -70,6 +71,7 @@ type Store struct {
 	*runs
 	*hands
 	*published.Part
+	*published.Intake
 	*evidence
 	*views
 	*retention
@@ -102,6 +104,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	schedules.Store
+	intake.Store
 } = (*Store)(nil)
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
@@ -132,6 +135,7 @@ func newStore(a *access) *Store {
 	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
 	v := &views{access: a}
 	c := &catalogue{access: a}
+	part := &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap}
 	return &Store{
 		access: a, waker: w, views: v,
 		catalogue: c,
@@ -139,7 +143,8 @@ func newStore(a *access) *Store {
 		inbox:     &inbox{access: a, waker: w},
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
-		Part:      &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap},
+		Part:      part,
+		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},

@@ -49,6 +49,10 @@ type Workflow struct {
 	// Given holds the values of deployment variables, encoded by the caller; it may be sealed. The
 	// store does not read it.
 	Given []byte
+	// Variables describes the variables of the workflow in JSON, for programs that submit runs with
+	// SQL: a list of objects with name, type, required, nullable and sensitive. Only stores with the
+	// role intake.Store keep it; Published does not return it.
+	Variables []byte
 }
 
 // A Row is a schedule of a published workflow. Times are whole microseconds.

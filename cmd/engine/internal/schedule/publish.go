@@ -47,7 +47,7 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 	var vars *engine.VariableError
 	switch {
 	case errors.As(err, &vars):
-		return cli.Failed("Schedule without valid variables", "%s", vars)
+		return cli.Failed("Variables without valid values", "%s", vars)
 	case err != nil:
 		return s.Wrap("publish", err)
 	}

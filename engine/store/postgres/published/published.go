@@ -18,8 +18,9 @@ import (
 
 const (
 	publishedPut = `
-INSERT INTO engine.published (workflow, workflow_id, published_by, given) VALUES ($1, $2, $3, $4)
-ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by, given = excluded.given`
+INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by,
+  given = excluded.given, variables = excluded.variables`
 	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM engine.published ORDER BY workflow`
@@ -67,6 +68,10 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 	if given == nil {
 		given = []byte{}
 	}
+	variables := string(w.Variables)
+	if variables == "" {
+		variables = "[]"
+	}
 	tx, err := s.Begin(ctx)
 	if err != nil {
 		return err
@@ -76,7 +81,7 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 			err = errors.Join(err, e)
 		}
 	}()
-	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given); err != nil {
+	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, scheduleDrop, w.Name, names); err != nil {
