@@ -10,7 +10,6 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/store/schedules"
-	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // PublishOptions are the flags of `engine publish`.
@@ -37,7 +36,7 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 	if p.Assigned, err = module.Assignments(a, l.Module, o.Values); err != nil {
 		return err
 	}
-	s, err := openFor(ctx, a, l.Module)
+	s, err := session.OpenJoining(ctx, a, l.Dir, l.Shown)
 	if err != nil {
 		return err
 	}
@@ -70,25 +69,6 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 		return err
 	}
 	return warnIdle(ctx, a, s)
-}
-
-// openFor opens the state of a module to publish in it, also while another process has locked an
-// embedded state.
-func openFor(ctx context.Context, a *cli.App, m *module.Module) (*session.Session, error) {
-	s, err := session.OpenWriter(ctx, a, m.Dir, m.Shown)
-	var locked *sqlite.LockedError
-	if !errors.As(err, &locked) {
-		return s, err
-	}
-	t, err := session.Resolve(a, m.Dir, m.Shown)
-	if err != nil {
-		return nil, err
-	}
-	s, err = session.OpenTo(ctx, a, t, session.ToSpeak)
-	if s != nil {
-		s.Held = true
-	}
-	return s, err
 }
 
 // warnIdle warns if no living engine works on the state, so that no tick starts a run.
