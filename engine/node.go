@@ -128,7 +128,8 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	ticked, taken := ticker{n}.startTicks(soft, n.ticking), ticker{n}.startIntake(soft, n.submitted)
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
+	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
 	defer func() {
 		cancelSoft()
 		<-ticked

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -15,8 +16,14 @@ import (
 // starter is the name under which runs of schedules are submitted and cancelled.
 const starter = "schedule"
 
-// A ticker starts the runs of schedules for a node.
-type ticker struct{ *Node }
+// A ticker starts runs that nobody submits to its node: runs of schedules, and those that other
+// programs have submitted.
+type ticker struct {
+	cfg    Config
+	shared *owner.Shared
+	submit func(context.Context, Submission) (store.Submitted, error)
+	hints  <-chan struct{} // receives a value when there may be submissions of other programs
+}
 
 // startTicks starts the runs of schedules until ctx ends, and then closes the result. It starts
 // none if the store keeps no schedules, or if the engine works on its own runs only.
@@ -31,7 +38,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
 		Definition: n.shared.Defs.Definition, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
-			_, err := n.Submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
 			return err
 		},
 		Open: func(ctx context.Context, name string) (bool, error) {
