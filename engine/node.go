@@ -97,10 +97,10 @@ func (n *Node) StopNow() { n.stopNow() }
 //
 // If the lease expires or another engine declares this engine dead, Run stops all its work.
 // Then it joins again with a new membership, which takes over the runs of the former one. Run
-// returns an error if it cannot join at the start, and nil if ctx ends before it has joined. It returns a *LossError if it finds that the
-// store has lost committed rows, and a *crypt.KeyError if it has to join again and the key of the
-// store was changed. After it has joined, Run waits for a store that does not answer. Run may be
-// called only once.
+// returns an error if it cannot join at the start, and nil if ctx ends before it has joined. It
+// returns a *LossError if it finds that the store has lost committed rows, and a *crypt.KeyError if
+// it has to join again and the key of the store was changed. After it has joined, Run waits for a
+// store that does not answer. Run may be called only once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
