@@ -159,7 +159,7 @@ func TestSubmissionThatFails(t *testing.T) {
 	d.want("b", 0, map[int64]string{1: "does not answer"})
 }
 
-// An engine that ends after it has submitted the runs leaves submissions that the next scan removes.
+// S54: an engine that ends after it has submitted the runs leaves submissions that the next scan removes.
 func TestSubmissionsAreRemovedLater(t *testing.T) {
 	d := newDesk(t)
 	d.add(`{"n":1}`)

@@ -43,7 +43,7 @@ func submittedRuns(t *testing.T, s *Store) (runs []string) {
 	return runs
 }
 
-// A program that may only call engine.submit submits runs in its own transactions.
+// S54: a program that may only call engine.submit submits runs in its own transactions.
 func TestSubmitAsAnotherProgram(t *testing.T) {
 	dsn := migrated(t)
 	s := publishedWorkflow(t, dsn)
