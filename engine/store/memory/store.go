@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
@@ -36,6 +37,7 @@ type Store struct {
 	*evidence
 	*retention
 	*resealer
+	*shares
 }
 
 // A state holds the data that the parts share.
@@ -100,6 +102,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	quota.Sharer
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -130,6 +133,7 @@ func New(o Options) *Store {
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
 		retention:   &retention{state: st, evidence: kept},
+		shares:      &shares{state: st},
 	}
 }
 

@@ -26,6 +26,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/postgres/shares"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -71,6 +73,7 @@ type Store struct {
 	*views
 	*retention
 	*resealer
+	*sharer
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -98,7 +101,11 @@ var _ interface {
 	health.Examiner
 	store.Retainer
 	rekey.Resealer
+	quota.Sharer
 } = (*Store)(nil)
+
+// sharer is the part of a Store that divides the limits of agents among engines.
+type sharer = shares.Shares
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
 // not fit this binary.
@@ -138,6 +145,7 @@ func newStore(a *access) *Store {
 		evidence:  &evidence{access: a, views: v},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
+		sharer:    &sharer{Begin: a.begin, Explain: wrap},
 		examiner:  &examiner{access: a},
 	}
 }

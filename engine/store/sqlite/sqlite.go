@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -58,6 +59,7 @@ type Store struct {
 	*views
 	*retention
 	*resealer
+	*shares
 	*waker
 }
 
@@ -96,6 +98,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	quota.Sharer
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -139,6 +142,7 @@ func newStore(f *file) *Store {
 		evidence:  &evidence{file: f, views: v},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
+		shares:    &shares{file: f},
 	}
 }
 
