@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/limits"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -34,15 +35,13 @@ type starter interface {
 type gate struct {
 	n        *Shared
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
+	limits   *limits.Limits  // the limits that engines share; nil = there are none
 	queue    *SlotQueue
 	slotsOf  map[string]machine.Slot // last result of the method slots, which reuses the map
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
-	if d.Slot.Of(g.capacity) && d.Slot.Take() {
-		return d.Slot.Own()
-	}
-	return nil
+	return g.reusable(d)
 }
 
 // barred returns the reason why no call of the run may start now; nil if calls may start.
@@ -88,7 +87,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if full[agent] {
 			slot.Free = 0
 		}
-		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
+		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() && !(full[agent] && spec.MaxConcurrency > 0) {
 			slot.Free++
 		}
 		if !slot.Until.IsZero() { // slot.Until is a time of this process's clock, but a run needs a store time
@@ -114,13 +113,14 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 			continue
 		}
 		spec := r.specs[inv.Agent]
-		if used == nil && own != nil && own.Key() == spec.Key {
-			used = &spec
-			continue
-		}
-		if !g.capacity.Reserve(spec, 1) {
+		has := used == nil && own != nil && own.Key() == spec.Key
+		if !g.reserveCall(f, spec, inv, has) {
 			taken.release(g.capacity)
 			return inv.Agent, false
+		}
+		if has {
+			used = &spec
+			continue
 		}
 		taken.reserved = append(taken.reserved, spec)
 	}
@@ -160,6 +160,9 @@ func (g *gate) wait(r *ownedRun) {
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
 			g.queue.wait(r.id, spec)
+			if g.limits != nil {
+				g.limits.Want(spec)
+			}
 		}
 	}
 }

@@ -81,6 +81,7 @@ type pendingCommit struct {
 	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
+	startBy    time.Time          // last time at which calls of agents with a rate_limit may be sent; zero = there are none
 	adopting   bool               // the transition takes the run over
 	late       []*delivery        // answers from the inbox that arrived too late to count
 	events     []machine.Event    // events of the records; kept only in builds with failpoints
@@ -168,9 +169,10 @@ func (r *ownedRun) time(d *delivery) {
 
 // callSpec returns everything that is needed for the call in the command inv. The slot of the
 // call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
-func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
+// startBy is the last time at which the call may be sent; zero = its complete-by.
+func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
-		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
+		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
 // weigh estimates again how much memory the run needs. The parameter held is the sum of the

@@ -122,7 +122,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.Calls.StartCall(r.callSpec(c, sh.s.capacity))
+			n.Calls.StartCall(r.callSpec(c, sh.s.capacity, f.sendBy(r.specs[c.Agent])))
 		case machine.Stop:
 			n.Calls.StopCall(r.id, c.Attempt)
 		case machine.Alert:

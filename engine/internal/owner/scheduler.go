@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/limits"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -21,6 +22,8 @@ import (
 type Scheduler struct {
 	common
 	shards []*shard
+	// Limits holds the engine to its part of limits that engines share; nil = there are no limits.
+	Limits *limits.Limits
 }
 
 // A Membership holds the parameters of New: what the Scheduler needs of its membership.
@@ -37,9 +40,10 @@ type Membership struct {
 // New returns a Scheduler. New starts no goroutine: the method Start does.
 func New(n *Shared, m Membership) *Scheduler {
 	s := &Scheduler{common: common{
-		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer, capacity: newLedger(n.cfg.Capacity),
+		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer,
 		Timers: newTimers(), Hands: newHandKeeper(n, m.Engine, m.Context), reads: make(chan struct{}, 16),
 	}}
+	s.limit()
 	s.Queue = newSlotQueue(s.capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
 		s.shards = append(s.shards, newShard(&s.common))
