@@ -34,6 +34,8 @@ type calls struct {
 	sent  time.Time       // time at which the grant was asked for
 	next  time.Time       // time of the next question
 	full  bool            // the store has no call before the time in next
+	// expected is the number of runs that will soon wait for a call, see Prepare.
+	expected int
 }
 
 // free returns how many calls may start now.
@@ -66,11 +68,17 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 // askCalls asks the store for calls if runs wait for them, or settles the last answer. It returns how
 // long it is until the next question.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
+	end, err := l.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
 	waiting := l.waiting(a, func(spec *invoke.AgentSpec) bool {
 		return spec.RateLimit.Calls == c.most && spec.RateLimit.Per == c.per
 	})
 	l.mu.Lock()
-	ask, wait := c.ask(time.Now(), waiting)
+	ask, wait := c.ask(time.Now(), max(waiting, c.expected))
+	c.expected = 0
 	ask.Limit = a.name
 	l.mu.Unlock()
 	if wait > 0 {

@@ -50,6 +50,7 @@ type Limits struct {
 	cfg   Config
 	store quota.Sharer
 	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
+	turn  chan struct{} // holds a value while a question is open: questions come one after the other
 
 	mu     sync.Mutex // protects following field, and the agents
 	agents map[string]*agent
@@ -79,7 +80,7 @@ const forget = 10 * time.Second
 // New returns a Limits without calls. The parameter of is the Capacity of the whole node. New starts
 // no goroutine: the method Run asks the store.
 func New(of invoke.Capacity, cfg Config) *Limits {
-	l := &Limits{Capacity: of, cfg: cfg, wake: make(chan struct{}, 1), agents: map[string]*agent{}}
+	l := &Limits{Capacity: of, cfg: cfg, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), agents: map[string]*agent{}}
 	var ok bool
 	if l.store, ok = quota.Of(cfg.Store); !ok {
 		l.store = quota.NewLocal()
@@ -141,7 +142,10 @@ func (l *Limits) Slot(spec invoke.AgentSpec) machine.Slot {
 	if spec.RateLimit.Calls > 0 {
 		rate := spec.RateLimit.String()
 		if s.Free = min(s.Free, a.calls[rate].free(now)); s.Free == 0 {
-			return machine.Slot{Why: "rate_limit " + rate + " lets no call start", Until: a.calls[rate].until(now)}
+			if until := a.calls[rate].until(now); !until.IsZero() {
+				return machine.Slot{Why: "rate_limit " + rate + " lets no call start", Until: until}
+			}
+			return machine.Slot{Why: "waits for its turn in rate_limit " + rate}
 		}
 	}
 	return s
@@ -240,6 +244,64 @@ func (l *Limits) Want(spec invoke.AgentSpec) {
 	wait.Wake(l.wake)
 }
 
+// Prepare asks the store for parts of the agents' limits, if the engine has none yet. So the first
+// step of a new run need not be held until the store has answered. If the store does not answer,
+// Prepare returns, and Run asks later.
+func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec) {
+	for _, spec := range specs {
+		if !limited(&spec) {
+			continue
+		}
+		l.mu.Lock()
+		a, u := l.userLocked(&spec)
+		now := time.Now()
+		u.last = now
+		bare := spec.MaxConcurrency > 0 && a.slots.held == 0 && !a.slots.unmet
+		var c *calls
+		if spec.RateLimit.Calls > 0 {
+			if c = a.calls[spec.RateLimit.String()]; c.free(now) > 0 || c.full && now.Before(c.next) {
+				c = nil
+			}
+		}
+		if bare {
+			a.slots.expected = 1
+		}
+		if c != nil {
+			c.expected = 1
+		}
+		l.mu.Unlock()
+		if !bare && c == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, prepareFor)
+		var err error
+		if bare {
+			_, err = l.askSlots(ctx, a)
+		}
+		if c != nil && err == nil {
+			_, err = l.askCalls(ctx, a, c)
+		}
+		cancel()
+		if err != nil { // the engine was declared dead, or ctx has ended: Run reports it
+			return
+		}
+	}
+}
+
+// prepareFor is how long Prepare waits for the store at most.
+const prepareFor = time.Second
+
+// begin waits until no question is open. The caller must call the result after its question. begin
+// returns an error if ctx ends first.
+func (l *Limits) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // pause is how long Run waits at most before it looks again.
 const pause = time.Minute
 
@@ -250,8 +312,11 @@ func (l *Limits) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		next, err := l.step(ctx)
-		if errors.Is(err, store.ErrFenced) {
+		switch {
+		case errors.Is(err, store.ErrFenced):
 			return err
+		case err != nil: // ctx has ended
+			return nil
 		}
 		timer.Reset(next)
 		select {
@@ -288,6 +353,11 @@ func (l *Limits) step(ctx context.Context) (next time.Duration, err error) {
 // GiveBack gives back the engine's parts of all limits, except the slots that calls use. The engine
 // calls it before it leaves the store.
 func (l *Limits) GiveBack(ctx context.Context) {
+	end, err := l.begin(ctx)
+	if err != nil {
+		return // ctx has ended: the parts pass with time
+	}
+	defer end()
 	l.mu.Lock()
 	var asks []quota.SlotAsk
 	for _, a := range l.agents {

@@ -20,6 +20,9 @@ const (
 	retryEvery = 100 * time.Millisecond
 	// backEvery is the shortest pause between two questions that give slots back.
 	backEvery = 10 * time.Millisecond
+	// idleFor is how long an idle engine keeps a slot if no other engine waits for it. So a run with
+	// pauses between its steps need not ask for each of them.
+	idleFor = 10 * time.Second
 	// askFor is how long a question may take.
 	askFor = 5 * time.Second
 	// firstLinger is the longest duration of calls that the engine expects at first. It is a
@@ -41,7 +44,10 @@ type slots struct {
 	granted time.Duration // linger in the last answer
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer was too small, or none came
-	others  bool          // another engine waits for a slot
+	// expected is the number of runs that will soon wait for a slot, see Prepare.
+	expected int
+	idle     time.Time // time since which no call has used a slot; zero = a call uses one
+	others   bool      // another engine waits for a slot
 }
 
 // free returns how many calls may start now.
@@ -80,9 +86,15 @@ func (s *slots) covers(now time.Time, left time.Duration) bool {
 // askSlots asks the store for slots, or gives slots back, if it is time. It returns how long it is
 // until the next question.
 func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) {
+	end, err := l.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
 	waiting := l.waiting(a, func(spec *invoke.AgentSpec) bool { return spec.MaxConcurrency > 0 })
 	l.mu.Lock()
-	ask, wait := a.slotAskLocked(time.Now(), waiting)
+	ask, wait := a.slotAskLocked(time.Now(), max(waiting, a.slots.expected))
+	a.slots.expected = 0
 	l.mu.Unlock()
 	if wait > 0 {
 		return wait, nil
@@ -152,8 +164,16 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 	if !now.Before(s.cover) { // the row has passed: nothing of it counts any more
 		s.held, s.limit = 0, 0
 	}
-	if want == 0 {
-		s.limit = s.used
+	switch {
+	case want > 0:
+		s.idle = time.Time{}
+	case s.idle.IsZero():
+		s.idle = now
+	}
+	if want == 0 && (s.others || now.Sub(s.idle) >= idleFor) {
+		s.limit = 0
+	} else if want == 0 { // the next call will come soon
+		want = min(1, s.limit)
 	}
 	s.peak = s.used
 	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Hold: max(s.limit, s.used), Want: want, Keep: keep, Linger: s.linger}, 0

@@ -219,6 +219,9 @@ func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event)
 // returns ErrExists if another run has the same id, and an *OpenOutcome if the store did not
 // answer.
 func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machine.Started) error {
+	if s.Limits != nil {
+		s.Limits.Prepare(ctx, st.Specs)
+	}
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
