@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -207,5 +210,41 @@ func TestRateLimitHoldsUntil(t *testing.T) {
 			t.Errorf("the second call of a minute came after %s", took)
 		}
 		n.drain(t)
+	})
+}
+
+// A brokenSeats is a Capacity of an engine whose agent does not start.
+type brokenSeats struct{ seats }
+
+func (s *brokenSeats) Slot(invoke.AgentSpec) machine.Slot {
+	return machine.Slot{Until: time.Now().Add(5 * time.Second), Why: "the agent ends at its start", Down: true}
+}
+
+// An engine whose agent does not work leaves its runs to an engine whose agent works. Without such
+// an engine it keeps them.
+func TestRunIsLeftToAnEngineWhoseAgentWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, oneStep)
+		w.cfg = func(c *engine.Config) { c.Capacity = &brokenSeats{} }
+		sick := w.start()
+		run := w.submit(sick, "one", nil)
+		time.Sleep(5 * time.Minute)
+		st := w.check(run)
+		if held := st.Held(); len(held) != 1 || held[0].Why != "the agent ends at its start" {
+			t.Errorf("held %+v", held)
+		}
+		head, _, err := store.LoadRun(t.Context(), store.Complete(w.mem), run)
+		if err != nil || head.Owner == 0 {
+			t.Errorf("the only engine has left the run: owner %d, err %v", head.Owner, err)
+		}
+		w.roomy()
+		well := w.start()
+		begin := time.Now()
+		w.wait(well, run, status.RunSucceeded)
+		if took := time.Since(begin); took > time.Minute {
+			t.Errorf("the run went to the other engine after %s", took)
+		}
+		sick.drain(t)
+		well.drain(t)
 	})
 }

@@ -67,6 +67,9 @@ type ownedRun struct {
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
+
+	leaving bool      // this engine asks the store whether another engine could take the run, see shard.leave
+	down    time.Time // store time since which an agent of the run has not worked here; zero = it works
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -136,7 +139,7 @@ func (r *ownedRun) becoming() bool {
 // slot is not at rest: it continues as soon as another call ends.
 func (r *ownedRun) atRest() bool {
 	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
-		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
+		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.leaving || r.unheard || r.inbox.busy() {
 		return false
 	}
 	if r.state.InFlight() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {

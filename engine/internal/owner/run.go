@@ -181,6 +181,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	// would be woken for each free slot and leave the slot unused.
 	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
 		sh.gate.wait(r)
+		sh.leave(r)
 	}
 	sh.unload(r)
 }
@@ -232,6 +233,12 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
 		return
 	}
+	sh.free(ctx, r)
+}
+
+// free starts to commit a row that removes the run's owner and makes the run due at once.
+func (sh *shard) free(ctx context.Context, r *ownedRun) {
+	n := sh.s.n
 	at := n.Clock.Now()
 	if last := r.state.Last(); at.Before(last) {
 		at = last
