@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // limitedShop is a workflow with one step, whose agent has the given limits.
@@ -246,5 +247,42 @@ func TestRunIsLeftToAnEngineWhoseAgentWorks(t *testing.T) {
 		}
 		sick.drain(t)
 		well.drain(t)
+	})
+}
+
+// A step in backoff has no slot: another run uses it meanwhile.
+func TestSlotIsFreeDuringBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, limitedShop("max_concurrency = 1")+`
+workflow "slow" {
+  deadline = "1h"
+  step "reserve" {
+    action = agent.shop.reserve
+    retry {
+      max_attempts     = 2
+      initial_interval = "10m"
+      max_interval     = "10m"
+      jitter           = "none"
+    }
+    input { name = "slow" }
+  }
+}`)
+		w.roomy()
+		w.shop.on("slow", func(_ context.Context, n int) error {
+			if n == 1 {
+				return &sdk.Failure{Code: "unavailable"}
+			}
+			return nil
+		})
+		n := w.start()
+		slow := w.submit(n, "slow", nil)
+		time.Sleep(time.Minute)
+		begin := time.Now()
+		w.wait(n, w.submit(n, "one", nil), status.RunSucceeded)
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("a run waited %s for the slot of a step in backoff", took)
+		}
+		w.wait(n, slow, status.RunSucceeded)
+		n.drain(t)
 	})
 }

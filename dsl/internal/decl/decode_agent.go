@@ -87,7 +87,7 @@ func (d *decoder) limits(a *Agent) {
 	}
 	d.whole(a.Block.Attr("instances"), "instances", 1, 1000, &a.Instances)
 	d.whole(a.Block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.Concurrency)
-	d.rate(a.Block.Attr("rate_limit"), &a.Rate)
+	decodeRate(d, a.Block.Attr("rate_limit"), &a.Rate)
 	b := a.Block.One("circuit_breaker")
 	if b == nil {
 		return

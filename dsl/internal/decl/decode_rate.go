@@ -18,8 +18,8 @@ var ratePattern = regexp.MustCompile(`^ *([0-9]+) */ *([a-z]+) *$`)
 
 var errRate = errors.New(`write the number of calls that may start in a period, such as "100/s", "10/m", "5/h" or "1000/d"`)
 
-// rate reads rate_limit of an agent block.
-func (d *decoder) rate(e *eval.Expr, out *noun.RateLimit) {
+// decodeRate reads rate_limit of an agent block.
+func decodeRate(d *decoder, e *eval.Expr, out *noun.RateLimit) {
 	if e == nil {
 		return
 	}

@@ -12,16 +12,16 @@ type RateLimit struct {
 	Per   time.Duration // a second, a minute, an hour or a day
 }
 
-// rateUnits are the periods of a rate limit, by the letter that a definition uses.
+// rateUnits are the periods of a rate limit, by the unit that a definition writes.
 var rateUnits = []struct {
-	Letter string
-	Per    time.Duration
+	Unit string
+	Per  time.Duration
 }{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}}
 
-// RatePeriod returns the period that a letter means. ok is false for any other text.
-func RatePeriod(letter string) (per time.Duration, ok bool) {
+// RatePeriod returns the period that a unit means. ok is false for any other text.
+func RatePeriod(unit string) (per time.Duration, ok bool) {
 	for _, u := range rateUnits {
-		if u.Letter == letter {
+		if u.Unit == unit {
 			return u.Per, true
 		}
 	}
@@ -33,7 +33,7 @@ func RatePeriod(letter string) (per time.Duration, ok bool) {
 func (r RateLimit) String() string {
 	for _, u := range rateUnits {
 		if u.Per == r.Per && r.Calls > 0 {
-			return fmt.Sprintf("%d/%s", r.Calls, u.Letter)
+			return fmt.Sprintf("%d/%s", r.Calls, u.Unit)
 		}
 	}
 	return ""

@@ -131,6 +131,48 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
+// reserveCall reserves a slot for the call in the command inv, unless the call has a slot already.
+// It also asks whether the call may start now, and notes in f until when it may be sent. If the
+// result is false, nothing is reserved, and the call must not start.
+func (g *gate) reserveCall(f *pendingCommit, spec invoke.AgentSpec, inv machine.Invoke, has bool) bool {
+	if !has && !g.capacity.Reserve(spec, 1) {
+		return false
+	}
+	if g.limits == nil {
+		return true
+	}
+	by, ok := g.limits.Start(spec, inv.CompleteBy)
+	if !ok {
+		if !has {
+			g.capacity.Release(spec, 1)
+		}
+		return false
+	}
+	if !by.IsZero() && (f.startBy.IsZero() || by.Before(f.startBy)) {
+		f.startBy = by
+	}
+	return true
+}
+
+// reusable returns the slot of the call that has just been answered, if the next call of the run
+// may use it; otherwise nil.
+func (g *gate) reusable(d *delivery) *call.Reservation {
+	if !d.Slot.Of(g.capacity) || g.limits != nil && !g.limits.Reusable(d.Slot.Agent()) || !d.Slot.Take() {
+		return nil
+	}
+	return d.Slot.Own()
+}
+
+// down reports whether a step of the run waits for an agent that does not work in this engine.
+func (g *gate) down(r *ownedRun) bool {
+	for _, h := range r.state.Held() {
+		if spec, ok := r.specs[h.Agent]; ok && g.capacity.Slot(spec).Down {
+			return true
+		}
+	}
+	return false
+}
+
 // ready returns the decision that the pool has made about the event d, and removes the
 // decision from the run. It returns nil if the pool has made no decision about d, or if the
 // decision starts calls that may not start any more.

@@ -101,6 +101,14 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 	f.reserved = nil
 }
 
+// sendBy returns the last time at which a call of this agent may be sent; zero = its complete-by.
+func (f *pendingCommit) sendBy(spec invoke.AgentSpec) time.Time {
+	if spec.RateLimit.Calls == 0 {
+		return time.Time{}
+	}
+	return f.startBy
+}
+
 // An Adoption asks the shard to take over a run that has no owner, or whose owner is dead or
 // late.
 type Adoption struct {

@@ -325,3 +325,19 @@ func (s *Scheduler) Stop() {
 		}
 	}
 }
+
+// limit makes the Capacity of the membership. If the node has a Capacity, the Capacity of the
+// membership also holds the engine to its part of the limits that all engines of the database share.
+func (s *Scheduler) limit() {
+	of := s.n.cfg.Capacity
+	if of == nil {
+		return
+	}
+	s.Limits = limits.New(of, limits.Config{
+		Store: s.n.cfg.Store, Engine: s.engine, Clock: s.n.Clock, Outage: s.n.Outage,
+		Waiting: func(key string) int { return s.Queue.ahead(key) },
+		Free:    func(key string) { s.Queue.Free(key) },
+		Later:   func(key string) { s.Queue.dismiss(key) },
+	})
+	s.limits, s.capacity = s.Limits, newLedger(s.Limits)
+}

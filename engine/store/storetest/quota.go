@@ -19,9 +19,9 @@ var quotaRules = []rule{
 			got = make([]int, 8)
 		)
 		for i := range got {
-			a := w.join(w.sharedBy(i), 1)
+			a := w.join(storeOf(w, i), 1)
 			wg.Go(func() {
-				got[i] = w.share(w.sharedBy(i), a, quota.SlotAsk{Limit: "l", Most: most, Want: 3, Keep: time.Hour}).Slots
+				got[i] = shareSlots(w, storeOf(w, i), a, quota.SlotAsk{Limit: "l", Most: most, Want: 3, Keep: time.Hour}).Slots
 			})
 		}
 		wg.Wait()
@@ -32,55 +32,55 @@ var quotaRules = []rule{
 		if sum != most {
 			w.Errorf("the engines hold %v: %d slots together, want %d", got, sum, most)
 		}
-		if s := w.share(w.Store, w.join(w.Store, 1), quota.SlotAsk{Limit: "other", Most: 2, Want: 2, Keep: time.Hour}); s.Slots != 2 {
+		if s := shareSlots(w, w.Store, w.join(w.Store, 1), quota.SlotAsk{Limit: "other", Most: 2, Want: 2, Keep: time.Hour}); s.Slots != 2 {
 			w.Errorf("another limit gives %+v", s)
 		}
 	}},
 	{name: "quota/slots given back go to others", why: "an idle engine must not keep slots that others need", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ask := quota.SlotAsk{Limit: "l", Most: 4, Want: 4, Keep: time.Hour}
-		if s := w.share(w.Store, a, ask); s.Slots != 4 || s.Contended {
+		if s := shareSlots(w, w.Store, a, ask); s.Slots != 4 || s.Contended {
 			w.Fatalf("the first engine got %+v", s)
 		}
-		if s := w.share(w.Other, b, ask); s.Slots != 0 || s.Fair != 2 {
+		if s := shareSlots(w, w.Other, b, ask); s.Slots != 0 || s.Fair != 2 {
 			w.Fatalf("the second engine got %+v while the first one holds all", s)
 		}
 		ask.Hold = 4
-		s := w.share(w.Store, a, ask)
+		s := shareSlots(w, w.Store, a, ask)
 		if s.Slots != 4 || s.Fair != 2 || !s.Contended {
 			w.Fatalf("the first engine keeps %+v, want 4 slots and the news that 2 are its part", s)
 		}
 		ask.Hold = 3 // one call has ended
-		if s := w.share(w.Store, a, ask); s.Slots != 3 {
+		if s := shareSlots(w, w.Store, a, ask); s.Slots != 3 {
 			w.Errorf("the first engine gave one slot back and has %+v", s)
 		}
 		ask.Hold = 0
-		if s := w.share(w.Other, b, ask); s.Slots != 1 {
+		if s := shareSlots(w, w.Other, b, ask); s.Slots != 1 {
 			w.Errorf("the second engine got %+v, want the slot that is free", s)
 		}
-		w.share(w.Store, a, quota.SlotAsk{Limit: "l", Most: 4, Keep: time.Hour}) // gives everything back
+		shareSlots(w, w.Store, a, quota.SlotAsk{Limit: "l", Most: 4, Keep: time.Hour}) // gives everything back
 		ask.Hold = 1
-		if s := w.share(w.Other, b, ask); s.Slots != 4 || s.Contended {
+		if s := shareSlots(w, w.Other, b, ask); s.Slots != 4 || s.Contended {
 			w.Errorf("the second engine got %+v, want everything", s)
 		}
 	}},
 	{name: "quota/slots of a dead engine count until their calls are over", why: "the calls of a dead engine may still run, and its slots must not be lost for ever", run: func(w *world) {
 		a, b, c := w.join(w.Store, 1), w.join(w.Store, 1), w.join(w.Other, 1)
-		w.share(w.Store, a, quota.SlotAsk{Limit: "l", Most: 2, Want: 1, Keep: time.Hour, Linger: time.Hour})
-		w.share(w.Store, b, quota.SlotAsk{Limit: "l", Most: 2, Want: 1, Keep: time.Millisecond, Linger: time.Millisecond})
+		shareSlots(w, w.Store, a, quota.SlotAsk{Limit: "l", Most: 2, Want: 1, Keep: time.Hour, Linger: time.Hour})
+		shareSlots(w, w.Store, b, quota.SlotAsk{Limit: "l", Most: 2, Want: 1, Keep: time.Millisecond, Linger: time.Millisecond})
 		w.bury(a)
 		w.bury(b)
 		for _, dead := range []actor{a, b} {
-			if _, err := w.sharer(w.Store).ShareSlots(w.ctx, dead.id, quota.SlotAsk{Limit: "l", Most: 2, Want: 1}); !errors.Is(err, store.ErrFenced) {
+			if _, err := sharerOf(w, w.Store).ShareSlots(w.ctx, dead.id, quota.SlotAsk{Limit: "l", Most: 2, Want: 1}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("a dead engine gets err = %v, want ErrFenced", err)
 			}
-			if _, err := w.sharer(w.Store).TakeCalls(w.ctx, dead.id, quota.CallAsk{Limit: "l", Most: 2, Per: time.Hour, Want: 1}); !errors.Is(err, store.ErrFenced) {
+			if _, err := sharerOf(w, w.Store).TakeCalls(w.ctx, dead.id, quota.CallAsk{Limit: "l", Most: 2, Per: time.Hour, Want: 1}); !errors.Is(err, store.ErrFenced) {
 				w.Errorf("a dead engine gets err = %v, want ErrFenced", err)
 			}
 		}
 		ask := quota.SlotAsk{Limit: "l", Most: 2, Want: 2, Keep: time.Hour}
 		for start := time.Now(); ; ask.Hold = 1 {
-			s := w.share(w.Other, c, ask)
+			s := shareSlots(w, w.Other, c, ask)
 			if s.Slots > 1 {
 				w.Fatalf("a living engine has %+v: the slot of a call that may still run went to another call", s)
 			}
@@ -100,8 +100,8 @@ var quotaRules = []rule{
 		)
 		ask := quota.CallAsk{Limit: "l", Most: most, Per: time.Hour, Want: 3, Valid: time.Second}
 		for i := range got {
-			a := w.join(w.sharedBy(i), 1)
-			wg.Go(func() { got[i] = w.take(w.sharedBy(i), a, ask) })
+			a := w.join(storeOf(w, i), 1)
+			wg.Go(func() { got[i] = takeCalls(w, storeOf(w, i), a, ask) })
 		}
 		wg.Wait()
 		sum := 0
@@ -118,18 +118,18 @@ var quotaRules = []rule{
 	{name: "quota/calls that were not used come back", why: "an engine takes calls in advance, and the limit must not shrink by that", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		ask := quota.CallAsk{Limit: "l", Most: 5, Per: time.Hour, Want: 5, Valid: time.Minute}
-		g := w.take(w.Store, a, ask)
+		g := takeCalls(w, w.Store, a, ask)
 		if g.Calls != 5 {
 			w.Fatalf("the first engine got %+v", g)
 		}
-		if g := w.take(w.Other, b, ask); g.Calls != 0 {
+		if g := takeCalls(w, w.Other, b, ask); g.Calls != 0 {
 			w.Fatalf("the second engine got %+v", g)
 		}
 		ask.Want, ask.Settled = 0, quota.Settled{Until: g.Until, Calls: g.Calls, Used: 2, Spare: time.Second}
-		w.take(w.Store, a, ask)
-		w.take(w.Store, a, ask) // again: the calls are given back once
+		takeCalls(w, w.Store, a, ask)
+		takeCalls(w, w.Store, a, ask) // again: the calls are given back once
 		ask.Want, ask.Settled = 5, quota.Settled{}
-		if g := w.take(w.Other, b, ask); g.Calls != 3 {
+		if g := takeCalls(w, w.Other, b, ask); g.Calls != 3 {
 			w.Errorf("the second engine got %+v, want the 3 calls that the first one did not use", g)
 		}
 	}},
@@ -138,7 +138,7 @@ var quotaRules = []rule{
 		ask := quota.CallAsk{Limit: "l", Most: 2, Per: 64 * time.Millisecond, Want: 3}
 		start, total := time.Now(), 0
 		for total < 6 {
-			total += w.take(w.Store, a, ask).Calls
+			total += takeCalls(w, w.Store, a, ask).Calls
 			if time.Since(start) > time.Minute {
 				w.Fatalf("%d calls in a minute, want 6", total)
 			}
@@ -149,8 +149,8 @@ var quotaRules = []rule{
 	}},
 }
 
-// sharer returns the role quota.Sharer of a store.
-func (w *frame) sharer(s store.Full) quota.Sharer {
+// sharerOf returns the role quota.Sharer of a store.
+func sharerOf(w *world, s store.Full) quota.Sharer {
 	w.Helper()
 	role, ok := quota.Of(s)
 	if !ok {
@@ -159,23 +159,23 @@ func (w *frame) sharer(s store.Full) quota.Sharer {
 	return role
 }
 
-// sharedBy returns the store for engine number i: half of the engines use the other store.
-func (w *frame) sharedBy(i int) store.Full { return []store.Full{w.Store, w.Other}[i%2] }
+// storeOf returns the store for engine number i: half of the engines use the other store.
+func storeOf(w *world, i int) store.Full { return []store.Full{w.Store, w.Other}[i%2] }
 
-// share asks for slots. The test fails if there is an error.
-func (w *frame) share(s store.Full, a actor, ask quota.SlotAsk) quota.SlotShare {
+// shareSlots asks for slots. The test fails if there is an error.
+func shareSlots(w *world, s store.Full, a actor, ask quota.SlotAsk) quota.SlotShare {
 	w.Helper()
-	share, err := w.sharer(s).ShareSlots(w.ctx, a.id, ask)
+	share, err := sharerOf(w, s).ShareSlots(w.ctx, a.id, ask)
 	if err != nil {
 		w.Errorf("share slots: %v", err)
 	}
 	return share
 }
 
-// take asks for calls. The test fails if there is an error.
-func (w *frame) take(s store.Full, a actor, ask quota.CallAsk) quota.CallGrant {
+// takeCalls asks for calls. The test fails if there is an error.
+func takeCalls(w *world, s store.Full, a actor, ask quota.CallAsk) quota.CallGrant {
 	w.Helper()
-	grant, err := w.sharer(s).TakeCalls(w.ctx, a.id, ask)
+	grant, err := sharerOf(w, s).TakeCalls(w.ctx, a.id, ask)
 	if err != nil {
 		w.Errorf("take calls: %v", err)
 	}
