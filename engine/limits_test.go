@@ -214,6 +214,34 @@ func TestRateLimitHoldsUntil(t *testing.T) {
 	})
 }
 
+// The second step of a run, too, is held until a time if its rate_limit is used up.
+func TestRateLimitHoldsALaterStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, limitedShop(`rate_limit = "1/m"`)+`
+workflow "two" {
+  deadline = "1h"
+  step "reserve" {
+    action = agent.shop.reserve
+    input { name = "reserve" }
+  }
+  step "more" {
+    action     = agent.shop.reserve
+    depends_on = [step.reserve]
+    input { name = "more" }
+  }
+}`)
+		w.roomy()
+		n := w.start()
+		run := w.submit(n, "two", nil)
+		time.Sleep(5 * time.Second)
+		if held := w.check(run).Held(); len(held) != 1 || time.Until(held[0].Until) < 50*time.Second {
+			t.Errorf("held %+v", held)
+		}
+		w.wait(n, run, status.RunSucceeded)
+		n.drain(t)
+	})
+}
+
 // A brokenSeats is a Capacity of an engine whose agent does not start.
 type brokenSeats struct{ seats }
 

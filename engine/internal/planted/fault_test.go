@@ -29,5 +29,6 @@ var areas = map[string][]fault{
 	"plugin":   pluginFaults,
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
+	"limits":   limitFaults,
 	"waits":    waitsFaults,
 }

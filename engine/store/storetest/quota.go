@@ -117,7 +117,7 @@ var quotaRules = []rule{
 	}},
 	{name: "quota/calls that were not used come back", why: "an engine takes calls in advance, and the limit must not shrink by that", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
-		ask := quota.CallAsk{Limit: "l", Most: 5, Per: time.Hour, Want: 5, Valid: time.Minute}
+		ask := quota.CallAsk{Limit: "l", Most: 5, Per: time.Hour, Want: 5, Valid: 10 * time.Minute}
 		g := takeCalls(w, w.Store, a, ask)
 		if g.Calls != 5 {
 			w.Fatalf("the first engine got %+v", g)
@@ -125,7 +125,7 @@ var quotaRules = []rule{
 		if g := takeCalls(w, w.Other, b, ask); g.Calls != 0 {
 			w.Fatalf("the second engine got %+v", g)
 		}
-		ask.Want, ask.Settled = 0, quota.Settled{Until: g.Until, Calls: g.Calls, Used: 2, Spare: time.Second}
+		ask.Want, ask.Settled = 0, quota.Settled{Until: g.Until, Calls: g.Calls, Used: 2, Spare: 5 * time.Minute}
 		takeCalls(w, w.Store, a, ask)
 		takeCalls(w, w.Store, a, ask) // again: the calls are given back once
 		ask.Want, ask.Settled = 5, quota.Settled{}
