@@ -60,7 +60,7 @@ var limitFaults = []fault{
 		name: "a run that must wait long for its rate_limit gets a time",
 		in:   "engine/internal/limits.(*Limits).askCalls",
 		old:  "l.tell(a, l.cfg.Later)", new: "_ = later",
-		by: catches("engine", "^TestRateLimitHoldsALaterStep$"),
+		by: catches("engine/internal/limits", "^TestRunsInLineLearnWhenTheNextCallMayStart$"),
 	},
 	{
 		name: "an engine starts no more calls than the store has granted",
