@@ -27,7 +27,7 @@ var upwardToday = map[string]int{
 	"engine/store/memory":      26,
 	"engine/store/postgres":    20,
 	"engine/store/sqlite":      23,
-	"engine/store/storetest":   27,
+	"engine/store/storetest":   26,
 	"plugins/engine-agent-sql": 20,
 	"sdk":                      7,
 	"sdk/plugin":               15,

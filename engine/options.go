@@ -16,9 +16,11 @@ import (
 
 // Config holds the parameters of NewNode.
 type Config struct {
-	Store    store.Store     // required
-	Invoker  invoke.Invoker  // required
-	Capacity invoke.Capacity // limits the calls of each agent; nil = no limit
+	Store   store.Store    // required
+	Invoker invoke.Invoker // required
+	// Capacity limits the calls of each agent; nil = no limit. Without a Capacity, the limits that
+	// engines share (max_concurrency and rate_limit of agents) do not count either.
+	Capacity invoke.Capacity
 	// Sealer encrypts sensitive data. A store accepts only the first key that was used with
 	// it: with another key, or without one, Run returns a *KeyError. nil = a run with
 	// sensitive values is refused.

@@ -44,6 +44,9 @@ type Slot struct {
 	// zero, calls wait only until a slot becomes free.
 	Until time.Time
 	Why   string // why no call can start: "circuit open", "full", "secret env:X is not set"
+	// Down is true if the agent has no working process in this engine. Another engine may have
+	// one. Decide does not use this field.
+	Down bool
 }
 
 // A Scratch holds memory that several decisions use, one after the other, to save allocations.

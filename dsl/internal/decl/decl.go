@@ -79,6 +79,7 @@ type Agent struct {
 	Implied                  bool
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
+	Rate                     noun.RateLimit
 	Env                      []string
 	Breaker                  noun.Breaker
 	Config                   []syntax.Arg

@@ -79,7 +79,7 @@ func (d *decoder) envNames(e *eval.Expr) []string {
 	return names
 }
 
-// limits reads circuit_breaker, instances and max_concurrency of an agent block. These limits
+// limits reads circuit_breaker, instances, max_concurrency and rate_limit of an agent block. These limits
 // are the same for all runs of a definition, so they must not refer to variables.
 func (d *decoder) limits(a *Agent) {
 	if a.Block == nil {
@@ -87,6 +87,7 @@ func (d *decoder) limits(a *Agent) {
 	}
 	d.whole(a.Block.Attr("instances"), "instances", 1, 1000, &a.Instances)
 	d.whole(a.Block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.Concurrency)
+	decodeRate(d, a.Block.Attr("rate_limit"), &a.Rate)
 	b := a.Block.One("circuit_breaker")
 	if b == nil {
 		return

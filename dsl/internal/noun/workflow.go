@@ -94,12 +94,13 @@ type Variable struct {
 
 // An Agent is one agent block, with the version that was chosen for its plugin.
 type Agent struct {
-	Name           string // label of the block, used in references; LIBRARY.LABEL for an agent of a library
-	Plugin         string // PLUGIN in engine-agent-PLUGIN, the name of the binary
-	Version        string // version that each run of the definition uses; "" = any version (development)
-	Checksum       string // hex SHA-256 of the binary; "" = any binary
-	Instances      int    // number of agent processes in each engine, at least 1
-	MaxConcurrency int    // largest number of calls in flight in each engine; 0 = no limit
+	Name           string    // label of the block, used in references; LIBRARY.LABEL for an agent of a library
+	Plugin         string    // PLUGIN in engine-agent-PLUGIN, the name of the binary
+	Version        string    // version that each run of the definition uses; "" = any version (development)
+	Checksum       string    // hex SHA-256 of the binary; "" = any binary
+	Instances      int       // number of agent processes in each engine, at least 1
+	MaxConcurrency int       // largest number of calls in flight, over all engines of a database; 0 = no limit
+	RateLimit      RateLimit // largest number of calls that start in a period, over all engines of a database
 	Env            []string
 	Breaker        Breaker
 	// Config evaluates the config block. The block refers only to variables and locals outside of

@@ -126,7 +126,7 @@ var (
 	agentSpec = &bodySpec{
 		attrs: []attrSpec{
 			{name: "plugin", literal: true}, {name: "version", literal: true},
-			{name: "instances"}, {name: "max_concurrency"}, {name: "env", literal: true},
+			{name: "instances"}, {name: "max_concurrency"}, {name: "rate_limit"}, {name: "env", literal: true},
 			{name: "idempotent", literal: true},
 		},
 		blocks: []blockSpec{

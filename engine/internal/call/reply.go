@@ -32,6 +32,9 @@ type Spec struct {
 	Silence time.Duration
 	// Capacity is where the slot of the call was reserved; nil = the call needs no slot.
 	Capacity invoke.Capacity
+	// StartBy is the last time, by this process's clock, at which the call may be sent (see
+	// invoke.Call); zero = its complete-by.
+	StartBy time.Time
 }
 
 // step returns the step's name as agents and people see it.

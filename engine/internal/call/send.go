@@ -71,6 +71,8 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyTooLate)
 	case !now.Leased:
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyNoLease)
+	case !c.StartBy.IsZero() && now.Local.After(c.StartBy):
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, invoke.WhyTooSlow)
 	}
 	return sdk.Request{
 		Action: c.Invoke.Action, Purpose: c.Invoke.Purpose, Input: input,
@@ -122,7 +124,7 @@ func (c *Call) send(request sdk.Request) {
 	c.sent = true
 	call := invoke.Call{
 		Agent: c.Agent, Run: c.Run, Request: request,
-		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
+		OnProgress: c.sender.progress, OnLate: c.late, StartBy: c.StartBy, Scrub: c.redact.text, Secrets: c.redact.secrets,
 	}
 	failpoint.HitPurpose("send.before", uint8(c.Invoke.Purpose))
 	w := c.w

@@ -67,6 +67,9 @@ type ownedRun struct {
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
+
+	leaving bool      // this engine asks the store whether another engine could take the run, see shard.leave
+	down    time.Time // store time since which an agent of the run has not worked here; zero = it works
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -81,6 +84,7 @@ type pendingCommit struct {
 	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
+	startBy    time.Time          // last time at which calls of agents with a rate_limit may be sent; zero = there are none
 	adopting   bool               // the transition takes the run over
 	late       []*delivery        // answers from the inbox that arrived too late to count
 	events     []machine.Event    // events of the records; kept only in builds with failpoints
@@ -95,6 +99,14 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 		c.Release(spec, 1)
 	}
 	f.reserved = nil
+}
+
+// sendBy returns the last time at which a call of this agent may be sent; zero = its complete-by.
+func (f *pendingCommit) sendBy(spec invoke.AgentSpec) time.Time {
+	if spec.RateLimit.Calls == 0 {
+		return time.Time{}
+	}
+	return f.startBy
 }
 
 // An Adoption asks the shard to take over a run that has no owner, or whose owner is dead or
@@ -135,7 +147,7 @@ func (r *ownedRun) becoming() bool {
 // slot is not at rest: it continues as soon as another call ends.
 func (r *ownedRun) atRest() bool {
 	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
-		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
+		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.leaving || r.unheard || r.inbox.busy() {
 		return false
 	}
 	if r.state.InFlight() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
@@ -168,9 +180,10 @@ func (r *ownedRun) time(d *delivery) {
 
 // callSpec returns everything that is needed for the call in the command inv. The slot of the
 // call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
-func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
+// startBy is the last time at which the call may be sent; zero = its complete-by.
+func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
-		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
+		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
 // weigh estimates again how much memory the run needs. The parameter held is the sum of the

@@ -120,7 +120,8 @@ func specKey(spec invoke.AgentSpec) string {
 		Env                       []string
 		Instances, MaxConcurrency int
 		Breaker                   dsl.Breaker
-	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
+		Rate                      string `json:",omitempty"`
+	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker, spec.RateLimit.String()})
 	if err != nil { // Marshal fails only if the ratio of the circuit breaker is not a finite number
 		rest = []byte(err.Error())
 	}

@@ -29,6 +29,7 @@ var areas = map[string][]fault{
 	"plugin":   pluginFaults,
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
+	"limits":   limitFaults,
 	"waits":    waitsFaults,
 	"starts":   startsFaults,
 }

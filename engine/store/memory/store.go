@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
@@ -38,6 +39,7 @@ type Store struct {
 	*evidence
 	*retention
 	*resealer
+	*shares
 }
 
 // A state holds the data that the parts share.
@@ -103,6 +105,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	schedules.Store
+	quota.Sharer
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -134,6 +137,7 @@ func New(o Options) *Store {
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
 		retention:   &retention{state: st, evidence: kept},
+		shares:      &shares{state: st},
 	}
 }
 

@@ -28,6 +28,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
+	"github.com/saga-engine/engine/engine/store/postgres/shares"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -76,6 +78,7 @@ type Store struct {
 	*views
 	*retention
 	*resealer
+	*sharer
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -105,7 +108,11 @@ var _ interface {
 	rekey.Resealer
 	schedules.Store
 	intake.Store
+	quota.Sharer
 } = (*Store)(nil)
+
+// sharer is the part of a Store that divides the limits of agents among engines.
+type sharer = shares.Shares
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
 // not fit this binary.
@@ -148,6 +155,7 @@ func newStore(a *access) *Store {
 		evidence:  &evidence{access: a, views: v},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
+		sharer:    &sharer{Begin: a.begin, Explain: wrap},
 		examiner:  &examiner{access: a},
 	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -60,6 +61,7 @@ type Store struct {
 	*views
 	*retention
 	*resealer
+	*shares
 	*waker
 }
 
@@ -99,6 +101,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	schedules.Store
+	quota.Sharer
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -143,6 +146,7 @@ func newStore(f *file) *Store {
 		evidence:  &evidence{file: f, views: v},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
+		shares:    &shares{file: f},
 	}
 }
 
