@@ -287,6 +287,10 @@ var attemptCodec = []codec[model.Attempt]{
 // the end of the list. A reader has the other values already. So the journal of a loop grows by
 // one value in each iteration, and not by the whole list.
 func putCollected(e *encoder, c *model.Collected) {
+	if e.full {
+		putAllCollected(e, c)
+		return
+	}
 	e.int(int64(c.Len()))
 	if c == nil {
 		return
@@ -300,6 +304,9 @@ func putCollected(e *encoder, c *model.Collected) {
 // getCollected reads what putCollected has written. It returns a list that has the full length, but
 // only the added values; nil = the length is 0, or the data is damaged.
 func getCollected(d *decoder) *model.Collected {
+	if d.full {
+		return getAllCollected(d)
+	}
 	count := d.index()
 	if count == 0 {
 		return nil
