@@ -41,7 +41,7 @@ func appendImage(b []byte, im *model.Image) []byte {
 	mask := model.Diff(model.RunFields, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, &im.Run)
 	e.uint(mask)
 	put(e, runCodec, mask, &im.Run)
-	e.nodes(im)
+	putNodes(e, im)
 	e.uint(uint64(len(im.Signals)))
 	for k := range im.Signals {
 		x := &im.Signals[k]
@@ -66,8 +66,8 @@ func appendImage(b []byte, im *model.Image) []byte {
 	return e.b
 }
 
-// nodes writes the nodes of an image that differ from a new node.
-func (e *encoder) nodes(im *model.Image) {
+// putNodes writes the nodes of an image that differ from a new node.
+func putNodes(e *encoder, im *model.Image) {
 	masks, changed := make([]uint64, len(im.Nodes)), 0
 	for i, n := range im.Nodes {
 		if masks[i] = model.Diff(model.NodeFields, newNode(&im.Run, i), n); masks[i] != 0 || len(n.Attempts) > 0 {
@@ -124,7 +124,7 @@ func decodeImage(data []byte) (model.Image, error) {
 	if im.Run.Steps < 0 || im.Run.Steps > model.MaxSteps {
 		d.fail()
 	}
-	d.nodes(&im)
+	getNodes(d, &im)
 	for range d.count() {
 		im.Signals = append(im.Signals, model.Signal{Number: int32(d.index()), Name: d.string(), Payload: d.value(),
 			Fail: d.string(), Reason: d.string(), By: d.string()})
@@ -142,8 +142,8 @@ func decodeImage(data []byte) (model.Image, error) {
 	return im, nil
 }
 
-// nodes reads the nodes of an image.
-func (d *decoder) nodes(im *model.Image) {
+// getNodes reads the nodes of an image.
+func getNodes(d *decoder, im *model.Image) {
 	count, changed := d.small(int64(d.uint())), d.count()
 	if count > model.MaxNodes || count > int(im.Run.Steps)+changed || count < int(im.Run.Steps) {
 		d.fail() // every instance differs from a new node
