@@ -33,6 +33,7 @@ type Store struct {
 	*journal
 	*finder
 	*views
+	*snapshots
 	*evidence
 	*retention
 	*resealer
@@ -79,6 +80,7 @@ type run struct {
 	nodes []store.NodeName // instances of the run's for_each steps
 	late  []store.LateReply
 	logs  []store.LogLine
+	short *store.Snapshot // nil = none; without Last
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
@@ -97,6 +99,7 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
+	store.Snapshots
 	store.Waker
 	store.Retainer
 	rekey.Resealer
@@ -129,6 +132,7 @@ func New(o Options) *Store {
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
+		snapshots:   &snapshots{state: st},
 		retention:   &retention{state: st, evidence: kept},
 	}
 }

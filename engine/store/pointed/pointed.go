@@ -191,6 +191,12 @@ func (s *pointed) KeepLate(ctx context.Context, l store.LateReply) error {
 	return s.Full.KeepLate(ctx, l)
 }
 
+func (s *pointed) KeepSnapshot(ctx context.Context, engine store.EngineID, x store.Snapshot) error {
+	failpoint.Hit("store.KeepSnapshot.before")
+	defer failpoint.Hit("store.KeepSnapshot.after")
+	return s.Full.KeepSnapshot(ctx, engine, x)
+}
+
 func (s *pointed) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	failpoint.Hit("store.KeepLogs.before")
 	defer failpoint.Hit("store.KeepLogs.after")

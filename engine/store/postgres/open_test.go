@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -170,8 +171,12 @@ func TestSchemaVersions(t *testing.T) {
 // The constant and the migrations agree.
 func TestSchemaVersionIsTheLastMigration(t *testing.T) {
 	files, err := migrations.ReadDir("migrations")
-	if err != nil || len(files) != schemaVersion {
-		t.Errorf("%d migrations, err = %v, want %d", len(files), err, schemaVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := files[len(files)-1].Name() // ReadDir sorts by name
+	if !strings.HasPrefix(last, fmt.Sprintf("%05d_", schemaVersion)) {
+		t.Errorf("the last migration is %s, want that of version %d", last, schemaVersion)
 	}
 }
 

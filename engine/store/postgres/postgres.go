@@ -69,6 +69,7 @@ type Store struct {
 	*hands
 	*evidence
 	*views
+	*snapshots
 	*retention
 	*resealer
 	*waker
@@ -94,6 +95,7 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
+	store.Snapshots
 	store.Waker
 	health.Examiner
 	store.Retainer
@@ -136,6 +138,7 @@ func newStore(a *access) *Store {
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		evidence:  &evidence{access: a, views: v},
+		snapshots: &snapshots{access: a},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
 		examiner:  &examiner{access: a},

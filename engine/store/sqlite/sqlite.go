@@ -56,6 +56,7 @@ type Store struct {
 	*hands
 	*evidence
 	*views
+	*snapshots
 	*retention
 	*resealer
 	*waker
@@ -93,6 +94,7 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
+	store.Snapshots
 	store.Waker
 	store.Retainer
 	rekey.Resealer
@@ -137,6 +139,7 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		evidence:  &evidence{file: f, views: v},
+		snapshots: &snapshots{file: f},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
 	}
