@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -85,37 +83,6 @@ func LoadRun(ctx context.Context, j Journal, run status.RunID) (Head, []Row, err
 		return Head{}, nil, ErrNotFound
 	}
 	return loaded[0].Head, loaded[0].Rows, nil
-}
-
-// LoadLatest does the same as Load, but for a run with a snapshot it returns the snapshot and only
-// the rows that Snapshots.LoadShort returns.
-func (s Full) LoadLatest(ctx context.Context, runs ...status.RunID) ([]Loaded, error) {
-	short, err := s.Snapshotted(ctx, runs...)
-	if err != nil || len(short) == 0 {
-		if err == nil {
-			return s.Load(ctx, runs...)
-		}
-		return nil, err
-	}
-	whole := slices.DeleteFunc(slices.Clone(runs), func(run status.RunID) bool { return slices.Contains(short, run) })
-	var all []Loaded
-	if len(whole) > 0 {
-		if all, err = s.Load(ctx, whole...); err != nil {
-			return nil, err
-		}
-	}
-	for _, run := range short {
-		l, err := s.LoadShort(ctx, run)
-		switch {
-		case errors.Is(err, ErrNotFound): // removed meanwhile
-		case err != nil:
-			return nil, err
-		default:
-			all = append(all, l)
-		}
-	}
-	slices.SortFunc(all, func(a, b Loaded) int { return cmp.Compare(a.Head.Run, b.Head.Run) })
-	return all, nil
 }
 
 // Find returns the run with this public name, or with this internal id in decimal. It

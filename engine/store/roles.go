@@ -8,7 +8,7 @@ import (
 )
 
 // A Full store has all methods that engines and the command line use: the methods of Store,
-// and of the roles Passes, Hands, Evidence, Views and Snapshots. The methods of Full itself, such as
+// and of the roles Passes, Hands, Evidence and Views. The methods of Full itself, such as
 // Find and Live, call these methods. The function Complete makes a Full store.
 type Full struct {
 	Store
@@ -16,10 +16,9 @@ type Full struct {
 	Hands
 	Evidence
 	Views
-	Snapshots
 }
 
-// Complete adds the optional roles Passes, Hands, Evidence, Views and Snapshots to a store. If s does
+// Complete adds the optional roles Passes, Hands, Evidence and Views to a store. If s does
 // not have one of these roles, the result uses a fallback for the role. The comment of each
 // role says what its fallback does. If s is a Full store already, Complete returns s
 // unchanged.
@@ -27,7 +26,7 @@ func Complete(s Store) Full {
 	if full, ok := s.(Full); ok {
 		return full
 	}
-	full := Full{s, fallback{}, fallback{}, fallback{}, fallback{}, fallback{}}
+	full := Full{s, fallback{}, fallback{}, fallback{}, fallback{}}
 	if role, ok := s.(Passes); ok {
 		full.Passes = role
 	}
@@ -39,9 +38,6 @@ func Complete(s Store) Full {
 	}
 	if role, ok := s.(Views); ok {
 		full.Views = role
-	}
-	if role, ok := s.(Snapshots); ok {
-		full.Snapshots = role
 	}
 	return full
 }
@@ -150,35 +146,6 @@ type Views interface {
 	Alerts(ctx context.Context, run status.RunID, limit int) ([]AlertRow, error)
 }
 
-// Snapshots keeps one snapshot of a long run: its state after a certain row of the journal. An
-// engine that loads the run reads the snapshot and the rows after it, and not all rows. A snapshot
-// is computed from the journal, so it may be lost or removed at any time. The role is optional. In
-// a store without this role, each load of a run reads all rows.
-type Snapshots interface {
-	// KeepSnapshot stores a snapshot of a run in place of the run's former snapshot. It returns
-	// ErrFenced if the engine was declared dead, and stores nothing. It returns ErrStale, and
-	// stores nothing, if the engine is not the owner of the run, or if the journal does not have
-	// the row Next-1 with the data Last. The check is part of the write, as in a commit. If
-	// KeepSnapshot is called twice, the second call changes nothing.
-	KeepSnapshot(ctx context.Context, engine EngineID, s Snapshot) error
-	// Snapshotted returns those of the given runs that have a snapshot, ascending by id.
-	Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error)
-	// LoadShort returns the head of a run, its snapshot, and the journal rows whose numbers are at
-	// least Snapshot.Next-1. All are from the same moment. If the run has no snapshot, LoadShort
-	// returns all rows, as Load does. It returns ErrNotFound if the run does not exist.
-	LoadShort(ctx context.Context, run status.RunID) (Loaded, error)
-}
-
-// A Snapshot is the state of a run after the first Next rows of its journal.
-type Snapshot struct {
-	Run  status.RunID
-	Next int32  // number of journal rows that the snapshot covers; at least 1
-	Data []byte // encoded state; it may be sealed
-	// Data of the journal row with the number Next-1. Only KeepSnapshot uses it. So a snapshot is
-	// stored only for the rows from which it was computed.
-	Last []byte
-}
-
 // A StepView is a step or instance as lists show it.
 type StepView struct {
 	StepRow
@@ -272,13 +239,3 @@ func (fallback) Delivered(context.Context, []int64) error { return nil }
 func (fallback) StepRows(context.Context, status.RunID) ([]StepView, error) { return nil, nil }
 
 func (fallback) Alerts(context.Context, status.RunID, int) ([]AlertRow, error) { return nil, nil }
-
-func (fallback) KeepSnapshot(context.Context, EngineID, Snapshot) error { return nil }
-
-func (fallback) Snapshotted(context.Context, ...status.RunID) ([]status.RunID, error) {
-	return nil, nil
-}
-
-func (fallback) LoadShort(context.Context, status.RunID) (Loaded, error) {
-	return Loaded{}, ErrNotFound
-}

@@ -23,8 +23,8 @@ type WorkflowID int32
 // Package engine/store/storetest holds the rules that all of them obey. A function that
 // uses a store should take only the role that it needs as its parameter, such as Journal.
 //
-// A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Snapshots,
-// Waker, Examiner, Retainer and rekey.Resealer. If one of the first five is missing, the function
+// A store may have more roles, which are optional: Passes, Hands, Evidence, Views, Waker,
+// Examiner, Retainer and rekey.Resealer. If one of the first four is missing, the function
 // Complete adds a fallback for it.
 //
 // The engine never closes a store: the program that opens a store closes it.
@@ -151,13 +151,11 @@ type Journal interface {
 	Runs(ctx context.Context, f RunFilter) ([]RunRow, error)
 }
 
-// A Loaded holds a run's head and all its rows. If Snapshot is set, it has fewer rows: see
-// Snapshots.LoadShort.
+// A Loaded holds a run's head and all its rows.
 type Loaded struct {
-	Head     Head
-	Snapshot *Snapshot // nil = Rows holds all rows
-	Rows     []Row
-	Waiting  bool // messages wait in the inbox of the run
+	Head    Head
+	Rows    []Row
+	Waiting bool // messages wait in the inbox of the run
 }
 
 // An Inbox keeps the messages of each run: verbs of people, and answers that reached an

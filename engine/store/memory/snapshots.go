@@ -7,13 +7,14 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// snapshots is the part of a Store that keeps snapshots of long runs.
-type snapshots struct{ *state }
+// shorts is the part of a Store that keeps snapshots of long runs.
+type shorts struct{ *state }
 
 // KeepSnapshot stores a snapshot of a run in place of the former one.
-func (s *snapshots) KeepSnapshot(ctx context.Context, id store.EngineID, x store.Snapshot) error {
+func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -25,12 +26,12 @@ func (s *snapshots) KeepSnapshot(ctx context.Context, id store.EngineID, x store
 	case r == nil || r.head.Owner != id || last < 0 || last >= len(r.rows) || !bytes.Equal(r.rows[last].Data, x.Last):
 		return store.ErrStale
 	}
-	r.short = &store.Snapshot{Run: x.Run, Next: x.Next, Data: slices.Clone(x.Data)}
+	r.short = &snapshots.Snapshot{Run: x.Run, Next: x.Next, Data: slices.Clone(x.Data)}
 	return nil
 }
 
 // Snapshotted returns those of the given runs that have a snapshot, ascending by id.
-func (s *snapshots) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
+func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
@@ -46,16 +47,16 @@ func (s *snapshots) Snapshotted(ctx context.Context, runs ...status.RunID) ([]st
 }
 
 // LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
-func (s *snapshots) LoadShort(ctx context.Context, id status.RunID) (store.Loaded, error) {
+func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
-		return store.Loaded{}, err
+		return snapshots.Loaded{}, err
 	}
 	defer s.mu.Unlock()
 	r := s.runs[id]
 	if r == nil {
-		return store.Loaded{}, store.ErrNotFound
+		return snapshots.Loaded{}, store.ErrNotFound
 	}
-	l, from := store.Loaded{Head: r.head, Waiting: len(s.inbox[id]) > 0}, 0
+	l, from := snapshots.Loaded{Loaded: store.Loaded{Head: r.head, Waiting: len(s.inbox[id]) > 0}}, 0
 	if r.short != nil {
 		x := *r.short
 		x.Data = slices.Clone(x.Data)

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -33,7 +34,7 @@ type Store struct {
 	*journal
 	*finder
 	*views
-	*snapshots
+	*shorts
 	*evidence
 	*retention
 	*resealer
@@ -80,7 +81,7 @@ type run struct {
 	nodes []store.NodeName // instances of the run's for_each steps
 	late  []store.LateReply
 	logs  []store.LogLine
-	short *store.Snapshot // nil = none; without Last
+	short *snapshots.Snapshot // nil = none; without Last
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
@@ -99,10 +100,10 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
-	store.Snapshots
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -132,7 +133,7 @@ func New(o Options) *Store {
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
-		snapshots:   &snapshots{state: st},
+		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -69,7 +70,7 @@ type Store struct {
 	*hands
 	*evidence
 	*views
-	*snapshots
+	*shorts
 	*retention
 	*resealer
 	*waker
@@ -95,11 +96,11 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
-	store.Snapshots
 	store.Waker
 	health.Examiner
 	store.Retainer
 	rekey.Resealer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
@@ -138,7 +139,7 @@ func newStore(a *access) *Store {
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		evidence:  &evidence{access: a, views: v},
-		snapshots: &snapshots{access: a},
+		shorts:    &shorts{access: a},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
 		examiner:  &examiner{access: a},

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -522,11 +523,11 @@ FROM engine.run r CROSS JOIN j LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 )
 
-// snapshots is the part of a Store that keeps snapshots of long runs.
-type snapshots struct{ *access }
+// shorts is the part of a Store that keeps snapshots of long runs.
+type shorts struct{ *access }
 
 // KeepSnapshot stores a snapshot of a run in place of the former one.
-func (s *snapshots) KeepSnapshot(ctx context.Context, id store.EngineID, x store.Snapshot) error {
+func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
 	var own, kept bool
 	err := s.db.QueryRowContext(ctx, snapshotKeep, int64(id), int64(x.Run), x.Next, x.Data, x.Last).Scan(&own, &kept)
 	switch {
@@ -541,7 +542,7 @@ func (s *snapshots) KeepSnapshot(ctx context.Context, id store.EngineID, x store
 }
 
 // Snapshotted returns those of the given runs that have a snapshot, ascending by id.
-func (s *snapshots) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
+func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, snapshotRuns, runArray(runs))
 	if err != nil {
 		return nil, wrap("look for snapshots", err)
@@ -558,34 +559,34 @@ func (s *snapshots) Snapshotted(ctx context.Context, runs ...status.RunID) ([]st
 }
 
 // LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
-func (s *snapshots) LoadShort(ctx context.Context, id status.RunID) (store.Loaded, error) {
+func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	rows, err := s.db.QueryContext(ctx, runLoadShort, int64(id))
 	if err != nil {
-		return store.Loaded{}, wrap("load run", err)
+		return snapshots.Loaded{}, wrap("load run", err)
 	}
 	defer rows.Close()
 	var (
 		head  headRow
-		out   store.Loaded
+		out   snapshots.Loaded
 		found bool
 	)
 	for rows.Next() {
 		var r store.Row
 		if err := rows.Scan(append(head.fields(), &out.Waiting, &r.Seq, &r.At, &r.Data)...); err != nil {
-			return store.Loaded{}, wrap("load run", err)
+			return snapshots.Loaded{}, wrap("load run", err)
 		}
 		if found = true; r.Seq < 0 {
-			out.Snapshot = &store.Snapshot{Run: id, Next: -r.Seq, Data: r.Data}
+			out.Snapshot = &snapshots.Snapshot{Run: id, Next: -r.Seq, Data: r.Data}
 			continue
 		}
 		r.At = r.At.UTC()
 		out.Rows = append(out.Rows, r)
 	}
 	if err := rows.Err(); err != nil {
-		return store.Loaded{}, wrap("load run", err)
+		return snapshots.Loaded{}, wrap("load run", err)
 	}
 	if !found {
-		return store.Loaded{}, store.ErrNotFound
+		return snapshots.Loaded{}, store.ErrNotFound
 	}
 	out.Head = head.head(id)
 	return out, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 const (
@@ -32,11 +33,11 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.f
 FROM run r CROSS JOIN part LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY part.seq`
 )
 
-// snapshots is the part of a Store that keeps snapshots of long runs.
-type snapshots struct{ *file }
+// shorts is the part of a Store that keeps snapshots of long runs.
+type shorts struct{ *file }
 
 // KeepSnapshot stores a snapshot of a run in place of the former one.
-func (s *snapshots) KeepSnapshot(ctx context.Context, id store.EngineID, x store.Snapshot) error {
+func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
 	return s.write(ctx, "keep a snapshot", func(tx *tx) error {
 		var own bool
 		if err := tx.row(snapshotOwn, int64(id)).Scan(&own); err != nil {
@@ -55,7 +56,7 @@ func (s *snapshots) KeepSnapshot(ctx context.Context, id store.EngineID, x store
 }
 
 // Snapshotted returns those of the given runs that have a snapshot, ascending by id.
-func (s *snapshots) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
+func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
 		return nil, s.explain("look for snapshots", err)
@@ -73,10 +74,10 @@ func (s *snapshots) Snapshotted(ctx context.Context, runs ...status.RunID) ([]st
 }
 
 // LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
-func (s *snapshots) LoadShort(ctx context.Context, id status.RunID) (store.Loaded, error) {
+func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	var (
 		head  headRow
-		out   store.Loaded
+		out   snapshots.Loaded
 		found bool
 	)
 	err := s.query(ctx, "load run", runLoadShort, []any{int64(id)}, func(r row) error {
@@ -86,7 +87,7 @@ func (s *snapshots) LoadShort(ctx context.Context, id status.RunID) (store.Loade
 		)
 		err := r.Scan(append(head.fields(), &out.Waiting, &next.Seq, &at, &next.Data)...)
 		if found = true; next.Seq < 0 {
-			out.Snapshot = &store.Snapshot{Run: id, Next: -next.Seq, Data: next.Data}
+			out.Snapshot = &snapshots.Snapshot{Run: id, Next: -next.Seq, Data: next.Data}
 			return err
 		}
 		next.At = fromMicros(at)
@@ -95,9 +96,9 @@ func (s *snapshots) LoadShort(ctx context.Context, id status.RunID) (store.Loade
 	})
 	switch {
 	case err != nil:
-		return store.Loaded{}, err
+		return snapshots.Loaded{}, err
 	case !found:
-		return store.Loaded{}, store.ErrNotFound
+		return snapshots.Loaded{}, store.ErrNotFound
 	}
 	out.Head = head.head(id)
 	return out, nil

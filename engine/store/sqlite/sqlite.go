@@ -27,6 +27,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -56,7 +57,7 @@ type Store struct {
 	*hands
 	*evidence
 	*views
-	*snapshots
+	*shorts
 	*retention
 	*resealer
 	*waker
@@ -94,10 +95,10 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
-	store.Snapshots
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -139,7 +140,7 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		evidence:  &evidence{file: f, views: v},
-		snapshots: &snapshots{file: f},
+		shorts:    &shorts{file: f},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
 	}

@@ -189,7 +189,10 @@ func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
 // aged has helpers for tests of retention: they create runs with all kinds of rows, and
 // check what a store removes.
-type aged struct{ letters }
+type aged struct {
+	letters
+	shorts shortened
+}
 
 // whole creates a run that has every kind of row that a store keeps about a run.
 func (w aged) whole(a actor, name, key string) status.RunID {
@@ -202,7 +205,7 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	second := next(t.Run, 1)
 	second.Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}}
 	w.land(a.writers[0], second)
-	w.keep(a, t.Run, 2, "snapshot")
+	w.shorts.keep(a, t.Run, 2, "snapshot")
 	if err := w.Store.KeepLate(w.ctx, store.LateReply{Run: t.Run, Node: 1, Call: 1, Step: "charge", At: base, Outcome: "ok"}); err != nil {
 		w.Fatal(err)
 	}
@@ -265,7 +268,7 @@ func (w aged) tail(run status.RunID) string {
 			w.Error(err)
 		}
 	}
-	short, err := w.Store.Snapshotted(w.ctx, run)
+	short, err := w.shorts.keeper(w.Store).Snapshotted(w.ctx, run)
 	if err != nil {
 		w.Error(err)
 	}

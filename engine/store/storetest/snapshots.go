@@ -7,30 +7,44 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-func hasSnapshots(h Harness) bool { _, ok := h.Store.(store.Snapshots); return ok }
+func hasSnapshots(h Harness) bool { _, ok := h.Store.(snapshots.Keeper); return ok }
+
+// A shortened has the helper methods for snapshots.
+type shortened struct{ *frame }
+
+// keeper returns the role Keeper of a store.
+func (w shortened) keeper(s store.Full) snapshots.Keeper {
+	w.Helper()
+	role, ok := snapshots.Of(s)
+	if !ok {
+		w.Fatal("the store keeps no snapshots")
+	}
+	return role
+}
 
 // short returns a snapshot of the first n rows of a run, with the given data.
-func (w *frame) short(run status.RunID, n int, data string) store.Snapshot {
+func (w shortened) short(run status.RunID, n int, data string) snapshots.Snapshot {
 	w.Helper()
 	_, rows := w.load(run)
-	return store.Snapshot{Run: run, Next: int32(n), Data: []byte(data), Last: rows[n-1].Data}
+	return snapshots.Snapshot{Run: run, Next: int32(n), Data: []byte(data), Last: rows[n-1].Data}
 }
 
 // keep stores a snapshot of the first n rows of a run, with the given data.
-func (w *frame) keep(a actor, run status.RunID, n int, data string) {
+func (w shortened) keep(a actor, run status.RunID, n int, data string) {
 	w.Helper()
-	if err := w.Store.KeepSnapshot(w.ctx, a.id, w.short(run, n, data)); err != nil {
+	if err := w.keeper(w.Store).KeepSnapshot(w.ctx, a.id, w.short(run, n, data)); err != nil {
 		w.Fatalf("keep a snapshot of %d rows: %v", n, err)
 	}
 }
 
 // wantShort checks what LoadShort returns: the snapshot with the given data, or none if data is "",
 // and then the rows from the number first up to the number last.
-func (w *frame) wantShort(run status.RunID, data string, first, last int32) {
+func (w shortened) wantShort(run status.RunID, data string, first, last int32) {
 	w.Helper()
-	got, err := w.Other.LoadShort(w.ctx, run)
+	got, err := w.keeper(w.Other).LoadShort(w.ctx, run)
 	if err != nil {
 		w.Fatalf("load the run with its snapshot: %v", err)
 	}
@@ -49,14 +63,14 @@ func (w *frame) wantShort(run status.RunID, data string, first, last int32) {
 			w.Errorf("row %d = %+v, want %+v", i, r, want)
 		}
 	}
-	found, err := w.Other.Snapshotted(w.ctx, run, run, 1<<50)
+	found, err := w.keeper(w.Other).Snapshotted(w.ctx, run, run, 1<<50)
 	if err != nil || len(found) > 0 != (data != "") || data != "" && !slices.Equal(found, []status.RunID{run}) {
 		w.Errorf("Snapshotted = %v, %v", found, err)
 	}
 }
 
 // long creates a run with n rows and returns its id.
-func (w *frame) long(a actor, n int32) status.RunID {
+func (w shortened) long(a actor, n int32) status.RunID {
 	w.Helper()
 	run := w.started(a, 1)[0]
 	for seq := int32(1); seq < n; seq++ {
@@ -65,7 +79,7 @@ func (w *frame) long(a actor, n int32) status.RunID {
 	return run
 }
 
-// snapshotRules are the rules for stores that keep snapshots (store.Snapshots).
+// snapshotRules are the rules for stores that keep snapshots (snapshots.Keeper).
 var snapshotRules = []rule{
 	{name: "snapshots/the latest one, and the rows from its last row on", why: "a long run must be read without its first rows, and the reader compares the last row that the snapshot covers", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -81,11 +95,11 @@ var snapshotRules = []rule{
 		w.land(a.writers[0], next(run, 6))
 		w.wantShort(run, "six", 5, 6)
 		w.wantShort(other, "", 0, 1)
-		all, err := w.Other.LoadLatest(w.ctx, run, other, 1<<50)
+		all, err := snapshots.Load(w.ctx, w.Other, run, other, 1<<50)
 		if err != nil || len(all) != 2 || all[0].Head.Run != run || all[0].Snapshot == nil || len(all[0].Rows) != 2 || all[1].Snapshot != nil || len(all[1].Rows) != 2 {
 			w.Errorf("LoadLatest = %+v, %v", all, err)
 		}
-		if _, err := w.Other.LoadShort(w.ctx, 1<<50); !errors.Is(err, store.ErrNotFound) {
+		if _, err := w.keeper(w.Other).LoadShort(w.ctx, 1<<50); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("a run that does not exist: %v, want ErrNotFound", err)
 		}
 	}},
@@ -95,13 +109,13 @@ var snapshotRules = []rule{
 		w.keep(a, run, 2, "alive")
 		late := w.short(run, 3, "dead")
 		w.bury(a)
-		if err := w.Store.KeepSnapshot(w.ctx, a.id, late); !errors.Is(err, store.ErrFenced) {
+		if err := w.keeper(w.Store).KeepSnapshot(w.ctx, a.id, late); !errors.Is(err, store.ErrFenced) {
 			w.Errorf("snapshot of a dead engine: %v, want ErrFenced", err)
 		}
 		w.wantShort(run, "alive", 1, 2)
 		b := w.join(w.Other, 1)
 		w.land(b.writers[0], takes(run, 3, b))
-		if err := w.Other.KeepSnapshot(w.ctx, b.id, late); err != nil {
+		if err := w.keeper(w.Other).KeepSnapshot(w.ctx, b.id, late); err != nil {
 			w.Errorf("the next owner: %v", err)
 		}
 		w.wantShort(run, "dead", 2, 3)
@@ -123,8 +137,8 @@ var snapshotRules = []rule{
 			{"no row", a, run, 0, nil},
 			{"no such run", a, 1 << 50, 1, good.Last},
 		} {
-			x := store.Snapshot{Run: c.run, Next: c.next, Data: []byte("x"), Last: c.last}
-			if err := w.Store.KeepSnapshot(w.ctx, c.by.id, x); !errors.Is(err, store.ErrStale) {
+			x := snapshots.Snapshot{Run: c.run, Next: c.next, Data: []byte("x"), Last: c.last}
+			if err := w.keeper(w.Store).KeepSnapshot(w.ctx, c.by.id, x); !errors.Is(err, store.ErrStale) {
 				w.Errorf("%s: %v, want ErrStale", c.name, err)
 			}
 		}
@@ -135,10 +149,10 @@ var snapshotRules = []rule{
 		run := w.long(a, 2)
 		x := w.short(run, 2, "")
 		x.Data = bytes.Repeat([]byte("0123456789abcdef"), 1<<19)
-		if err := w.Store.KeepSnapshot(w.ctx, a.id, x); err != nil {
+		if err := w.keeper(w.Store).KeepSnapshot(w.ctx, a.id, x); err != nil {
 			w.Fatal(err)
 		}
-		if got, err := w.Other.LoadShort(w.ctx, run); err != nil || got.Snapshot == nil || !bytes.Equal(got.Snapshot.Data, x.Data) {
+		if got, err := w.keeper(w.Other).LoadShort(w.ctx, run); err != nil || got.Snapshot == nil || !bytes.Equal(got.Snapshot.Data, x.Data) {
 			w.Errorf("err = %v, want the same %d bytes", err, len(x.Data))
 		}
 	}},
@@ -154,7 +168,7 @@ var snapshotRules = []rule{
 		}
 		w.wantShort(run, "", 0, 3)
 		w.wantShort(other, "y", 1, 1)
-		if err := w.Store.KeepSnapshot(w.ctx, a.id, before); !errors.Is(err, store.ErrStale) {
+		if err := w.keeper(w.Store).KeepSnapshot(w.ctx, a.id, before); !errors.Is(err, store.ErrStale) {
 			w.Errorf("a snapshot of the former rows: %v, want ErrStale", err)
 		}
 		w.wantShort(run, "", 0, 3)

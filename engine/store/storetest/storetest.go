@@ -84,6 +84,7 @@ type world struct {
 	*frame
 	letters
 	suspects
+	shortened
 	aged
 }
 
@@ -124,7 +125,7 @@ func newWorld(t *testing.T, h Harness) *world {
 	}
 	w.flow = ids[flowName]
 	l := letters{w}
-	return &world{frame: w, letters: l, suspects: suspects{w}, aged: aged{l}}
+	return &world{frame: w, letters: l, suspects: suspects{w}, shortened: shortened{w}, aged: aged{l, shortened{w}}}
 }
 
 // An actor is an engine with its writers.
