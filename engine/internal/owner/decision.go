@@ -214,6 +214,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 // the row. encode returns a *rowSizeError if the row is too large for the store.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
+	r.tellRefused(&f.Transition)
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
 	if err != nil {
 		return err

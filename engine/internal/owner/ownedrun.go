@@ -47,6 +47,7 @@ type ownedRun struct {
 	link  journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
 
 	stored int64 // size of the run's journal, in bytes
+	short  shortcut
 	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
 
 	pending []*delivery           // events that wait for their decision
@@ -217,10 +218,15 @@ func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[stri
 // A Story is a run as this engine has read it from the store.
 type Story struct {
 	journal.Run
-	rows     []store.Row
+	rows     []store.Row // the rows that were read; a run with a snapshot was not read from its first row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
+}
+
+// wrote reports whether the row of the transition t is one of the rows that were read.
+func (st *Story) wrote(t *store.Transition) bool {
+	return slices.ContainsFunc(st.rows, t.Wrote)
 }
 
 // Moves reports whether an engine that has the agents could continue a run with this status
@@ -237,17 +243,28 @@ type notes struct {
 	refusals  map[int]int // for each node, how many times in a row its call was not sent
 }
 
+// keep adds sensitive strings. It leaves out those that are among the last strings, because a loop
+// often returns the same ones in each iteration.
+func (n *notes) keep(texts []string) {
+	const last = 32
+	for _, s := range texts {
+		if !slices.Contains(n.sensitive[max(0, len(n.sensitive)-last):], s) {
+			n.sensitive = append(n.sensitive, s)
+		}
+	}
+}
+
 // note collects the sensitive strings in an event, and counts calls that were not sent.
 func (n *notes) note(e machine.Event) {
 	switch e := e.(type) {
 	case machine.Started:
-		n.sensitive = append(n.sensitive, e.Vars.SensitiveStrings()...)
+		n.keep(e.Vars.SensitiveStrings())
 	case machine.AttemptOK:
-		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+		n.keep(e.Output.SensitiveStrings())
 	case machine.SettleRequested:
-		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+		n.keep(e.Output.SensitiveStrings())
 	case machine.AttemptFailed:
-		n.sensitive = append(n.sensitive, e.Data.SensitiveStrings()...)
+		n.keep(e.Data.SensitiveStrings())
 	}
 	n.count(e)
 }
