@@ -81,7 +81,8 @@ type Options struct {
 	// is quarantined. Default 64 MiB.
 	MaxRow int
 	// SnapshotRows is the number of journal rows after which the engine stores a snapshot of a run,
-	// so that loading the run needs only the snapshot and the rows after it. Default 1,000.
+	// so that loading the run needs only the snapshot and the rows after it. With a smaller number,
+	// snapshots are a larger share of what is written. Default 1,000.
 	SnapshotRows int
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.

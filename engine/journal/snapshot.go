@@ -254,8 +254,7 @@ func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs 
 	if reason == nil { // the rows after the snapshot did not fit it, but they fit the rows before
 		reason = &SnapshotError{Run: head.Name, Next: l.Snapshot.Next, Err: errSnapshotChanged}
 	}
-	var key *crypt.KeyError
-	if !errors.Is(reason, errUnsealed) && !errors.Is(reason, errOtherFormat) && !errors.As(reason, &key) {
+	if !errors.Is(reason, errUnsealed) && !errors.Is(reason, errOtherFormat) {
 		story.Refused = reason
 	}
 	return story, nil
@@ -268,6 +267,9 @@ func foldFrom(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l sna
 		return Run{}, err
 	}
 	p, err := openSnapshot(sealer, l.Snapshot)
+	if errors.Is(err, errUnsealed) && story.chain.strict { // the state had its key before this run began
+		err = errSnapshotChanged
+	}
 	if err == nil && (len(l.Rows) == 0 || !p.follows(l.Rows[0])) {
 		err = errSnapshotRow
 	}

@@ -155,7 +155,11 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 		f.told += n
 	}
 	AddRecord(&f.Transition, rec, r.state)
-	r.state.Apply(rec)
+	change := r.state.Change(&rec)
+	if told.Empty() { // no observer asks for facts, but a snapshot holds their number
+		f.told += story.Count(r.wf, &change)
+	}
+	change.Apply()
 	r.note(rec.Event())
 	x.records = append(x.records, rec)
 	if failpoint.Enabled {
