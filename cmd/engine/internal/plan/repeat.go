@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
@@ -33,6 +34,20 @@ func loopOf(s *dsl.Step, settings *dsl.Settings, scope *dsl.Scope) *loop {
 		}
 	}
 	return l
+}
+
+// total returns how long all iterations take if each of them takes the time once. The pauses of
+// instances that run one after the other add up; the parameter rounds is how many do. The result is
+// not greater than the longest time.Duration.
+func (l *loop) total(once time.Duration, rounds int) time.Duration {
+	total := float64(once) * float64(l.most)
+	if l.interval != nil {
+		total += float64(*l.interval) * float64(l.most-1) * float64(rounds)
+	}
+	if total >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(total)
 }
 
 // text returns the note about a loop for people.
