@@ -13,7 +13,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -53,23 +52,6 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	}
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
-
-// LoadState does the same as Load, but it needs less reading: if the run has a snapshot, it reads the
-// snapshot and the rows after it. Then Run.Records has only the records of those rows, and
-// Run.Covered is greater than 0.
-func LoadState(ctx context.Context, st store.Full, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
-	l, err := snapshots.LoadOne(ctx, st, run)
-	if err != nil {
-		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
-	}
-	return FoldShort(ctx, st, sealer, defs, l, nil, noNotes{})
-}
-
-// A noNotes is a Noter that notes nothing.
-type noNotes struct{}
-
-func (noNotes) Resume(Notes)       {}
-func (noNotes) Note(machine.Event) {}
 
 // Fold computes the state of a run from its loaded rows. If scratch is not nil, Fold makes no
 // records, which is much cheaper. Fold calls the function each with every event of the run, in

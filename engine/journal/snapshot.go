@@ -86,22 +86,6 @@ func EncodeSnapshot(sealer crypt.Sealer, p *Point) ([]byte, error) {
 	return data, err
 }
 
-// A SnapshotError says why an engine does not use the snapshot of a run. The run itself is well:
-// its journal was read instead.
-type SnapshotError struct {
-	Run  string // public id
-	Next int32  // number of rows that the snapshot covers
-	Err  error
-}
-
-// Error says which snapshot is wrong, and why.
-func (e *SnapshotError) Error() string {
-	return fmt.Sprintf("the snapshot of the first %d rows of run %s is not used: %v", e.Next, e.Run, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *SnapshotError) Unwrap() error { return e.Err }
-
 // Reasons why a snapshot is not used.
 var (
 	// errUnsealed is no sign of a fault: the state got its key after the snapshot was stored.
@@ -259,6 +243,23 @@ func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs 
 	}
 	return story, nil
 }
+
+// LoadState does the same as Load, but it needs less reading: if the run has a snapshot, it reads the
+// snapshot and the rows after it. Then Run.Records has only the records of those rows, and
+// Run.Covered is greater than 0.
+func LoadState(ctx context.Context, st store.Full, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
+	l, err := snapshots.LoadOne(ctx, st, run)
+	if err != nil {
+		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
+	}
+	return FoldShort(ctx, st, sealer, defs, l, nil, noNotes{})
+}
+
+// A noNotes is a Noter that notes nothing.
+type noNotes struct{}
+
+func (noNotes) Resume(Notes)       {}
+func (noNotes) Note(machine.Event) {}
 
 // foldFrom folds a run from its snapshot.
 func foldFrom(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {

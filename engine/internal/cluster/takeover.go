@@ -296,7 +296,7 @@ func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 // error if the owner is alive, or if this engine cannot work on the run.
 func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	n := t.n
-	l, err := n.shared.Load(ctx, run)
+	l, err := n.shared.ReadRun(ctx, run)
 	head := l.Head
 	switch {
 	case err != nil:

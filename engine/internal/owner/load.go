@@ -65,9 +65,9 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// Load reads a run from the store. If the run has a snapshot, Load reads the snapshot and the rows
+// ReadRun reads a run from the store. If the run has a snapshot, ReadRun reads the snapshot and the rows
 // after it, and not all rows.
-func (n *Shared) Load(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
+func (n *Shared) ReadRun(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
 	return snapshots.LoadOne(ctx, n.cfg.Store, run)
 }
 
@@ -81,7 +81,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 	if whole {
 		l.Head, l.Rows, err = store.LoadRun(ctx, n.cfg.Store, run)
 	} else {
-		l, err = n.Load(ctx, run)
+		l, err = n.ReadRun(ctx, run)
 	}
 	if err != nil {
 		return Story{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)

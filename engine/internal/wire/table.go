@@ -328,3 +328,33 @@ func getCollected(d *decoder) *model.Collected {
 	}
 	return c
 }
+
+// putAllCollected writes all values of a list, and for each value how many values its record
+// added. So the next record of the run is encoded as if the image had not been made.
+func putAllCollected(e *encoder, c *model.Collected) {
+	e.uint(uint64(c.Len()))
+	fresh := make([]int32, c.Len())
+	for x := c; x != nil; x = x.Before {
+		fresh[x.Count-1] = x.Fresh
+	}
+	for k, v := range c.Tail(c.Len()) {
+		e.int(int64(fresh[k]))
+		e.value(v)
+	}
+}
+
+// getAllCollected reads what putAllCollected has written.
+func getAllCollected(d *decoder) *model.Collected {
+	var c *model.Collected
+	n := d.count()
+	if n > model.MaxCollected+1 {
+		d.fail()
+		return nil
+	}
+	for range n {
+		fresh := d.index()
+		c = c.Append(d.value(), 0)
+		c.Fresh = int32(fresh)
+	}
+	return c
+}
