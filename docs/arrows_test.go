@@ -26,7 +26,7 @@ var upwardToday = map[string]int{
 	"engine/internal/sim":      27,
 	"engine/store/memory":      26,
 	"engine/store/postgres":    20,
-	"engine/store/sqlite":      23,
+	"engine/store/sqlite":      22,
 	"engine/store/storetest":   26,
 	"plugins/engine-agent-sql": 20,
 	"sdk":                      7,

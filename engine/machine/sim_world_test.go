@@ -661,6 +661,7 @@ func (w *world) deliver(ev machine.Event) error {
 	} else {
 		w.s.Apply(rec)
 	}
+	w.j.keep(w.s)
 	w.note("%T%+v", ev, ev)
 	if err := checkAlerts(rec, before); err != nil {
 		return err

@@ -331,8 +331,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		sh.notLoaded(r, err)
 		return
 	}
-	rows, f := story.rows, r.commit
-	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
+	f := r.commit
+	mine := f != nil && story.wrote(&f.Transition)
 	if f != nil && f.started != nil {
 		if !mine {
 			sh.drop(r, store.ErrExists, nil) // another run has this id
@@ -349,7 +349,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 			return
 		}
 	}
-	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
+	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
 		if r.owned { // the row was committed: r.facts contains its facts, and act adds them again
 			r.facts -= f.told
 			sh.act(ctx, r, f)

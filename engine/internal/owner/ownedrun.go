@@ -47,6 +47,7 @@ type ownedRun struct {
 	link  journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
 
 	stored int64 // size of the run's journal, in bytes
+	short  shortcut
 	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
 
 	pending []*delivery           // events that wait for their decision
@@ -121,6 +122,53 @@ type Adoption struct {
 
 	Suspect bool // the run may make engines crash: an engine died while it had the run in hand
 	Deaths  int  // number of engines that died with the run in hand
+}
+
+// AlertSnapshot is the kind of an alert. It says that the snapshot of a run was damaged or changed,
+// and that the journal was read instead.
+const AlertSnapshot = "snapshot_refused"
+
+const (
+	// snapshotBytes is the size of rows, in bytes, after which a run gets a snapshot even if it has
+	// fewer rows than Options.SnapshotRows.
+	snapshotBytes = 4 << 20
+	// With the default of 1,000 for Options.SnapshotRows, the rows since the last snapshot must also be
+	// four times as large as a snapshot. So snapshots add at most a quarter to what a run writes, and a
+	// wide run, whose state grows with each row, gets few. With fewer rows the factor is smaller:
+	// it is Options.SnapshotRows divided by rowsPerFactor.
+	rowsPerFactor = 250
+)
+
+// A shortcut says when a run needs its next snapshot.
+type shortcut struct {
+	next   int32 // number of rows that the last snapshot covers; 0 = there is no snapshot
+	stored int64 // size of these rows, in bytes
+	size   int64 // size of the last snapshot that was made, in bytes; 0 = none was made
+	busy   bool  // a snapshot is being stored
+
+	refused *journal.SnapshotError // the next row of the run tells operators about this; nil = nothing to tell
+}
+
+// due reports whether a run needs a snapshot now. The run has seq rows, whose size in bytes is the
+// parameter stored. The parameter every is the usual number of rows between two snapshots.
+func (s *shortcut) due(seq int32, stored int64, every int) bool {
+	rows, bytes := int(seq-s.next), stored-s.stored
+	return !s.busy && (rows >= every || bytes >= snapshotBytes) && s.pays(bytes, every)
+}
+
+// pays reports whether rows of the given size, in bytes, are large enough for a snapshot of the size
+// s.size.
+func (s *shortcut) pays(bytes int64, every int) bool {
+	return bytes >= s.size*int64(every)/rowsPerFactor
+}
+
+// tellRefused adds an alert to the transition t if the snapshot of the run was refused.
+func (r *ownedRun) tellRefused(t *store.Transition) {
+	if r.short.refused == nil {
+		return
+	}
+	t.Alerts = append(t.Alerts, store.Alert{Kind: AlertSnapshot, Message: r.short.refused.Error()})
+	r.short.refused = nil
 }
 
 // name returns the run's public id. While the id is not known it returns the internal id.
@@ -230,10 +278,15 @@ func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[stri
 // A Story is a run as this engine has read it from the store.
 type Story struct {
 	journal.Run
-	rows     []store.Row
+	rows     []store.Row // the rows that were read; a run with a snapshot was not read from its first row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
+}
+
+// wrote reports whether the row of the transition t is one of the rows that were read.
+func (st *Story) wrote(t *store.Transition) bool {
+	return slices.ContainsFunc(st.rows, t.Wrote)
 }
 
 // Moves reports whether an engine that has the agents could continue a run with this status
@@ -250,17 +303,28 @@ type notes struct {
 	refusals  map[int]int // for each node, how many times in a row its call was not sent
 }
 
+// keep adds sensitive strings. It leaves out those that are among the last strings, because a loop
+// often returns the same ones in each iteration.
+func (n *notes) keep(texts []string) {
+	const last = 32
+	for _, s := range texts {
+		if !slices.Contains(n.sensitive[max(0, len(n.sensitive)-last):], s) {
+			n.sensitive = append(n.sensitive, s)
+		}
+	}
+}
+
 // note collects the sensitive strings in an event, and counts calls that were not sent.
 func (n *notes) note(e machine.Event) {
 	switch e := e.(type) {
 	case machine.Started:
-		n.sensitive = append(n.sensitive, e.Vars.SensitiveStrings()...)
+		n.keep(e.Vars.SensitiveStrings())
 	case machine.AttemptOK:
-		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+		n.keep(e.Output.SensitiveStrings())
 	case machine.SettleRequested:
-		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+		n.keep(e.Output.SensitiveStrings())
 	case machine.AttemptFailed:
-		n.sensitive = append(n.sensitive, e.Data.SensitiveStrings()...)
+		n.keep(e.Data.SensitiveStrings())
 	}
 	n.count(e)
 }
@@ -285,3 +349,9 @@ func (n *notes) count(e machine.Event) {
 		n.refusals = nil
 	}
 }
+
+// Resume implements journal.Noter: it replaces all notes.
+func (n *notes) Resume(k journal.Notes) { *n = notes{sensitive: k.Sensitive, refusals: k.Refusals} }
+
+// Note implements journal.Noter.
+func (n *notes) Note(e machine.Event) { n.note(e) }

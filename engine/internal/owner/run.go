@@ -132,6 +132,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	failpoint.Hit("act.after")
 	f.reserved = nil // from now on each call gives back its own slot
 	n.Followers.Tell(r.id)
+	takeSnapshot(ctx, sh, r, f.Transition.Data)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)

@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type Shared struct {
 	Told        story.FactKinds // the kinds of facts that an observer asked for
 	Idle        string          // why this node starts no work at all; "" = it works
 	Draining    atomic.Bool
+	snapping    sync.Mutex // locked while a snapshot is being made
 }
 
 // Config holds the parameters of NewShared. See engine.Config.
@@ -58,7 +60,7 @@ type Options struct {
 	Lease, MinScan, MaxScan, RetryStore time.Duration
 	Shards                              int
 	MaxBatchRows, MaxBatchBytes         int
-	MaxRow                              int
+	MaxRow, SnapshotRows                int
 	Ceilings                            machine.Ceilings
 	Alone                               bool
 }

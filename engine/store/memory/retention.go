@@ -46,6 +46,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 			gone[r.head.Run] = true
 			stats.Runs++
 			stats.Rows += len(r.rows) + len(r.nodes) + len(r.late) + len(r.logs)
+			if r.short != nil {
+				stats.Rows++
+			}
 		}
 	}
 	if stats.More = i < len(s.order); !stats.More {

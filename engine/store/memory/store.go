@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -36,6 +37,7 @@ type Store struct {
 	*journal
 	*finder
 	*views
+	*shorts
 	*evidence
 	*retention
 	*resealer
@@ -83,6 +85,7 @@ type run struct {
 	nodes []store.NodeName // instances of the run's for_each steps
 	late  []store.LateReply
 	logs  []store.LogLine
+	short *snapshots.Snapshot // nil = none; without Last
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
@@ -106,6 +109,7 @@ var _ interface {
 	rekey.Resealer
 	schedules.Store
 	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -136,6 +140,7 @@ func New(o Options) *Store {
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
+		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 		shares:      &shares{state: st},
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -76,6 +77,7 @@ type Store struct {
 	*published.Intake
 	*evidence
 	*views
+	*shorts
 	*retention
 	*resealer
 	*sharer
@@ -109,6 +111,7 @@ var _ interface {
 	schedules.Store
 	intake.Store
 	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // sharer is the part of a Store that divides the limits of agents among engines.
@@ -153,6 +156,7 @@ func newStore(a *access) *Store {
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},
+		shorts:    &shorts{access: a},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
 		sharer:    &sharer{Begin: a.begin, Explain: wrap},

@@ -69,6 +69,9 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainLogs = `
 DELETE FROM engine.log WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.log x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainSnapshots = `
+DELETE FROM engine.snapshot WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.snapshot x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
 // retainRows is the largest number of rows that one statement removes.
@@ -98,8 +101,8 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 }
 
 // Retain removes runs that finished before the given time. One transaction removes the
-// runs, their names and their keys. Then Retain removes the steps, alerts, late replies and
-// logs of the runs. It removes their journal rows by dropping partitions, when a partition
+// runs, their names and their keys. Then Retain removes the steps, alerts, late replies, logs and
+// snapshots of the runs. It removes their journal rows by dropping partitions, when a partition
 // has only few remaining runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
@@ -169,10 +172,10 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes the steps, alerts, late replies and logs of removed runs: of those runs with
-// after < id <= last.
+// sweep removes the steps, alerts, late replies, logs and snapshots of removed runs: of those runs
+// with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
+	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs, retainSnapshots} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

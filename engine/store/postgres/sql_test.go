@@ -48,6 +48,7 @@ var queries = map[string]string{
 	"partLastRun": partLastRun, "partLeftRuns": partLeftRuns, "partLeftRows": partLeftRows,
 	"settingMove": settingMove, "definitionList": definitionList, "definitionReseal": definitionReseal, "messagesOfRuns": messagesOfRuns, "lateOfRuns": lateOfRuns,
 	"resealAlone": resealAlone, "resealRun": resealRun, "resealNext": resealNext, "resealRows": resealRows, "resealMessages": resealMessages, "resealLate": resealLate,
+	"snapshotKeep": snapshotKeep, "snapshotDrop": snapshotDrop, "snapshotRuns": snapshotRuns, "runLoadShort": runLoadShort, "retainSnapshots": retainSnapshots,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
 
@@ -201,6 +202,7 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.alert (run_id, at, kind, step, code, message, delivered_at) SELECT n, now(), 'k', 's', 'c', 'm', now() FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.inbox (run_id, at, kind, by, dedup) SELECT n, now(), 1, 'x', 'd' FROM generate_series(1, 22000, 7) n`)
 	must(t, db, `INSERT INTO engine.suspect SELECT n, 1 + n % 5 FROM generate_series(1, 22000, 3) n`)
+	must(t, db, `INSERT INTO engine.snapshot SELECT n, 1, 'x' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
@@ -268,6 +270,9 @@ func TestPlans(t *testing.T) {
 		{"runLoadMany", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},
 		{"memberForget", false, 1, []string{"run_active"}, "member"},
 		{"runLoad", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},
+		{"snapshotKeep", false, 5, []string{"run_pkey", "Index Cond: ((run_id = $2) AND (seq = ($3 - 1)))", "Conflict Arbiter Indexes: snapshot_pkey"}, "fence"},
+		{"snapshotRuns", false, 1, []string{"snapshot_pkey"}, ""},
+		{"runLoadShort", false, 1, []string{"run_pkey", "run_name_pkey", "snapshot_pkey", "Index Cond: ((run_id = $1) AND (seq >= COALESCE("}, ""},
 		{"rowList", false, 3, []string{"journal_first_pkey"}, ""},
 		{"runList", false, 6, []string{"run_pkey"}, "member workflow"},
 		{"runListOpen", false, 6, []string{"run_active", "run_name_pkey"}, "member workflow"},

@@ -29,6 +29,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -59,6 +60,7 @@ type Store struct {
 	*published
 	*evidence
 	*views
+	*shorts
 	*retention
 	*resealer
 	*shares
@@ -102,6 +104,7 @@ var _ interface {
 	rekey.Resealer
 	schedules.Store
 	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -144,6 +147,7 @@ func newStore(f *file) *Store {
 		hands:     &hands{file: f},
 		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
+		shorts:    &shorts{file: f},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
 		shares:    &shares{file: f},

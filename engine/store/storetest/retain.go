@@ -35,7 +35,7 @@ var retainRules = []rule{
 		if got := w.tail(old); got != "" {
 			w.Errorf("of the run that is gone there is %s", got)
 		}
-		if got := w.tail(stays); got != "1 late, 1 alerts, 1 logs, 4 steps" {
+		if got := w.tail(stays); got != "1 late, 1 alerts, 1 logs, 4 steps, 1 snapshots" {
 			w.Errorf("of the run that stays there is %s", got)
 		}
 	}},
@@ -189,7 +189,10 @@ func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
 // aged has helpers for tests of retention: they create runs with all kinds of rows, and
 // check what a store removes.
-type aged struct{ letters }
+type aged struct {
+	letters
+	shorts shortened
+}
 
 // whole creates a run that has every kind of row that a store keeps about a run.
 func (w aged) whole(a actor, name, key string) status.RunID {
@@ -202,6 +205,7 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	second := next(t.Run, 1)
 	second.Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}}
 	w.land(a.writers[0], second)
+	w.shorts.keep(a, t.Run, 2, "snapshot")
 	if err := w.Store.KeepLate(w.ctx, store.LateReply{Run: t.Run, Node: 1, Call: 1, Step: "charge", At: base, Outcome: "ok"}); err != nil {
 		w.Fatal(err)
 	}
@@ -264,8 +268,12 @@ func (w aged) tail(run status.RunID) string {
 			w.Error(err)
 		}
 	}
-	if len(late)+len(alerts)+len(logs)+len(steps) == 0 {
+	short, err := w.shorts.keeper(w.Store).Snapshotted(w.ctx, run)
+	if err != nil {
+		w.Error(err)
+	}
+	if len(late)+len(alerts)+len(logs)+len(steps)+len(short) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d late, %d alerts, %d logs, %d steps", len(late), len(alerts), len(logs), len(steps))
+	return fmt.Sprintf("%d late, %d alerts, %d logs, %d steps, %d snapshots", len(late), len(alerts), len(logs), len(steps), len(short))
 }

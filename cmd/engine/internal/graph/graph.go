@@ -20,6 +20,7 @@ type Node struct {
 	Name    string `json:"name"`
 	Action  string `json:"action"`
 	ForEach bool   `json:"for_each,omitempty"`
+	Repeat  bool   `json:"repeat,omitempty"`
 	When    bool   `json:"when,omitempty"`
 	Pivot   bool   `json:"pivot,omitempty"`
 	Undo    string `json:"undo,omitempty"`
@@ -40,7 +41,7 @@ func New(wf *dsl.Workflow, undo bool) Graph {
 		if !shown(s) {
 			continue
 		}
-		n := Node{Name: s.Name, Action: Does(s), ForEach: s.ForEach != nil, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
+		n := Node{Name: s.Name, Action: Does(s), ForEach: s.ForEach != nil, Repeat: s.Repeat != nil && !undo, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
 		if s.Undo != nil {
 			n.Undo = ActionName(s.Undo.Do)
 		}
@@ -135,6 +136,9 @@ func (n Node) caption() string {
 	s := n.Action
 	if n.ForEach {
 		s += " for each"
+	}
+	if n.Repeat {
+		s += ", repeated"
 	}
 	if n.Pivot {
 		s += " (pivot)"

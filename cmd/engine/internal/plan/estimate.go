@@ -63,9 +63,26 @@ func (p *step) rounds() int {
 	return (p.each + p.settings.MaxParallel - 1) / p.settings.MaxParallel
 }
 
-// worst returns the longest time that a step can take. It returns false if there is no limit. The
-// time is 0 if the settings, or the end of a timer, are known only in a run.
+// worst returns the longest time that a step can take, with all its iterations. It returns false if
+// there is no limit. The time is 0 if the settings, or the end of a timer, are known only in a run.
 func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
+	once, bounded := p.once(scope)
+	if p.loop == nil || p.settings == nil || !bounded {
+		return once, bounded
+	}
+	limit := p.settings.Deadline.After
+	if p.loop.most == 0 {
+		return limit, limit > 0
+	}
+	total := p.loop.total(once, p.rounds())
+	if limit > 0 && total > limit {
+		return limit, true
+	}
+	return total, true
+}
+
+// once returns the longest time that one iteration of a step can take. See worst.
+func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
 		return 0, true // estimate sets the field runtime: the time is known only in a run

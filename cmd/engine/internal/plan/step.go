@@ -22,6 +22,7 @@ type step struct {
 	undo     string
 	notes    []string
 	settings *dsl.Settings // nil = known only in a run
+	loop     *loop         // nil = the step has no repeat block
 	// undoSettings are the settings of the undo; nil = the step has no undo, or its settings are
 	// known only in a run.
 	undoSettings *dsl.Settings
@@ -47,6 +48,7 @@ func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 			if settings, err := s.Settings(scope); err == nil {
 				p.settings = settings
 			}
+			p.loop = loopOf(s, p.settings, scope)
 			p.undo = undoText(wf, s)
 			if s.Undo != nil && s.Undo.Settings != nil && !graph.AfterPivot(wf, s) {
 				if settings, err := s.Undo.Settings(scope); err == nil {
@@ -112,6 +114,9 @@ func (p *step) describe() []string {
 	var notes []string
 	if p.step.When != nil || p.step.WhenEach != nil {
 		notes = append(notes, "conditional")
+	}
+	if p.loop != nil {
+		notes = append(notes, p.loop.text())
 	}
 	if s := p.settings; s == nil {
 		notes = append(notes, "limits known at run time")
@@ -227,6 +232,9 @@ func (p *step) json(mode dsl.Mode) map[string]any {
 		if p.each >= 0 {
 			m["instances"] = p.each
 		}
+	}
+	if p.loop != nil {
+		m["repeat"] = p.loop.json()
 	}
 	if rungs := p.afterUnknown(); len(rungs) > 0 {
 		m["after_unknown"] = rungs

@@ -39,7 +39,8 @@ that are parked, whose undo failed, that are past their deadline, or that no liv
 engine has the agents of.
 
 --alerts lists what an operator was told instead, newest first: parked,
-compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
+compensation_failed, overdue, late_reply, set_aside, slow_decision and
+snapshot_refused.`,
 		Args: cli.Wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.alerts {
