@@ -41,7 +41,13 @@ type gate struct {
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
-	return g.reusable(d)
+	if !g.reusable(d) {
+		return nil
+	}
+	if d.Slot.Of(g.capacity) && d.Slot.Take() {
+		return d.Slot.Own()
+	}
+	return nil
 }
 
 // barred returns the reason why no call of the run may start now; nil if calls may start.
@@ -154,13 +160,10 @@ func (g *gate) reserveCall(f *pendingCommit, spec invoke.AgentSpec, inv machine.
 	return true
 }
 
-// reusable returns the slot of the call that has just been answered, if the next call of the run
-// may use it; otherwise nil.
-func (g *gate) reusable(d *delivery) *call.Reservation {
-	if !d.Slot.Of(g.capacity) || g.limits != nil && !g.limits.Reusable(d.Slot.Agent()) || !d.Slot.Take() {
-		return nil
-	}
-	return d.Slot.Own()
+// reusable reports whether the limits that engines share allow the next call of the run to use the
+// slot of the call that has just been answered.
+func (g *gate) reusable(d *delivery) bool {
+	return g.limits == nil || !d.Slot.Of(g.capacity) || g.limits.Reusable(d.Slot.Agent())
 }
 
 // down reports whether a step of the run waits for an agent that does not work in this engine.
