@@ -79,13 +79,17 @@ type Agent struct {
 	Implied                  bool
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
-	Env                      []string
-	Breaker                  noun.Breaker
-	Config                   []syntax.Arg
-	Library                  *Module   // library that declares the agent; nil = the module itself declares it
-	Idempotent               bool      // true = an action is idempotent if it does not say itself whether it is
-	Actions                  []*Action // declared actions: the action blocks, without duplicates
-	twinActions              []*Action // action blocks whose name is already used
+	// Path of the binary, or of its directory; "" = the binary is wherever agents are installed. A
+	// relative path is relative to the directory of the main module.
+	Source      string
+	SourceAt    hcl.Range // place of the argument `source`
+	Env         []string
+	Breaker     noun.Breaker
+	Config      []syntax.Arg
+	Library     *Module   // library that declares the agent; nil = the module itself declares it
+	Idempotent  bool      // true = an action is idempotent if it does not say itself whether it is
+	Actions     []*Action // declared actions: the action blocks, without duplicates
+	twinActions []*Action // action blocks whose name is already used
 }
 
 // An Action is an action block of an agent: a declared action. Steps use it like an action of the

@@ -180,6 +180,7 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d.module(blocks)
 	if !broken { // after a broken file, the names that it declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
+		sourceDecoder{d}.agree()
 	} else {
 		m.Failed, m.Partial = true, true
 	}

@@ -121,7 +121,7 @@ var (
 
 	agentSpec = &bodySpec{
 		attrs: []attrSpec{
-			{name: "plugin", literal: true}, {name: "version", literal: true},
+			{name: "plugin", literal: true}, {name: "version", literal: true}, {name: "source", literal: true},
 			{name: "instances"}, {name: "max_concurrency"}, {name: "env", literal: true},
 			{name: "idempotent", literal: true},
 		},
