@@ -44,11 +44,12 @@ var layers = []layer{
 	{"dsl/diag", "a finding knows its place, not how it was found", nil, []string{"github.com/agext/levenshtein", "golang.org/x/text"}},
 	{"dsl/rung", "names of what follows an unknown outcome depend on nothing", nil, nil},
 	{"dsl/internal/sorted", "the order of keys depends on nothing", nil, nil},
-	{"dsl/internal/value", "a value knows no expression and no source text", []string{"dsl/internal/sorted", "sdk/jsonscan", "sdk/schema"}, []string{"github.com/zclconf/go-cty"}},
+	{"dsl/span", "a duration is a text and a number", nil, nil},
+	{"dsl/internal/value", "a value knows no expression and no source text", []string{"dsl/internal/sorted", "dsl/span", "sdk/jsonscan", "sdk/schema"}, []string{"github.com/zclconf/go-cty"}},
 	{"dsl/secret", "what must not be shown is a matter of values", []string{"dsl/internal/value"}, nil},
 	{"dsl/internal/metered", "a price knows the sizes of values, and no workflow", []string{"dsl/internal/value"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},
-	{"dsl/internal/functions", "functions are pure: they know their arguments only", []string{"dsl/diag", "dsl/internal/metered", "dsl/internal/sorted", "dsl/internal/value"},
+	{"dsl/internal/functions", "functions are pure: they know their arguments only", []string{"dsl/diag", "dsl/internal/metered", "dsl/internal/sorted", "dsl/internal/value", "dsl/span"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty", "github.com/zclconf/go-cty-yaml", "github.com/apparentlymart/go-cidr", "github.com/google/uuid"}},
 	{"dsl/internal/report", "who collects findings does not look for them", []string{"dsl/diag", "dsl/internal/metered", "dsl/internal/value"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},
@@ -66,7 +67,7 @@ var layers = []layer{
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},
 	{"dsl/internal/decl", "declarations say what is written: they know no schema of an agent", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/functions", "dsl/internal/metered", "dsl/internal/noun", "dsl/internal/report", "dsl/internal/sorted", "dsl/internal/syntax", "dsl/internal/value", "dsl/secret"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/hashicorp/go-version", "github.com/zclconf/go-cty"}},
-	{"dsl/internal/link", "linking reads no files: it has declarations and schemas", []string{"dsl/diag", "dsl/internal/argument", "dsl/internal/decl", "dsl/internal/eval", "dsl/internal/fasteval", "dsl/internal/metered", "dsl/internal/noun", "dsl/internal/report", "dsl/internal/sorted", "dsl/internal/syntax", "dsl/internal/value", "sdk", "sdk/schema"},
+	{"dsl/internal/link", "linking reads no files: it has declarations and schemas", []string{"dsl/diag", "dsl/internal/argument", "dsl/internal/decl", "dsl/internal/eval", "dsl/internal/fasteval", "dsl/internal/metered", "dsl/internal/noun", "dsl/internal/report", "dsl/internal/sorted", "dsl/internal/syntax", "dsl/internal/value", "dsl/span", "sdk", "sdk/schema"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/hashicorp/go-version", "github.com/zclconf/go-cty"}},
 	{"dsl", "the language knows neither runs nor stores", []string{"dsl/diag", "dsl/internal/decl", "dsl/internal/eval", "dsl/internal/functions", "dsl/internal/link", "dsl/internal/metered", "dsl/internal/noun", "dsl/internal/report", "dsl/internal/sorted", "dsl/internal/syntax", "dsl/internal/value", "sdk/schema"},
 		[]string{"github.com/hashicorp/hcl/v2"}},
@@ -125,7 +126,7 @@ var layers = []layer{
 	// The rooms of the command line. Commands import rooms. A room imports no command.
 	{"cmd/engine/render", "who draws facts and tables reads nothing", []string{"dsl", "dsl/diag", "engine/machine/status", "engine/story"}, nil},
 	{"cmd/engine/internal/words", "text knows no run and no store",
-		nil, nil},
+		[]string{"dsl/span"}, nil},
 	{"cmd/engine/internal/exit", "a code depends on how a run ended, and on nothing else",
 		[]string{"engine/machine/status", "engine/story"}, nil},
 	{"cmd/engine/internal/regular", "who opens a file does not know what is in it",
@@ -169,7 +170,7 @@ var layers = []layer{
 	{"cmd/engine/internal/commands/runs", "commands on runs make no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/console", "cmd/engine/internal/exit", "cmd/engine/internal/explain", "cmd/engine/internal/follow", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/show", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "dsl/diag", "engine/machine", "engine/machine/status", "engine/store", "engine/store/storekit"}, []string{"github.com/spf13/cobra"}},
 	{"cmd/engine/internal/commands/operate", "commands of operators leave the work to apply, serving, doctor and keys",
-		[]string{"cmd/engine/internal/apply", "cmd/engine/internal/cli", "cmd/engine/internal/doctor", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/keys", "cmd/engine/internal/module", "cmd/engine/internal/serving", "cmd/engine/internal/session", "cmd/engine/render", "engine/machine/status", "engine/store", "engine/store/postgres"}, []string{"github.com/spf13/cobra"}},
+		[]string{"cmd/engine/internal/apply", "cmd/engine/internal/cli", "cmd/engine/internal/doctor", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/keys", "cmd/engine/internal/module", "cmd/engine/internal/serving", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "engine/machine/status", "engine/store", "engine/store/postgres"}, []string{"github.com/spf13/cobra"}},
 }
 
 // forbiddenStd are parts of the standard library that a package, or with /... a tree of

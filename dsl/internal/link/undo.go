@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/span"
 )
 
 // undo links the undo of a step, and sets out.Undo. The undo is the compensate block of the step.
@@ -282,5 +283,5 @@ func (l undoLinker) fits(s *linkedStep) {
 	}
 	l.Warnf(d.Attr("deadline").Range, "Retries cannot fit the step deadline",
 		"%d attempts of %s plus backoff take up to %s; if each takes its full time, %s can never start.",
-		st.Retry.MaxAttempts, value.SpanText(st.Timeout), value.SpanText(total), which)
+		st.Retry.MaxAttempts, span.Text(st.Timeout), span.Text(total), which)
 }
