@@ -236,6 +236,31 @@ func overrides(m map[string]string) ([]Found, error) {
 	return found, nil
 }
 
+// blockFound lists the binaries that the sources in agent blocks name. The keys are names of agents.
+func blockFound(sources map[string]string) ([]Found, error) {
+	var found []Found
+	for _, name := range sortedKeys(sources) {
+		path, err := filepath.Abs(sources[name])
+		if err != nil {
+			return found, err
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			found = append(found, Found{Name: name, Path: path, Source: SourceBlock, Place: filepath.Dir(path)})
+			continue
+		}
+		here, err := place{SourceBlock, path, true}.search()
+		if err != nil {
+			return found, err
+		}
+		for _, f := range here {
+			if f.Name == name {
+				found = append(found, f)
+			}
+		}
+	}
+	return found, nil
+}
+
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
 // agentName returns the agent name NAME of a file engine-agent-NAME. It returns false if the

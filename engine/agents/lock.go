@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -155,4 +156,62 @@ func merge(uses []Use) []Use {
 		out = append(out, Use{Name: name, Constraint: strings.Join(constraints[name], ", "), Source: sources[name]})
 	}
 	return out
+}
+
+// sourceLocked returns an error if an agent has a source and the lock file does not say that its
+// binary came from there.
+func sourceLocked(use Use, of *lock.Lock) error {
+	if use.Source == "" {
+		return nil
+	}
+	fails := func(format string, args ...any) error {
+		return &LockError{
+			Name: use.Name, Err: fmt.Errorf(format, args...),
+			hint: fmt.Sprintf("run `engine init`: it takes the agent from %s and locks it", use.Source),
+		}
+	}
+	if of == nil {
+		return fails("its block names a source, and there is no %s", lock.File)
+	}
+	locked, ok := of.Agent(use.Name)
+	switch {
+	case !ok:
+		return fails("is not in %s", lock.File)
+	case locked.Source == "":
+		return fails("its block names the source %s, and %s names none", use.Source, lock.File)
+	case locked.Source != use.Source:
+		return fails("its block names the source %s, and %s names %s", use.Source, lock.File, locked.Source)
+	}
+	return nil
+}
+
+// fromSource returns the binary of an agent whose block names a source. If keep is true, it returns
+// the binary in the lock entry before: a file that is installed already, or else one of the source.
+// Otherwise it returns the newest file of the source that meets the constraint.
+func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
+	sum := before.Hashes[Platform()]
+	if keep && sum != "" {
+		if b, err := c.Exact(ctx, use.Name, before.Version, sum); err == nil {
+			return b, nil // an error here only means that the binary is not installed yet
+		}
+	}
+	path := use.Source
+	if !filepath.IsAbs(filepath.FromSlash(path)) && len(c.search.Modules) > 0 {
+		path = filepath.Join(c.search.Modules[0], path)
+	}
+	path = filepath.FromSlash(path)
+	there := &Catalog{
+		search: SearchOptions{block: map[string]string{use.Name: path}}, cache: c.cache, tempDir: c.tempDir, logger: c.logger,
+		described: map[string]*description{},
+	}
+	b, err := Binary{}, error(nil)
+	if keep {
+		b, err = there.Exact(ctx, use.Name, before.Version, sum)
+	} else {
+		b, err = there.Find(ctx, use.Name, use.Constraint)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = &SourceError{Name: use.Name, Path: path, Err: err}
+	}
+	return b, err
 }
