@@ -57,7 +57,7 @@ var layers = []layer{
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},
 	{"dsl/internal/fasteval", "the fast way knows the general one, which it falls back to, and not the other way round", []string{"dsl/internal/eval", "dsl/internal/metered", "dsl/internal/sorted", "dsl/internal/value", "sdk/schema"},
 		[]string{"github.com/hashicorp/hcl/v2", "github.com/zclconf/go-cty"}},
-	{"dsl/internal/argument", "arguments know the schema of an action, and not its step", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/fasteval", "dsl/internal/value", "sdk/schema"},
+	{"dsl/internal/argument", "arguments know the schema of an action, and not its step", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/fasteval", "dsl/internal/sorted", "dsl/internal/value", "sdk/schema"},
 		[]string{"github.com/zclconf/go-cty"}},
 	{"dsl/internal/noun", "nouns are data and functions: they know no source text, and not how they were made", []string{"dsl/diag", "dsl/internal/eval", "dsl/internal/value", "dsl/rung", "sdk/schema"},
 		[]string{"github.com/hashicorp/hcl/v2/hclsyntax"}},

@@ -114,6 +114,8 @@ type Action struct {
 
 	CompensatedBy   string // name of the action that undoes the effect; "" = none
 	CompensatedByAt hcl.Range
+	Lookup          string // name of the action that says whether the call had its effect; "" = none
+	LookupAt        hcl.Range
 	Timeout         time.Duration // default timeout of steps and undos that use the action; 0 = none
 }
 

@@ -197,6 +197,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Retryable = retryable(a.schema.Errors)
 	ls.given = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
 	out.Input = a.sent(ls.given)
+	a.askWith(out.Do, ls.given)
 	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codes.own = append(codes.own, loopCodes(d)...)
