@@ -69,6 +69,9 @@ type Definition struct {
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps; the index is the node number of the step
+	// How long runs of this workflow are kept after their end, in whole microseconds; 0 = as long as
+	// the engine says that removes runs (Retainer).
+	Retention time.Duration
 }
 
 // Members records which engines are alive. An expired lease is the only sign that an engine

@@ -177,6 +177,7 @@ type Workflow struct {
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
+	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
 	Unique               *eval.Expr
 	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
 }

@@ -33,6 +33,7 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
+	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
 	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,

@@ -105,7 +105,7 @@ var (
 	}
 
 	workflowSpec = &bodySpec{
-		attrs: opt("description", "deadline"),
+		attrs: opt("description", "deadline", "retention"),
 		blocks: []blockSpec{
 			{name: "variable", label: true, many: true, body: variableSpec},
 			{name: "locals", many: true, body: freeSpec},
