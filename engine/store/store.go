@@ -95,8 +95,8 @@ type Members interface {
 	// the engine is fenced. Other engines can take over the runs that the engine still
 	// owns. Leave counts no death for the runs that the engine had in hand.
 	Leave(ctx context.Context, engine EngineID) error
-	// Members returns the live members, and the dead ones that still own open runs, in the
-	// order of their numbers. A member is alive while Member.Left is positive.
+	// Members returns the live members, and those dead ones that the store has not removed
+	// yet, in the order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
 

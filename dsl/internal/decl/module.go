@@ -48,7 +48,7 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if !r.Bounded(func() {
 		m.load(r, fsys, opts.Dir)
-		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads}
+		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads, use: &readUse{}}
 		below := liveLibraries{root: opts.Root, home: opts.Home, env: opts.Env}
 		if below.root == nil {
 			below.root = fsys
