@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
@@ -96,7 +97,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	for _, name := range def.Names() {
 		wf := def.Workflow(name)
 		sensitive = sensitive || hasSensitiveDefault(wf)
-		w := store.DefinedWorkflow{Name: name}
+		w := store.DefinedWorkflow{Name: name, Retention: wf.Retention.Truncate(time.Microsecond)}
 		for _, s := range wf.Steps {
 			w.Steps = append(w.Steps, s.Name)
 		}

@@ -134,11 +134,7 @@ func (d caller) retract(i int) {
 
 // action returns the action that a call of the given kind invokes for node n.
 func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
-	step := d.step(n)
-	if (kind == model.CallUndo || kind == model.CallUndoLookup) && step.Undo != nil {
-		return step.Undo.Do
-	}
-	return step.Do
+	return model.CalledAction(d.step(n), kind)
 }
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }

@@ -15,8 +15,6 @@ type Input struct {
 	// Slots holds, for each agent name, how many calls may start now. An agent that is not in
 	// the map has no limit. If a step finds no free slot, it is held.
 	Slots map[string]Slot
-	// Engine is the membership of the engine that decides. The decision does not depend on it.
-	Engine int32
 	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
 	// the store, in bytes.
 	Ceilings Ceilings

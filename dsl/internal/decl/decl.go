@@ -80,13 +80,17 @@ type Agent struct {
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
 	Rate                     noun.RateLimit
-	Env                      []string
-	Breaker                  noun.Breaker
-	Config                   []syntax.Arg
-	Library                  *Module   // library that declares the agent; nil = the module itself declares it
-	Idempotent               bool      // true = an action is idempotent if it does not say itself whether it is
-	Actions                  []*Action // declared actions: the action blocks, without duplicates
-	twinActions              []*Action // action blocks whose name is already used
+	// Path of the binary, or of its directory; "" = the binary is wherever agents are installed. A
+	// relative path is relative to the directory of the main module.
+	Source      string
+	SourceAt    hcl.Range // place of the argument `source`
+	Env         []string
+	Breaker     noun.Breaker
+	Config      []syntax.Arg
+	Library     *Module   // library that declares the agent; nil = the module itself declares it
+	Idempotent  bool      // true = an action is idempotent if it does not say itself whether it is
+	Actions     []*Action // declared actions: the action blocks, without duplicates
+	twinActions []*Action // action blocks whose name is already used
 }
 
 // An Action is an action block of an agent: a declared action. Steps use it like an action of the
@@ -111,6 +115,8 @@ type Action struct {
 
 	CompensatedBy   string // name of the action that undoes the effect; "" = none
 	CompensatedByAt hcl.Range
+	Lookup          string // name of the action that says whether the call had its effect; "" = none
+	LookupAt        hcl.Range
 	Timeout         time.Duration // default timeout of steps and undos that use the action; 0 = none
 }
 
@@ -172,6 +178,7 @@ type Workflow struct {
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
+	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
 	Unique               *eval.Expr
 	Schedules            []*Schedule // all schedules, with duplicates
 	Order                []int       // indexes of the steps in a topological order; nil = the steps have a cycle

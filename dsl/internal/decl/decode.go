@@ -138,6 +138,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"),
 	}
+	readRetention(d, b, w)
 	for n, v := range d.m.Variables {
 		w.Variables[n] = v
 	}

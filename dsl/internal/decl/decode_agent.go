@@ -41,6 +41,7 @@ func (d *decoder) agent(b *syntax.Block) *Agent {
 			}
 		}
 	}
+	sourceDecoder{d}.read(b, a)
 	if e := b.Attr("env"); e != nil {
 		a.Env = d.envNames(e)
 	}

@@ -63,6 +63,7 @@ type linkedAction struct {
 	broken bool                      // true = the schema is invalid, and the error was reported
 	// form holds what the action block of a declared action says; nil = an action of the plugin
 	form *actionForm
+	asks *linkedAction // action in the attribute lookup of a declared action; nil = none
 }
 
 // An actionForm is a linked action block. It turns the arguments of a declared action into the

@@ -197,9 +197,15 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Retryable = retryable(a.schema.Errors)
 	ls.given = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
 	out.Input = a.sent(ls.given)
+	a.askWith(out.Do, ls.given)
 	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codes.own = append(codes.own, loopCodes(d)...)
+	for _, r := range d.FailWhen {
+		if r.Code == nil {
+			codes.own = append(codes.own, refusedCode)
+		}
+	}
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
 	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
 	if d.Catch != nil {

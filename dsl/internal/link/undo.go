@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/span"
 )
 
 // undo links the undo of a step, and sets out.Undo. The undo is the compensate block of the step.
@@ -63,9 +64,10 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 	do := actionNoun(a, u.Idempotent, nil, undoneByKey(d, u), a.out)
 	args := argumentLinker(l).arguments(a.in, u.Input, u.InputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
+	given := func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) }
+	a.askWith(do, given)
 	return &noun.Undo{
-		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
-		Input: a.sent(func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) }),
+		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings, Input: a.sent(given),
 	}, static
 }
 
@@ -112,8 +114,10 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 	if !ok {
 		return nil, nil
 	}
+	do := actionNoun(a, nil, nil, nil, a.out)
+	a.askWith(do, f.Eval)
 	return &noun.Undo{
-		Do: actionNoun(a, nil, nil, nil, a.out), Input: a.sent(f.Eval), UsesSelf: f.UsesSelf,
+		Do: do, Input: a.sent(f.Eval), UsesSelf: f.UsesSelf,
 		Retryable: retryable(a.schema.Errors), Settings: settings, Declared: true,
 	}, static
 }
@@ -282,5 +286,5 @@ func (l undoLinker) fits(s *linkedStep) {
 	}
 	l.Warnf(d.Attr("deadline").Range, "Retries cannot fit the step deadline",
 		"%d attempts of %s plus backoff take up to %s; if each takes its full time, %s can never start.",
-		st.Retry.MaxAttempts, value.SpanText(st.Timeout), value.SpanText(total), which)
+		st.Retry.MaxAttempts, span.Text(st.Timeout), span.Text(total), which)
 }

@@ -33,7 +33,8 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
-	Schedules            []*Schedule // schedules that start runs of the workflow, in the order of their declaration
+	Schedules            []*Schedule   // schedules that start runs of the workflow, in the order of their declaration
+	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
 	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,
@@ -233,6 +234,12 @@ type Action struct {
 	ReadOnly   bool   // true = a call has no effect
 	ByKey      bool   // true = the undo finds the effect by the idempotency key of the call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
+	// Asks is another action that says so, read-only and of the same agent; nil = the agent is asked
+	// with this action itself. Its Output returns the output of this action.
+	Asks *Action
+	// AskInput evaluates the input of Asks. It uses the values that the input of this action uses, and
+	// Self.Key of the Scope: the key of the call that is asked about, or of the call that is undone.
+	AskInput ValueFunc
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.
 	Cancellable bool

@@ -62,6 +62,8 @@ func (s *bodySpec) describe() []BlockSchema {
 func References() []ReferenceSchema {
 	out := []ReferenceSchema{
 		{Root: "agent", Form: "agent.NAME.ACTION"},
+		{Root: "args", Form: "args.NAME"},
+		{Root: "library", Form: "library.NAME.agent.NAME.ACTION"},
 		{Root: "local", Form: "local.NAME"},
 		{Root: "var", Form: "var.NAME"},
 	}

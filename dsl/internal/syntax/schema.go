@@ -105,7 +105,7 @@ var (
 	}
 
 	workflowSpec = &bodySpec{
-		attrs: opt("description", "deadline"),
+		attrs: opt("description", "deadline", "retention"),
 		blocks: []blockSpec{
 			{name: "variable", label: true, many: true, body: variableSpec},
 			{name: "locals", many: true, body: freeSpec},
@@ -125,7 +125,7 @@ var (
 
 	agentSpec = &bodySpec{
 		attrs: []attrSpec{
-			{name: "plugin", literal: true}, {name: "version", literal: true},
+			{name: "plugin", literal: true}, {name: "version", literal: true}, {name: "source", literal: true},
 			{name: "instances"}, {name: "max_concurrency"}, {name: "rate_limit"}, {name: "env", literal: true},
 			{name: "idempotent", literal: true},
 		},

@@ -74,9 +74,9 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 	case !c.StartBy.IsZero() && now.Local.After(c.StartBy):
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, invoke.WhyTooSlow)
 	}
+	purpose, key, forwardKey := c.asAgentSees()
 	return sdk.Request{
-		Action: c.Invoke.Action, Purpose: c.Invoke.Purpose, Input: input,
-		IdempotencyKey: c.Invoke.IdempotencyKey, ForwardKey: c.Invoke.ForwardKey,
+		Action: c.Invoke.Action, Purpose: purpose, Input: input, IdempotencyKey: key, ForwardKey: forwardKey,
 		CompleteBy: now.Local.Add(left).UTC(), Remaining: left,
 		Run: c.Name, Workflow: c.Flow.Name, Step: c.step(), Attempt: c.Invoke.Number, Fence: int64(c.Fence),
 		Checkpoint: c.Invoke.Checkpoint,

@@ -499,8 +499,8 @@ var engineFaults = []fault{
 	{
 		name: "retention keeps runs for as long as it says",
 		in:   "engine/internal/cluster.(*Local).forget",
-		old:  "Add(-n.cfg.Options.Retention)",
-		new:  "Add(-n.cfg.Options.Retention / 2)",
+		old:  "Clock.Now().Add(-keep)",
+		new:  "Clock.Now().Add(-keep / 2)",
 		by:   catches("engine", "^TestRetention$"),
 	},
 	{

@@ -132,7 +132,7 @@ func (s *membership) Pass(ctx context.Context, name string, period time.Duration
 	return true, nil
 }
 
-// Members returns the live members, and the dead ones that still own open runs.
+// Members returns the live members, and those dead ones that the store has not removed yet.
 func (s *membership) Members(ctx context.Context) ([]store.Member, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

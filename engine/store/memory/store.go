@@ -65,6 +65,7 @@ type state struct {
 type flow struct {
 	digest, name string
 	steps        []string
+	retention    time.Duration // 0 = the workflow has none of its own
 }
 
 type key struct{ workflow, key string }

@@ -41,7 +41,7 @@ var queries = map[string]string{
 	"passTake": passTake, "runOverdue": runOverdue, "memberList": memberList, "orphanCheck": orphanCheck, "inboxAddressed": inboxAddressed, "runLoadMany": runLoadMany,
 	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
 	"backendPID": backendPID, "serverCondition": serverCondition,
-	"retainNote": retainNote, "retainTold": retainTold, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
+	"retainNote": retainNote, "retainOwn": retainOwn, "retainTold": retainTold, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
 	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainLate": retainLate, "retainLogs": retainLogs,
 	"partList": partList, "partAlone": partAlone, "partQuiet": partQuiet, "partLimit": partLimit, "partTrust": partTrust, "partFree": partFree,
 	"partLimited": partLimited, "partCut": partCut, "partGather": partGather, "partDrop": partDrop,

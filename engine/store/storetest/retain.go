@@ -13,7 +13,7 @@ import (
 
 // keptRules are the rules for stores that change runs after their commit: that remove old runs,
 // or replace the sealed data of runs.
-var keptRules = slices.Concat(retainRules, needed(reseals, resealRules))
+var keptRules = slices.Concat(retainRules, ownRetentionRules, needed(reseals, resealRules))
 
 // retainRules are the rules for stores that remove old runs (store.Retainer).
 var retainRules = []rule{
@@ -182,6 +182,48 @@ var retainRules = []rule{
 		w.forgets(w.Store, base.Add(time.Hour), 1, 4)
 		w.land(a.writers[0], next(ids[5], 1))
 		w.wantRows(ids[5], 2)
+	}},
+}
+
+// ownRetentionRules are the rules for workflows that say themselves how long their runs are kept.
+var ownRetentionRules = []rule{
+	{name: "retain/a workflow may keep its runs for another time", need: retains, why: "one workflow runs a million times a day, and another one is audited for years", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		now := time.Now()
+		flows, err := w.Store.PutDefinition(w.ctx, store.Definition{Digest: "kept", Data: []byte("kept"), Workflows: []store.DefinedWorkflow{
+			{Name: "short", Retention: time.Hour}, {Name: flowName}, {Name: "long", Retention: 48 * time.Hour},
+		}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		ended := func(flow string, ago time.Duration) status.RunID {
+			c := w.create(a)
+			c.At, c.Workflow = now.Add(-72*time.Hour), flows[flow]
+			w.submit(a.writers[0], c, naming.Names{Workflow: flow})
+			t := end(c.Run, 1, status.RunSucceeded)
+			t.At = now.Add(-ago)
+			w.land(a.writers[0], t)
+			return c.Run
+		}
+		short, fresh := ended("short", 2*time.Hour), ended("short", 10*time.Minute)
+		plain, long, older := ended(flowName, 30*time.Hour), ended("long", 30*time.Hour), ended("long", 50*time.Hour)
+		w.forgets(w.Store, time.Time{}, 2, 3) // the engine keeps runs for ever
+		w.gone(short, "short")
+		w.gone(older, "older")
+		for _, run := range []status.RunID{fresh, plain, long} {
+			w.load(run)
+		}
+		w.forgets(w.Other, now.Add(-24*time.Hour), 1, 2) // the engine keeps runs for a day
+		w.gone(plain, "plain")
+		w.load(fresh)
+		w.load(long)
+	}},
+	{name: "retain/nothing goes that nobody limits", need: retains, why: "an engine without a retention keeps every run", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		run := w.whole(a, "old", "k")
+		w.land(a.writers[0], end(run, 2, status.RunSucceeded))
+		w.forgets(w.Store, time.Time{}, 0, 0)
+		w.wantRows(run, 3)
 	}},
 }
 
