@@ -134,6 +134,10 @@ type Step struct {
 	Until LimitFunc // end of a timer; a duration counts from the time at which the step is ready
 	Wait  *Wait     // signals for which a wait step waits
 
+	// Child is the workflow that the step starts as a child run; nil = the step starts none. In a step
+	// with a Child, Do and Undo.Do are actions of ChildAgent.
+	Child *Child
+
 	Do        *Action                // action that the step calls; NoCall = the step calls no agent
 	Retryable func(code string) bool // whether the action declares this error code as retryable; never nil
 	Undo      *Undo                  // undo of the step; nil = the step has no undo
