@@ -26,7 +26,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		d.forward().accept(ev)
 	case s.run.ID == 0 || isStart || in.Event == nil:
 		return d.nothing()
-	case s.run.State.Final():
+	case s.run.State.Final() && !d.reopens():
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
@@ -76,6 +76,8 @@ func (d *decider) live() {
 		d.verbs().settleRequested(ev)
 	case SignalReceived:
 		d.waits().signalReceived(ev)
+	case UndoRequested:
+		d.verbs().undoRequested(ev)
 	case Refused:
 	}
 }
@@ -101,6 +103,8 @@ func (d *decider) afterEnd() Record {
 		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
 	case SignalReceived:
 		r.event = d.verbs().refusal("signal", "the run has ended: "+d.run.State.String(), ev.By)
+	case UndoRequested:
+		r.event = d.verbs().refusal("undo", d.notUndone(), ev.By)
 	}
 	r.final = true
 	return r
@@ -200,6 +204,9 @@ func (d *decider) lastAlerts() []Command {
 // For nil it returns TimePassed.
 func normal(e Event) Event {
 	switch ev := e.(type) {
+	case Started:
+		ev.Until = model.ToInstant(ev.Until).Time()
+		return ev
 	case AttemptDeferred:
 		ev.Until = model.ToInstant(ev.Until).Time()
 		return ev

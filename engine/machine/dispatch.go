@@ -120,6 +120,9 @@ func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 }
 
 func (d caller) timeout(n *model.Node, kind model.CallKind) time.Duration {
+	if d.agentOf(n, kind) == dsl.ChildAgent {
+		return childTimeout
+	}
 	var settings *dsl.Settings
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		settings = d.undoSettings(n)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -27,6 +28,16 @@ type Started struct {
 	Vars      dsl.Value
 	Trigger   string // how the run was started; the engine writes "manual"
 	StartedBy string // the person who started the run; only for display
+
+	// Only for a child run: the run and the step that started it, and the time at which this step
+	// does not wait any more. If the workflow has no earlier deadline, this time is the run's
+	// deadline; zero = the step waits without a limit.
+	Parent model.Parent
+	Until  time.Time
+	// Void is true if the parent has turned back before it started the child. The run begins no
+	// step and ends as cancelled at once. So a start that arrives late finds this run and starts
+	// nothing.
+	Void bool
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,
@@ -181,6 +192,14 @@ type SignalReceived struct {
 	Ask        int64
 }
 
+// UndoRequested asks a child run that has succeeded to turn back, because its parent is being
+// undone. Only the engine sends it, through the inbox. A second one changes nothing, because the
+// run has turned back by then.
+type UndoRequested struct {
+	By, Reason string
+	Ask        int64
+}
+
 // Refused replaces a verb that the decision refused. It says why, and changes nothing. The
 // journal stores the Refused, so that the person who sent the verb sees the answer.
 type Refused struct {
@@ -208,6 +227,7 @@ func (RetryRequested) event()      {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
+func (UndoRequested) event()       {}
 func (Refused) event()             {}
 
 // Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
@@ -228,6 +248,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	case SettleRequested:
 		return ev.Ask, Refused{}, true
 	case SignalReceived:
+		return ev.Ask, Refused{}, true
+	case UndoRequested:
 		return ev.Ask, Refused{}, true
 	case Refused:
 		return ev.Ask, ev, true
@@ -258,6 +280,9 @@ func WithAsk(e Event, ask int64) Event {
 		ev.Ask = ask
 		return ev
 	case SignalReceived:
+		ev.Ask = ask
+		return ev
+	case UndoRequested:
 		ev.Ask = ask
 		return ev
 	}

@@ -12,6 +12,7 @@ import (
 const (
 	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
 	CodeCancelled        = "cancelled"         // the run was cancelled
+	CodeUndone           = "undone_by_parent"  // the run is a child run, and its parent is being undone
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated

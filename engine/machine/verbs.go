@@ -48,7 +48,7 @@ func (d verbs) takenOver(ev TakenOver) {
 	}
 	const always = model.Instant(1<<63 - 1)
 	for _, i := range ascending(d.s.expiry.upTo(always, nil)) {
-		if d.get(i).Open() {
+		if d.get(i).Open() && !d.caller().attach(i) {
 			d.supersede(i)
 		}
 	}
@@ -107,6 +107,42 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	r.Cancel, r.NoUndo = true, ev.NoCompensate
 	r.Failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
 	d.undoing().turn(r.Failure)
+}
+
+// reopens reports whether the event makes a run that has succeeded turn back.
+func (d *decider) reopens() bool {
+	_, undo := d.in.Event.(UndoRequested)
+	return undo && d.s.Undoable()
+}
+
+// Undoable reports whether the event UndoRequested makes the run turn back. This is so if the run
+// is a child run that has succeeded without a pivot.
+func (s *State) Undoable() bool {
+	return s.run.State == status.RunSucceeded && s.run.Parent.Run != 0 && !s.run.Passed
+}
+
+// notUndone returns the reason for which the event UndoRequested does not turn back a run that
+// has ended.
+func (d *decider) notUndone() string {
+	switch {
+	case d.run.State != status.RunSucceeded:
+		return "the run has ended: " + d.run.State.String()
+	case d.run.Passed:
+		return "the pivot has succeeded: nothing is undone any more"
+	}
+	return "only the parent of a child run undoes it, and this run has no parent"
+}
+
+// undoRequested makes a child run that has succeeded turn back, because its parent is being
+// undone.
+func (d verbs) undoRequested(ev UndoRequested) {
+	r := &d.run
+	if r.State != status.RunSucceeded {
+		d.refuse("undo", ev.By, "the run has not ended: it is %s", d.runState())
+		return
+	}
+	r.Finished, r.State, r.Outputs = 0, status.RunRunning, nil
+	d.undoing().turn(dsl.Failure{Code: CodeUndone, Message: ev.Reason})
 }
 
 // turned returns the reason for which the run is turning back already.
@@ -235,7 +271,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 	n.Fwd.Ended, n.Fwd.Rest = 0, 0
 	n.Fwd.Kind = model.CallDo
 	n.Fwd.Blame(model.Miss{})
-	if newKey {
+	if newKey || d.step(n).Child != nil && n.Effect() == status.EffectNone { // the child run with the present key has ended
 		n.Gen++
 		n.Point, n.Blob = 0, nil
 	}

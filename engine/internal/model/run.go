@@ -66,6 +66,15 @@ type Head struct {
 	StartedBy string
 	Workflow  string // name of the workflow; only for display
 	Started   Instant
+	Parent    Parent // only for a child run
+}
+
+// A Parent says which step of which run started a child run. The zero Parent belongs to a run
+// that no other run has started.
+type Parent struct {
+	Run  status.RunID // internal id of the run that started the child
+	Name string       // public id of that run
+	Step string       // name of its step or instance
 }
 
 // A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
