@@ -146,6 +146,9 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
+		if act.Agent == dsl.ChildAgent { // if the child does not exist yet, the undo needs its variables
+			inv.Input = n.Input.V
+		}
 	}
 	switch {
 	case (kind == model.CallDo || kind == model.CallLearn) && n.Marked():

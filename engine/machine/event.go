@@ -20,6 +20,9 @@ type AttemptID struct {
 	Call int
 }
 
+// A Parent says which step of which run started a child run.
+type Parent = model.Parent
+
 // Started says that an engine accepted a run. It is the event of the first record (S14).
 type Started struct {
 	RunID     status.RunID // internal id of the run
@@ -32,7 +35,7 @@ type Started struct {
 	// Only for a child run: the run and the step that started it, and the time at which this step
 	// does not wait any more. If the workflow has no earlier deadline, this time is the run's
 	// deadline; zero = the step waits without a limit.
-	Parent model.Parent
+	Parent Parent
 	Until  time.Time
 	// Void is true if the parent has turned back before it started the child. The run begins no
 	// step and ends as cancelled at once. So a start that arrives late finds this run and starts

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/clock"
 	"github.com/saga-engine/engine/engine/invoke"
@@ -74,6 +75,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		for agent := range r.specs {
 			slots[agent] = *slot
 		}
+		slots[dsl.ChildAgent] = *slot
 		return slots
 	}
 	if g.capacity == nil {
@@ -110,7 +112,7 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	var used *invoke.AgentSpec // the agent whose call uses the reservation in own; nil = none
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
-		if !ok {
+		if !ok || inv.Agent == dsl.ChildAgent {
 			continue
 		}
 		spec := r.specs[inv.Agent]
@@ -180,6 +182,7 @@ func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) no
 		}
 		slots[agent] = machine.Slot{Why: naming.CleanText(why)}
 	}
+	slots[dsl.ChildAgent] = machine.Slot{Why: "no engine has taken it"}
 	return slots
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -289,6 +290,10 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				if err != nil && ctx.Err() == nil {
 					n.Outage.Failed(doingMail, err, "run", naming.RunName(id))
 				}
+				return
+			}
+			if slices.ContainsFunc(letters, func(l Message) bool { return l.Err == nil && reopens(state, l.event) }) {
+				sh.post(func(ctx context.Context) { sh.reopen(ctx, id) })
 				return
 			}
 			var ids []store.MessageID

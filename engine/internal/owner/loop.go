@@ -366,6 +366,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {
+	case r.state.Undoable() && (r.reopening || !r.owned && from >= 0):
+		sh.reopened(ctx, r, head.Owner)
 	case r.owned:
 		for _, a := range r.adopts {
 			a.Done(nil)
