@@ -217,7 +217,7 @@ func TestBlocksOfLaterVersions(t *testing.T) {
 			t.Errorf("%s in a workflow: %v", name, diags.Err())
 		}
 	}
-	for _, name := range []string{"workflow", "priority"} {
+	for _, name := range []string{"priority"} {
 		_, diags := check(files{"main.hcl": workflow(step("a", name+" = 1\n"))})
 		if len(about(diags, "Unsupported argument")) != 1 {
 			t.Errorf("%s in a step: %v", name, diags.Err())

@@ -132,6 +132,7 @@ type Variable struct {
 	Name, Description string
 	Where             hcl.Range
 	Deployment        bool               // true = the variable is declared outside of workflows
+	Hidden            bool               // true = the variable holds a value that a group takes from its surroundings
 	Type              cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
 	TypeText          string             // name of the type, for messages
 	typed             bool               // true = the variable has a declared type
@@ -173,6 +174,8 @@ type Workflow struct {
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
 	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
+	height               int   // how deep the child runs of the workflow are nested; 0 = it starts none
+	visited              bool  // true = height is set
 }
 
 // An Output is an output block.
@@ -208,6 +211,7 @@ type Step struct {
 	FailWhen   []*Refusal
 	Wait       *Wait         // nil = Kind is not StepWait
 	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
+	Child      *Child        // nil = Kind is not StepChild
 	Repeat     *syntax.Block // the repeat block; nil = the step has none, so it is done once
 	Catch      *syntax.Block
 	Undo       *Undo

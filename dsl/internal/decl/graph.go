@@ -41,6 +41,7 @@ func (d graphDecoder) resolve() {
 	for _, a := range d.m.TwinAgents {
 		d.resolveAgent(a, fileNames)
 	}
+	childDecoder{d.decoder}.resolve()
 	for _, w := range d.m.Workflows {
 		d.resolveWorkflow(w)
 		d.impliedAgents(w)
@@ -159,7 +160,12 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 		}
 	}
 	for _, a := range s.Input {
-		use(a.Expr, &inst, perInstance|allowSecret)
+		use(a.Expr, &inst, perInstance|s.secrets())
+	}
+	if s.Child != nil {
+		for _, a := range s.Child.Passed {
+			use(a.Expr, &inst, perInstance)
+		}
 	}
 	for _, c := range s.Pre {
 		use(c.Condition, &inst, perInstance)
@@ -364,7 +370,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 			continue
 		}
 		if pivot >= 0 {
-			d.Errorf(s.Block.Attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.Steps[pivot].Name)
+			d.Errorf(s.pivotAt(), "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.Steps[pivot].Name)
 			s.Pivot = false
 			continue
 		}
@@ -381,7 +387,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	for k := len(w.Order) - 1; k >= 0; k-- {
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
-			p.After[i] = p.Block.Attr("pivot").Range
+			p.After[i] = p.pivotAt()
 			covered[i] = true
 			for a := range w.upstream(i) {
 				covered[a] = true

@@ -19,6 +19,7 @@ const (
 	StepValue                 // the step computes its output from an expression
 	StepTimer                 // the step waits for a time
 	StepWait                  // the step waits for a signal
+	StepChild                 // the step starts a child run
 )
 
 // kinds holds, for each kind of step, the attribute or block that makes a step be of this kind.
@@ -29,6 +30,7 @@ var kinds = []struct {
 	at   func(b *syntax.Block) (hcl.Range, bool)
 }{
 	{"action", StepCalls, writtenArgument("action")},
+	{"workflow", StepChild, writtenArgument("workflow")},
 	{"value", StepValue, writtenArgument("value")},
 	{"timer", StepTimer, writtenBlock("timer")},
 	{"wait", StepWait, writtenBlock("wait")},
@@ -53,7 +55,7 @@ func writtenBlock(name string) func(*syntax.Block) (hcl.Range, bool) {
 }
 
 // kind sets the kind of the step s, and the fields that only steps of this kind have. It reports an
-// error if s does not have exactly one of action, value, timer and wait.
+// error if s does not have exactly one of action, workflow, value, timer and wait.
 func (d *decoder) kind(s *Step) {
 	b, first := s.Block, ""
 	for _, k := range kinds {
@@ -67,7 +69,7 @@ func (d *decoder) kind(s *Step) {
 		}
 	}
 	if first == "" && !b.Broken {
-		d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION. A step without a call has value = ..., timer { ... } or wait { ... }.")
+		d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION. A step that starts a child run has workflow = workflow.NAME. A step without a call has value = ..., timer { ... } or wait { ... }.")
 	}
 	s.Agent, s.Action, s.ActionAt = d.action(b)
 	switch s.Kind {
@@ -75,8 +77,10 @@ func (d *decoder) kind(s *Step) {
 		s.Timer = d.timer(b.One("timer"))
 	case StepWait:
 		s.Wait = d.wait(b.One("wait"))
+	case StepChild:
+		childDecoder{d}.step(s)
 	}
-	if s.Kind != StepCalls {
+	if s.Kind != StepCalls && s.Kind != StepChild {
 		d.callOnly(b)
 	}
 }

@@ -32,6 +32,9 @@ func confidential(l *workflowLinker) bool {
 		if s.action == nil {
 			continue
 		}
+		if c := s.action.child; c != nil && c.out.Confidential {
+			return true
+		}
 		undo, given := s.action.schema.CompensatedBy, []syntax.Arg(nil)
 		agent := s.decl.Agent
 		if u := s.decl.Undo; u != nil {

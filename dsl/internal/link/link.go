@@ -26,10 +26,11 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent   // agents by name
-	known     map[string]bool           // names of the variables of all workflows
-	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none linked yet
+	fileLevel *eval.Evaluator                    // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent            // agents by name
+	known     map[string]bool                    // names of the variables of all workflows
+	libraries map[*decl.Module]*library          // libraries whose agents the module uses; nil = none linked yet
+	workflows map[*decl.Workflow]*workflowLinker // workflows that are linked; nil = none
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
@@ -63,6 +64,9 @@ type linkedAction struct {
 	broken bool                      // true = the schema is invalid, and the error was reported
 	// form holds what the action block of a declared action says; nil = an action of the plugin
 	form *actionForm
+	// child holds the workflow of a child run; nil = the action is an action of an agent
+	child   *workflowLinker
+	childIn cty.Type // object type of the variables of the child; only if child is not nil
 }
 
 // An actionForm is a linked action block. It turns the arguments of a declared action into the
@@ -168,6 +172,9 @@ func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr
 
 // title returns the name of the action with its plugin and version, for messages.
 func (a *linkedAction) title() string {
+	if a.child != nil {
+		return a.short()
+	}
 	v := a.agent.bin.Version
 	if v != "" {
 		v = " " + v
@@ -230,17 +237,21 @@ func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others
 // arguments and the output of each step.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
-		if s.Kind != decl.StepCalls {
+		if s.Kind != decl.StepCalls && s.Kind != decl.StepChild {
 			l.shapeWithoutCall(s)
 			continue
 		}
-		a := l.action(s.Agent, s.Action, s.ActionAt)
+		a := l.called(s)
 		ls := &linkedStep{decl: s, action: a}
 		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
 		if a != nil {
 			shape.Out = l.outputType(s, a)
-			shape.In = argType(a.in)
-			l.out.Agents[s.Agent] = a.agent.noun
+			if shape.In = argType(a.in); a.child != nil {
+				shape.In = a.childIn
+			}
+			if a.child == nil {
+				l.out.Agents[s.Agent] = a.agent.noun
+			}
 			if a.form != nil {
 				shape.Given = func(s *eval.Scope) (value.Value, error) { return ls.given(s) }
 			}

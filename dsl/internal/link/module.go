@@ -56,7 +56,7 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	out := make([]*noun.Workflow, 0, len(m.Workflows))
 	for _, w := range m.Workflows {
-		out = append(out, l.workflow(w))
+		out = append(out, l.workflow(w).out)
 	}
 	diags := l.Finish()
 	if m.Failed || diags.HasErrors() {
@@ -65,7 +65,11 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	return out, diags
 }
 
-func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
+// workflow links a workflow. The first call for w links it, and later calls return the same result.
+func (l *linker) workflow(w *decl.Workflow) *workflowLinker {
+	if wl := l.workflows[w]; wl != nil {
+		return wl
+	}
 	ev := &eval.Evaluator{Funcs: l.m.Funcs, Vars: variableShapes(w.Variables)}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
@@ -75,6 +79,10 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 			CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
 		},
 	}
+	if l.workflows == nil {
+		l.workflows = map[*decl.Workflow]*workflowLinker{}
+	}
+	l.workflows[w] = wl
 	wl.shapes()
 	stepLinker{wl}.validations()
 	for _, loc := range w.OwnLocals {
@@ -91,7 +99,7 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 	b := &bind{ev: ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
 	noun.SetBind(wl.out, b.values)
 	noun.SetLines(wl.out, lines{l.m, w, ev})
-	return wl.out
+	return wl
 }
 
 // knownVariables returns the names of the variables of all workflows.

@@ -159,9 +159,12 @@ func (l stepLinker) step(i int) {
 	out.Pre = l.conditions(d.Pre, "precondition_failed")
 	out.FailWhen = l.refusals(d.FailWhen)
 	out.Post = l.conditions(d.Post, "postcondition_failed")
-	if d.Kind == decl.StepCalls {
+	switch d.Kind {
+	case decl.StepCalls:
 		l.stepAction(d, ls, out)
-	} else {
+	case decl.StepChild:
+		childLinker{l.workflowLinker}.step(d, ls, out)
+	default:
 		l.withoutCall(d, ls, out)
 	}
 	out.Catch = l.catch(d, ls)
@@ -211,7 +214,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 // unknown, but have their types.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
-	if l.steps[i].decl.Kind != decl.StepCalls {
+	if !l.steps[i].calls() {
 		in, out = cty.EmptyObjectVal, l.outputBefore(i)
 	} else if a := l.steps[i].action; a != nil {
 		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
@@ -280,7 +283,7 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 		return out
 	}
 	ty := cty.DynamicPseudoType
-	if d.Kind != decl.StepCalls {
+	if !ls.calls() {
 		ty = substituteType(l.ev.Steps[d.Index].Out)
 	} else if ls.action != nil {
 		ty = substituteType(l.ev.Steps[d.Index].Out)

@@ -28,6 +28,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		// The action's undo from the schema would undo only one iteration of the step. So the step
 		// needs a compensate block, and the method undoable reports that this block is missing.
 		return
+	case ls.action.child != nil:
+		out.Undo, ls.undoStatic = childLinker{l.workflowLinker}.undo(ls.action)
 	default:
 		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
@@ -128,7 +130,7 @@ func (l undoLinker) soundness() {
 	l.before()
 	effects := false
 	for _, s := range l.steps {
-		effects = effects || s.decl.Kind == decl.StepCalls && (s.action == nil || !s.readOnly)
+		effects = effects || s.calls() && (s.action == nil || !s.readOnly)
 	}
 	if !effects {
 		l.Add(diag.SeverityInfo, d.Where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone.", d.Name)

@@ -1,5 +1,7 @@
 package noun
 
+import "time"
+
 // ChildAgent is the agent of a step that starts a child run. The engine itself answers the calls
 // of this agent: no plugin has this name, and no agent block may use it.
 const ChildAgent = "workflow"
@@ -9,3 +11,10 @@ const ChildAgent = "workflow"
 type Child struct {
 	Workflow *Workflow // workflow of the child run; never nil
 }
+
+// ChildTimeout is Settings.Timeout of a step with a child run and of its undo: 10 years. A child run
+// may take any time, but every attempt has a time by which it must be complete.
+const ChildTimeout = 10 * 365 * 24 * time.Hour
+
+// ChildUndo is the name of the action of ChildAgent that undoes a child run.
+const ChildUndo = "undo"

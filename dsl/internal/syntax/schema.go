@@ -85,7 +85,7 @@ var (
 	repeatSpec = &bodySpec{attrs: opt("until", "interval", "max_iterations", "collect")}
 
 	stepSpec = &bodySpec{
-		attrs: append(opt("action", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
+		attrs: append(opt("action", "workflow", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
 			"timeout", "deadline", "heartbeat_timeout", "idempotency_key"),
 			attrSpec{name: "output_type", literal: true, typ: true}, attrSpec{name: "compensation", literal: true},
 			attrSpec{name: "pivot", literal: true}, attrSpec{name: "idempotent", literal: true},
