@@ -51,12 +51,6 @@ type (
 	AgentBinary = noun.AgentBinary
 )
 
-// A Child says which workflow a step starts as a child run.
-type Child = noun.Child
-
-// ChildAgent is the agent of a step that starts a child run. The engine itself answers its calls.
-const ChildAgent = noun.ChildAgent
-
 // NoCall is the value of Step.Do in steps that call no agent.
 var NoCall = noun.NoCall
 

@@ -388,7 +388,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	event := s.started(run, &st)
-	slots := map[string]machine.Slot{dsl.ChildAgent: {Why: whyUnowned}}
+	slots := map[string]machine.Slot{st.Flow.ChildAgent(): {Why: whyUnowned}}
 	for agent := range st.Specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}

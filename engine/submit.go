@@ -186,3 +186,38 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 	}
 	return run, st.Names.Validate()
 }
+
+// submitChild submits a child run. It returns a *children.Refused if the child will never be
+// accepted. After any other error the caller may try again.
+func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitted, error) {
+	s := Submission{Workflow: o.Flow.Name, Vars: o.Vars, Name: o.Name, By: o.ParentName, child: &o}
+	sub, err := n.Submit(ctx, s)
+	var (
+		down *unanswered
+		open *owner.OpenOutcome
+	)
+	switch {
+	case err == nil:
+	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	default:
+		err = &children.Refused{Code: children.CodeRefused, Err: err}
+	}
+	return sub, err
+}
+
+// workflowIDs stores the definition of the run, if it is not stored yet. It returns the ids of the
+// workflows of the definition, by name. The definition of a child run is that of its parent, which
+// is stored.
+func (n *Node) workflowIDs(ctx context.Context, s Submission) (map[string]store.WorkflowID, error) {
+	if s.child == nil {
+		return n.shared.Defs.Put(ctx, s.Definition)
+	}
+	ids, err := n.shared.Defs.Family(ctx, s.child.Flow.Digest, func() (store.WorkflowID, error) {
+		parent, err := store.Complete(n.cfg.Store).Run(ctx, s.child.Parent)
+		return parent.Workflow, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the definition of the parent: %w", err)
+	}
+	return ids, nil
+}

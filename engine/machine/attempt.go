@@ -35,7 +35,7 @@ func (d caller) needless(i int, kind model.CallKind) {
 // quiet records that the agent may still work on the attempt a of node n until complete-by plus
 // grace. The calls for a child run need no such time: each of them asks for the same run.
 func (d caller) quiet(n *model.Node, a *model.Attempt) {
-	if d.agentOf(n, a.Kind) != dsl.ChildAgent {
+	if !d.isChild(n, a.Kind) {
 		n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
 	}
 }
@@ -47,7 +47,7 @@ func (d caller) attach(i int) bool {
 	n, any := d.get(i), false
 	for k := range n.Attempts {
 		a := &n.Attempts[k]
-		if a.Status != model.AttemptOpen || d.agentOf(n, a.Kind) != dsl.ChildAgent {
+		if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
 			continue
 		}
 		any = true
@@ -171,6 +171,11 @@ func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
 }
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
+
+// isChild reports whether a call of the given kind starts or undoes a child run.
+func (d caller) isChild(n *model.Node, kind model.CallKind) bool {
+	return d.agentOf(n, kind) == d.wf.ChildAgent()
+}
 
 // pause records that node i waits until the given time before its next call, forward or undo.
 func (d caller) pause(i int, until model.Instant) {

@@ -26,7 +26,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		d.forward().accept(ev)
 	case s.run.ID == 0 || isStart || in.Event == nil:
 		return d.nothing()
-	case s.run.State.Final() && !d.reopens():
+	case s.run.State.Final() && !reopens(&s.run, in.Event):
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
@@ -76,8 +76,6 @@ func (d *decider) live() {
 		d.verbs().settleRequested(ev)
 	case SignalReceived:
 		d.waits().signalReceived(ev)
-	case UndoRequested:
-		d.verbs().undoRequested(ev)
 	case Refused:
 	}
 }
@@ -98,13 +96,11 @@ func (d *decider) afterEnd() Record {
 	case RetryRequested:
 		r.event = d.verbs().refusal("retry", "the run has ended: "+d.run.State.String(), ev.By)
 	case CompensateRequested:
-		r.event = d.verbs().refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("compensate", ended(&d.run, ev), ev.By)
 	case SettleRequested:
 		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
 	case SignalReceived:
 		r.event = d.verbs().refusal("signal", "the run has ended: "+d.run.State.String(), ev.By)
-	case UndoRequested:
-		r.event = d.verbs().refusal("undo", d.notUndone(), ev.By)
 	}
 	r.final = true
 	return r

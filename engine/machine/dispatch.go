@@ -120,7 +120,7 @@ func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 }
 
 func (d caller) timeout(n *model.Node, kind model.CallKind) time.Duration {
-	if d.agentOf(n, kind) == dsl.ChildAgent {
+	if d.isChild(n, kind) {
 		return childTimeout
 	}
 	var settings *dsl.Settings
@@ -146,7 +146,7 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
-		if act.Agent == dsl.ChildAgent { // if the child does not exist yet, the undo needs its variables
+		if d.isChild(n, kind) { // if the child does not exist yet, the undo needs its variables
 			inv.Input = n.Input.V
 		}
 	}

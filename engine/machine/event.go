@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -20,9 +19,6 @@ type AttemptID struct {
 	Call int
 }
 
-// A Parent says which step of which run started a child run.
-type Parent = model.Parent
-
 // Started says that an engine accepted a run. It is the event of the first record (S14).
 type Started struct {
 	RunID     status.RunID // internal id of the run
@@ -35,8 +31,9 @@ type Started struct {
 	// Only for a child run: the run and the step that started it, and the time at which this step
 	// does not wait any more. If the workflow has no earlier deadline, this time is the run's
 	// deadline; zero = the step waits without a limit.
-	Parent Parent
-	Until  time.Time
+	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
+	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	Until                  time.Time
 	// Void is true if the parent has turned back before it started the child. The run begins no
 	// step and ends as cancelled at once. So a start that arrives late finds this run and starts
 	// nothing.
@@ -155,9 +152,13 @@ type RetryRequested struct {
 // CompensateRequested makes a parked run turn back. If Retry or Skip is true, it instead
 // repeats or skips failed undos: those of Step, or all of them if Step is "".
 type CompensateRequested struct {
-	Step       string
-	Retry      bool
-	Skip       bool
+	Step  string
+	Retry bool
+	Skip  bool
+	// Parent is true if the parent of a child run is being undone. Then the child turns back, although
+	// it has succeeded. Only the engine sends this verb. A second one changes nothing, because the run
+	// has turned back by then.
+	Parent     bool
 	By, Reason string
 	Ask        int64
 }
@@ -195,14 +196,6 @@ type SignalReceived struct {
 	Ask        int64
 }
 
-// UndoRequested asks a child run that has succeeded to turn back, because its parent is being
-// undone. Only the engine sends it, through the inbox. A second one changes nothing, because the
-// run has turned back by then.
-type UndoRequested struct {
-	By, Reason string
-	Ask        int64
-}
-
 // Refused replaces a verb that the decision refused. It says why, and changes nothing. The
 // journal stores the Refused, so that the person who sent the verb sees the answer.
 type Refused struct {
@@ -230,7 +223,6 @@ func (RetryRequested) event()      {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
-func (UndoRequested) event()       {}
 func (Refused) event()             {}
 
 // Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
@@ -251,8 +243,6 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	case SettleRequested:
 		return ev.Ask, Refused{}, true
 	case SignalReceived:
-		return ev.Ask, Refused{}, true
-	case UndoRequested:
 		return ev.Ask, Refused{}, true
 	case Refused:
 		return ev.Ask, ev, true
@@ -283,9 +273,6 @@ func WithAsk(e Event, ask int64) Event {
 		ev.Ask = ask
 		return ev
 	case SignalReceived:
-		ev.Ask = ask
-		return ev
-	case UndoRequested:
 		ev.Ask = ask
 		return ev
 	}

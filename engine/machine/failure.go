@@ -12,7 +12,6 @@ import (
 const (
 	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
 	CodeCancelled        = "cancelled"         // the run was cancelled
-	CodeUndone           = "undone_by_parent"  // the run is a child run, and its parent is being undone
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated
@@ -21,6 +20,8 @@ const (
 	CodeLimit          = "limit_exceeded" // a step would have exceeded a ceiling of its run
 	// A loop has made all its iterations, and `until` was never true.
 	codeMaxIterations = "max_iterations"
+	// The run is a child run, and its parent is being undone.
+	codeUndone = "undone_by_parent"
 )
 
 // expressionMiss returns the failure of a step if an expression cannot be evaluated. The

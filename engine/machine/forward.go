@@ -16,7 +16,7 @@ func (d forward) accept(ev Started) {
 	r.Steps = int32(len(d.wf.Steps))
 	r.Started = d.at
 	r.State = status.RunQueued
-	r.Parent = ev.Parent
+	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {
@@ -27,7 +27,7 @@ func (d forward) accept(ev Started) {
 			r.Deadline = model.ToInstant(at)
 		}
 	}
-	if ev.Parent.Run != 0 {
+	if ev.Parent != 0 {
 		r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))
 	}
 	if ev.Void {

@@ -109,40 +109,29 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	d.undoing().turn(r.Failure)
 }
 
-// reopens reports whether the event makes a run that has succeeded turn back.
-func (d *decider) reopens() bool {
-	_, undo := d.in.Event.(UndoRequested)
-	return undo && d.s.Undoable()
+// reopens reports whether the event makes a run that has ended turn back.
+func reopens(r *model.Run, e Event) bool {
+	ev, verb := e.(CompensateRequested)
+	return verb && ev.Parent && r.Undoable()
 }
 
-// Undoable reports whether the event UndoRequested makes the run turn back. This is so if the run
-// is a child run that has succeeded without a pivot.
-func (s *State) Undoable() bool {
-	return s.run.State == status.RunSucceeded && s.run.Parent.Run != 0 && !s.run.Passed
-}
-
-// notUndone returns the reason for which the event UndoRequested does not turn back a run that
-// has ended.
-func (d *decider) notUndone() string {
-	switch {
-	case d.run.State != status.RunSucceeded:
-		return "the run has ended: " + d.run.State.String()
-	case d.run.Passed:
+// ended returns the reason for which the verb compensate does not change a run that has ended.
+func ended(r *model.Run, ev CompensateRequested) string {
+	if ev.Parent && r.State == status.RunSucceeded && r.Passed {
 		return "the pivot has succeeded: nothing is undone any more"
 	}
-	return "only the parent of a child run undoes it, and this run has no parent"
+	return "the run has ended: " + r.State.String()
 }
 
-// undoRequested makes a child run that has succeeded turn back, because its parent is being
-// undone.
-func (d verbs) undoRequested(ev UndoRequested) {
+// parentUndone makes a child run that has succeeded turn back, because its parent is being undone.
+func (d verbs) parentUndone(ev CompensateRequested) {
 	r := &d.run
 	if r.State != status.RunSucceeded {
-		d.refuse("undo", ev.By, "the run has not ended: it is %s", d.runState())
+		d.refuse("compensate", ev.By, "the run has not ended: it is %s", d.runState())
 		return
 	}
 	r.Finished, r.State, r.Outputs = 0, status.RunRunning, nil
-	d.undoing().turn(dsl.Failure{Code: CodeUndone, Message: ev.Reason})
+	d.undoing().turn(dsl.Failure{Code: codeUndone, Message: ev.Reason})
 }
 
 // turned returns the reason for which the run is turning back already.
@@ -331,6 +320,10 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 // skips failed undos: those of the step ev.Step, or all if that is "".
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
+	if ev.Parent {
+		d.parentUndone(ev)
+		return
+	}
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
 		switch {
 		case r.Lost() && r.Phase == model.PhaseUndo:

@@ -37,7 +37,7 @@ type RunFilter struct {
 	// internal id in decimal. If Name is set, only Limit may be set, too.
 	Name string
 
-	IDs    []status.RunID // internal ids of runs, at most MaxIDs; if IDs is set, no other field may be set
+	IDs    []status.RunID // internal ids of runs, at most 1000; if IDs is set, no other field may be set
 	Parent status.RunID   // internal id of a parent; if it is set, only After and Limit may be set, too
 
 	// A list for people uses the next six fields.
@@ -69,9 +69,6 @@ const (
 	OwnerDead                     // the owner was declared dead (Fence)
 	OwnerOther                    // the owner is a live member other than RunFilter.Asking
 )
-
-// MaxIDs is the largest number of ids in RunFilter.IDs.
-const MaxIDs = 1000
 
 // Max returns the largest number of runs that a store returns for the filter.
 func (f RunFilter) Max() int {

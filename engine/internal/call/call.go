@@ -50,6 +50,15 @@ type Member interface {
 	Done() <-chan struct{}
 }
 
+// Children makes the calls of steps that start child runs. The engine itself is the agent of these
+// steps.
+type Children interface {
+	// Start begins a call and returns at once. It calls done once, with the reply or an error. The
+	// error context.Canceled means that the call has no answer: the engine that owns the run next
+	// sends the call again.
+	Start(e *Spec, done func(sdk.Reply, error)) invoke.Started
+}
+
 // An Observer is notified of late replies.
 type Observer interface {
 	// LateReply is called for each answer that arrived too late to count.

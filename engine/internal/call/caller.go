@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -27,7 +26,7 @@ func New(cfg Config) *Caller {
 func (w *Caller) StartCall(e Spec) {
 	c := &Call{w: w, Spec: e}
 	c.sender.init(c)
-	if e.Invoke.Agent == dsl.ChildAgent {
+	if e.Invoke.Agent == e.Flow.ChildAgent() {
 		w.startChild(c)
 		return
 	}

@@ -1,20 +1,6 @@
 package call
 
-import (
-	"slices"
-
-	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/sdk"
-)
-
-// Children makes the calls of steps that start child runs. The engine itself is the agent of these
-// steps.
-type Children interface {
-	// Start begins a call and returns at once. It calls done once, with the reply or an error. The
-	// error context.Canceled means that the call has no answer: the engine that owns the run next
-	// sends the call again.
-	Start(e *Spec, done func(sdk.Reply, error)) invoke.Started
-}
+import "slices"
 
 // startChild starts a call for a child run. Nothing prevents the call: it needs no slot, no secret
 // and no lease. If it was sent before, it must find its child run again. So the run must never

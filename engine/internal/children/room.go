@@ -33,12 +33,14 @@ type Config struct {
 
 // An Order asks for a new child run.
 type Order struct {
-	Flow   *dsl.Workflow // workflow of the child
-	Vars   dsl.Value     // values of all its variables
-	Name   string        // public name of the child
-	Parent machine.Parent
-	Until  time.Time // time at which the parent does not wait any more
-	Void   bool      // the parent has turned back: the child must begin no step
+	Flow *dsl.Workflow // workflow of the child
+	Vars dsl.Value     // values of all its variables
+	Name string        // public name of the child
+
+	Parent                 status.RunID // internal id of the parent
+	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	Until                  time.Time    // time at which the parent does not wait any more
+	Void                   bool         // the parent has turned back: the child must begin no step
 }
 
 // A Refused is the error of Config.Submit for an order that will never be accepted.
@@ -61,8 +63,9 @@ type Room struct {
 	cfg  Config
 	wake chan struct{} // a call waits: the loop of the method Run must ask the store
 
+	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
+
 	mu      sync.Mutex // protects following fields
-	ctx     context.Context
 	waits   map[callID]*waiter
 	byChild map[status.RunID][]*waiter // waiters whose child run is known
 	todo    []*waiter                  // waiters for which a goroutine has work, oldest first

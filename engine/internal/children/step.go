@@ -26,6 +26,9 @@ const (
 	CodeRefused   = "child_refused"
 )
 
+// pageSize is the largest number of child runs in one question to the store.
+const pageSize = 1000
+
 const doing = "follow a child run"
 
 // Run asks the store about the awaited child runs, again and again, until ctx ends. While no call
@@ -71,7 +74,7 @@ func (r *Room) ask(ctx context.Context) error {
 		w.finish(sdk.Reply{}, context.DeadlineExceeded)
 	}
 	for len(ids) > 0 {
-		page := ids[:min(len(ids), store.MaxIDs)]
+		page := ids[:min(len(ids), pageSize)]
 		ids = ids[len(page):]
 		rows, err := r.cfg.Store.Runs(ctx, store.RunFilter{IDs: page})
 		if err != nil {
@@ -139,7 +142,7 @@ func (w *waiter) begin(ctx context.Context, stop bool) (status.RunID, error) {
 	r, name := w.room, w.childName()
 	order := Order{
 		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
-		Parent: machine.Parent{Run: w.Run, Name: w.Name, Step: w.Step()}, Void: stop || w.undoes(),
+		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(),
 	}
 	if w.undoes() {
 		row, err := r.cfg.Store.Find(ctx, name)
@@ -179,7 +182,7 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 		return 0, err
 	}
 	started, ok := records[0].Event().(machine.Started)
-	if !ok || started.Parent.Run != w.Run {
+	if !ok || started.Parent != w.Run {
 		return 0, &Refused{CodeNameTaken, fmt.Errorf("another run has the name of the child run: %s", w.childName())}
 	}
 	w.found(run)
@@ -258,13 +261,13 @@ func (w *waiter) undo(ctx context.Context, child status.RunID, state *machine.St
 	case state.Status() != status.RunSucceeded:
 		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
 		return nil
-	case !state.Undoable():
+	case !state.Run().Undoable():
 		w.fail(CodeNotUndone, "child run "+w.childName()+" has passed its pivot: nothing of it is undone any more", status.RunSucceeded)
 		return nil
 	case w.undone:
 		return nil // the owner of the child has not decided the message yet
 	}
-	err := w.post(ctx, child, "undo", machine.UndoRequested{By: w.Name, Reason: "the parent run is being undone"})
+	err := w.post(ctx, child, "undo", machine.CompensateRequested{Parent: true, By: w.Name, Reason: "the parent run is being undone"})
 	if w.undone = err == nil; w.undone {
 		failpoint.Hit("child.undo_posted")
 	}

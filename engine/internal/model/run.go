@@ -126,6 +126,12 @@ type Output struct {
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
+// Undoable reports whether the run turns back when its parent is undone. This is so if the run is a
+// child run that has succeeded without a pivot.
+func (r *Run) Undoable() bool {
+	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
+}
+
 // DeadlineRuns reports whether the deadline of the run still has an effect when it passes.
 func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning

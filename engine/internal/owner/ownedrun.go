@@ -161,14 +161,14 @@ func (r *ownedRun) calling() bool {
 	if !r.state.InFlight() || !r.hasChildren() {
 		return r.state.InFlight()
 	}
-	return slices.ContainsFunc(r.state.OpenAttempts(r.wf), func(a machine.OpenAttempt) bool { return a.Agent != dsl.ChildAgent })
+	return slices.ContainsFunc(r.state.OpenAttempts(r.wf), func(a machine.OpenAttempt) bool { return a.Agent != r.wf.ChildAgent() })
 }
 
 // hasChildren reports whether a step of the run's workflow starts child runs.
 func (r *ownedRun) hasChildren() bool {
 	if r.examined != r.wf {
 		r.examined = r.wf
-		r.parent = slices.ContainsFunc(r.wf.Steps, func(s *dsl.Step) bool { return s.Child != nil })
+		r.parent = r.wf.StartsChildren()
 	}
 	return r.parent
 }

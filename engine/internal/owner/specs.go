@@ -98,7 +98,7 @@ func agentNames(wf *dsl.Workflow, agents map[string]*dsl.Agent) []string {
 		}
 		seen[wf] = true
 		add := func(a *dsl.Action) {
-			if a == nil || a.Agent == "" || a.Agent == dsl.ChildAgent { // NoCall has no agent, and the engine answers ChildAgent
+			if a == nil || a.Agent == "" || a.Agent == wf.ChildAgent() { // NoCall has no agent, and the engine answers ChildAgent
 				return
 			}
 			if _, known := agents[a.Agent]; !known {

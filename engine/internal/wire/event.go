@@ -39,7 +39,7 @@ const (
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		child := ev.Parent != (model.Parent{})
+		child := ev.Parent != 0
 		if child { // a Started of a child run has its own kind in the journal
 			e.uint(kindChildStarted)
 		} else {
@@ -52,7 +52,7 @@ func (e *encoder) event(event machine.Event) error {
 		e.string(ev.Trigger)
 		e.string(ev.StartedBy)
 		if child {
-			e.parent(ev.Parent)
+			e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
 			e.time(ev.Until)
 			e.bool(ev.Void)
 		}
@@ -133,6 +133,11 @@ func (e *encoder) verb(event machine.Event) error {
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.CompensateRequested:
+		if ev.Parent { // the verb of a parent has its own kind in the journal
+			e.uint(kindUndoRequested)
+			e.who(ev.By, ev.Reason, ev.Ask)
+			return nil
+		}
 		e.uint(kindCompensateRequested)
 		e.string(ev.Step)
 		e.bool(ev.Retry)
@@ -151,9 +156,6 @@ func (e *encoder) verb(event machine.Event) error {
 		e.value(ev.Payload)
 		e.string(ev.Fail)
 		e.who(ev.By, ev.Reason, ev.Ask)
-	case machine.UndoRequested:
-		e.uint(kindUndoRequested)
-		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
@@ -169,10 +171,10 @@ func (d *decoder) event() machine.Event {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
 	case kindChildStarted:
-		return machine.Started{
-			RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string(),
-			Parent: d.parent(), Until: d.time(), Void: d.bool(),
-		}
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		p := d.parent()
+		ev.Parent, ev.ParentName, ev.ParentStep, ev.Until, ev.Void = p.Run, p.Name, p.Step, d.time(), d.bool()
+		return ev
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
@@ -241,7 +243,7 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindUndoRequested:
-		ev := machine.UndoRequested{}
+		ev := machine.CompensateRequested{Parent: true}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:

@@ -59,6 +59,9 @@ func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 // Unwrap returns the cause.
 func (d damaged) Unwrap() error { return d.error }
 
+// MaxIDs is the largest number of ids in store.RunFilter.IDs.
+const MaxIDs = 1000
+
 // A Kind is the kind of a filter. The kind determines which index a store uses, and in
 // which order the store returns the runs.
 type Kind uint8
@@ -99,7 +102,7 @@ func KindOf(f store.RunFilter) (Kind, error) {
 func familyKind(f store.RunFilter, listed bool) (Kind, error) {
 	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	switch {
-	case listed, foreign, f.Name != "", f.Limit < 0, len(f.IDs) > store.MaxIDs:
+	case listed, foreign, f.Name != "", f.Limit < 0, len(f.IDs) > MaxIDs:
 		return 0, errFilter
 	case f.Parent == 0 && f.After == 0 && f.Limit == 0:
 		return KindIDs, nil
