@@ -377,3 +377,70 @@ func TestRetryStartsANewChild(t *testing.T) {
 		n.drain(t)
 	})
 }
+
+// Parent and child may have different owners. The parent's engine learns of the end of a child run
+// in another engine, and an ended child is undone by its owner, or by another engine if that has
+// died.
+func TestParentAndChildInTwoEngines(t *testing.T) {
+	for name, dies := range map[string]bool{"the owner of the child lives": false, "the owner of the child has died": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, `
+workflow "approval" {
+  step "book" {
+    action = agent.shop.reserve
+    input { name = "book" }
+  }
+  step "wait" {
+    depends_on = [step.book]
+    wait { signal = "go" }
+  }
+}
+workflow "request" {
+  step "ask" { workflow = workflow.approval }
+  step "pay" {
+    depends_on = [step.ask]
+    action     = agent.shop.charge
+    input { name = "pay" }
+  }
+}`+orderFlow)
+				decline := make(chan struct{})
+				w.shop.on("pay", func(ctx context.Context, n int) error {
+					<-decline
+					return &sdk.Failure{Code: "card_declined", Permanent: true}
+				})
+				n := w.start()
+				run := w.submit(n, "request", nil)
+				time.Sleep(time.Second)
+				n.kill(t)
+				time.Sleep(time.Minute)
+				child := w.wantChildren(run, status.RunWaiting)[0]
+				w.opts.Alone = true
+				a, b := w.start(), w.start()
+				for run, n := range map[status.RunID]*testNode{run: a, child.Run: b} {
+					if err := n.Adopt(t.Context(), run); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.signal(child.Run, machine.SignalReceived{Name: "go"})
+				time.Sleep(5 * time.Second)
+				w.wantChildren(run, status.RunSucceeded)
+				if calls := w.shop.called("pay"); len(calls) != 1 {
+					t.Fatalf("%d calls of pay, want one: the parent goes on after its child", len(calls))
+				}
+				if dies {
+					b.kill(t)
+					time.Sleep(time.Minute)
+				}
+				close(decline)
+				w.wait(a, run, status.RunCompensated)
+				w.wantChildren(run, status.RunCompensated)
+				w.shop.wantEffects(t, map[string]string{"book": "undone", "pay": "nothing"})
+				a.drain(t)
+				if !dies {
+					b.drain(t)
+				}
+			})
+		})
+	}
+}
