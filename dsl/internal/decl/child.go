@@ -22,6 +22,7 @@ const maxChildDepth = 8
 type Child struct {
 	Library string // name of the library that has the workflow; "" = the module itself has it
 	Name    string // name of the workflow in its module; "" = the attribute `workflow` is invalid
+	Group   bool   // true = the workflow is the inside of a group
 	Where   hcl.Range
 	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
 	// reported.
@@ -121,14 +122,26 @@ func (d childDecoder) resolve() {
 		}
 	}
 	for _, w := range d.m.Workflows {
-		for _, s := range w.Steps {
-			if s.Kind == StepChild && s.Child.Name != "" {
-				d.find(s, own)
-			}
-		}
+		d.findAll(w, own)
 	}
 	for _, w := range d.m.Workflows {
 		d.visit(w, nil)
+	}
+}
+
+// findAll finds the workflows of all child runs of w, and of the groups in w.
+func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
+	if w.Outer != nil {
+		groupDecoder{d.decoder}.shadows(w)
+	}
+	for _, s := range w.Steps {
+		switch {
+		case s.Child == nil || s.Child.Name == "":
+		case s.Child.Group:
+			d.findAll(s.Child.Workflow, own)
+		default:
+			d.find(s, own)
+		}
 	}
 }
 
@@ -173,7 +186,7 @@ func (d childDecoder) visit(w *Workflow, chain []*Workflow) {
 		}
 		d.visit(c, chain)
 		if c.height+1 > maxChildDepth && !d.m.Older {
-			d.Errorf(s.Child.Where, "Child runs nested too deep", "Child runs may be nested %d deep at most, and this step starts one more. Let the workflow of the outermost run do more of the work.", maxChildDepth)
+			d.Errorf(s.Child.Where, "Child runs nested too deep", "Child runs and groups may be nested %d deep at most, and this is one more. Let an outer workflow do more of the work itself.", maxChildDepth)
 			s.Child.Workflow = nil
 			continue
 		}

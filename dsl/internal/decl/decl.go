@@ -176,6 +176,11 @@ type Workflow struct {
 	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
 	height               int   // how deep the child runs of the workflow are nested; 0 = it starts none
 	visited              bool  // true = height is set
+
+	// Only for the workflow of a group.
+	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
+	Holder *Step             // step of Outer that starts the group
+	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
 }
 
 // An Output is an output block.

@@ -150,29 +150,45 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			if twin := d.variable(c, w.Variables, false); twin != nil {
 				w.TwinVariables = append(w.TwinVariables, twin)
 			}
-		case "locals":
-			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
-		case "step":
-			s := d.step(c)
-			s.Index = len(w.Steps)
-			w.Steps = append(w.Steps, s)
-			if first, dup := w.Index[c.Label]; dup {
-				d.duplicate(c, w.Steps[first].Where)
-				s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
-				continue
-			}
-			w.Index[s.Name] = s.Index
-		case "output":
-			d.output(w, c)
 		case "compensation":
 			w.CompensationDeadline = c.Attr("deadline")
 			w.Mode = d.mode(c.Attr("mode"))
 		}
 	}
+	d.content(w, b)
+	return w
+}
+
+// content reads the steps, groups, locals and outputs in a workflow block or group block.
+func (d *decoder) content(w *Workflow, b *syntax.Block) {
+	for _, c := range b.Blocks {
+		var s *Step
+		switch c.Kind {
+		case "locals":
+			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
+			continue
+		case "output":
+			d.output(w, c)
+			continue
+		case "step":
+			s = d.step(c)
+		case "group":
+			s = groupDecoder{d}.group(w, c)
+		default:
+			continue
+		}
+		s.Index = len(w.Steps)
+		w.Steps = append(w.Steps, s)
+		if first, dup := w.Index[c.Label]; dup {
+			d.duplicate(c, w.Steps[first].Where)
+			s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
+			continue
+		}
+		w.Index[s.Name] = s.Index
+	}
 	if len(w.Steps) > maxSteps {
 		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
 	}
-	return w
 }
 
 const maxSteps = 10_000

@@ -86,7 +86,7 @@ func (d graphDecoder) validations(v *Variable, ns *names) {
 }
 
 func (w *Workflow) names() *names {
-	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index}
+	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index, of: w}
 }
 
 func (d graphDecoder) resolveWorkflow(w *Workflow) {
@@ -134,6 +134,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	whole := *ns
 	inst := *ns
 	inst.hasEach = s.Each()
+	d.resolveGroup(s)
 	use := func(e *eval.Expr, ns *names, a allow) {
 		if c := d.refs.compile(e, ns, a); c != nil {
 			for _, i := range c.Steps {
@@ -204,6 +205,19 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
+// resolveGroup resolves the workflow of a group. After that it is known what the group takes from
+// its surroundings. It does nothing if s starts no group.
+func (d graphDecoder) resolveGroup(s *Step) {
+	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
+		return
+	}
+	inner := s.Child.Workflow
+	groupDecoder{d.decoder}.settings(inner)
+	d.resolveWorkflow(inner)
+	d.impliedAgents(inner)
+	s.Child.Passed = inner.passed(d.m.Variables)
+}
+
 // dependsOn reads depends_on of a step: a list of steps without keys. It adds these steps to
 // s.After and s.dependsOn.
 func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
@@ -218,7 +232,7 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 	for _, item := range items {
 		t := item.Traversal()
-		if len(t) < 2 || t.RootName() != "step" {
+		if len(t) < 2 || t.RootName() != "step" && t.RootName() != "group" {
 			d.Errorf(item.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
 			continue
 		}
@@ -228,9 +242,15 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 			continue
 		}
 		i, ok := w.Index[attr.Name]
+		if !ok && d.dependsAround(w, attr.Name, item.Range) {
+			continue
+		}
 		if !ok {
-			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)))
+			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s%s",
+				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)), w.hint(attr.Name))
+			continue
+		}
+		if !d.refs.kindOf(t, w.Steps[i]) {
 			continue
 		}
 		if attr.Name == s.Name {

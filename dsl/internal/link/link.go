@@ -26,14 +26,17 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator                    // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent            // agents by name
-	known     map[string]bool                    // names of the variables of all workflows
-	libraries map[*decl.Module]*library          // libraries whose agents the module uses; nil = none linked yet
-	workflows map[*decl.Workflow]*workflowLinker // workflows that are linked; nil = none
+	fileLevel *eval.Evaluator            // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent    // agents by name
+	known     map[string]bool            // names of the variables of all workflows
+	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
+	workflows map[string]*workflowLinker // workflows that are linked, by name in the definition; twins are not in it
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
+	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". It is the beginning
+	// of the names of the library's agents and workflows in the definition.
+	prefix string
 }
 
 // A linkedAgent is an agent of the module with its binary.
@@ -173,7 +176,7 @@ func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr
 // title returns the name of the action with its plugin and version, for messages.
 func (a *linkedAction) title() string {
 	if a.child != nil {
-		return a.short()
+		return a.childTitle()
 	}
 	v := a.agent.bin.Version
 	if v != "" {
@@ -182,13 +185,21 @@ func (a *linkedAction) title() string {
 	return fmt.Sprintf("%s.%s (%s%s)", a.agent.decl.Name, a.name, a.agent.decl.Plugin, v)
 }
 
+// subject returns the name of the action with its kind, as the first words of a sentence.
+func (a *linkedAction) subject() string {
+	if a.child != nil {
+		return upperFirst(a.title())
+	}
+	return "Action " + a.title()
+}
+
 func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
 
 // action returns the action of an agent. It reports an error and returns nil if the agent has no
 // such action, or if the schema of the action is invalid (S73). If the agent is missing, action
 // returns nil without an error, because the missing agent was already reported.
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
-	la := l.agents[agent]
+	la := l.agents[l.prefix+agent]
 	if la == nil || la.missing || name == "" {
 		return nil
 	}
@@ -242,29 +253,36 @@ func (l *workflowLinker) shapes() {
 			continue
 		}
 		a := l.called(s)
-		ls := &linkedStep{decl: s, action: a}
-		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
-		if a != nil {
-			shape.Out = l.outputType(s, a)
-			if shape.In = argType(a.in); a.child != nil {
-				shape.In = a.childIn
-			}
-			if a.child == nil {
-				l.out.Agents[s.Agent] = a.agent.noun
-			}
-			if a.form != nil {
-				shape.Given = func(s *eval.Scope) (value.Value, error) { return ls.given(s) }
-			}
-		}
-		l.steps = append(l.steps, ls)
-		l.ev.Steps = append(l.ev.Steps, shape)
-		output := cty.DynamicVal
-		if a != nil {
-			output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
-		}
-		l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
+		l.steps = append(l.steps, &linkedStep{decl: s})
+		l.ev.Steps = append(l.ev.Steps, eval.StepShape{})
+		l.world.Steps = append(l.world.Steps, cty.NilVal)
+		l.shape(len(l.steps)-1, a)
 	}
 	l.valueShapes()
+}
+
+// shape sets the action of step i, and the types of the arguments and the output of the step. The
+// action is nil if it is not known.
+func (l *workflowLinker) shape(i int, a *linkedAction) {
+	ls := l.steps[i]
+	s := ls.decl
+	ls.action = a
+	shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
+	output := cty.DynamicVal
+	if a != nil {
+		shape.Out = l.outputType(s, a)
+		if shape.In = argType(a.in); a.child != nil {
+			shape.In = a.childIn
+		} else {
+			l.out.Agents[a.agent.decl.Name] = a.agent.noun
+		}
+		if a.form != nil {
+			shape.Given = func(s *eval.Scope) (value.Value, error) { return ls.given(s) }
+		}
+		output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
+	}
+	l.ev.Steps[i] = shape
+	l.world.Steps[i] = unknownStep(shape, output)
 }
 
 // argType returns the type of self.input: an object type with all arguments of the action. All
@@ -392,7 +410,7 @@ func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 		} else if hint == "" {
 			hint = " It has no outputs."
 		}
-		l.Errorf(*d.Subject, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name, hint)
+		l.Errorf(*d.Subject, "Unsupported output attribute", "%s has no output %q.%s", a.subject(), name, hint)
 	}
 }
 

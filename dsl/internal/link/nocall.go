@@ -38,6 +38,9 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 func (l *workflowLinker) valueShapes() {
 	for _, i := range l.decl.Order {
 		s := l.decl.Steps[i]
+		if s.Child != nil && s.Child.Group {
+			l.shape(i, childLinker{l}.group(s))
+		}
 		if s.Kind != decl.StepValue {
 			continue
 		}
@@ -48,6 +51,11 @@ func (l *workflowLinker) valueShapes() {
 		l.world.Steps[i] = unknownStep(l.ev.Steps[i], output)
 	}
 	l.world.Each = cty.NilVal
+	for i, s := range l.decl.Steps { // steps in a cycle, which have no order
+		if s.Child != nil && s.Child.Group && l.steps[i].action == nil {
+			l.shape(i, childLinker{l}.group(s))
+		}
+	}
 }
 
 // quietly evaluates an expression for the checks before a run, and returns its value. It reports no
