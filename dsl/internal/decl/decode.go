@@ -159,6 +159,32 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 	return w
 }
 
+// group reads a group block of the workflow w. It returns the step that starts the group.
+func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
+	inner := &Workflow{
+		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
+		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		Outer: w, taken: map[string]*taken{},
+	}
+	for n, v := range d.m.Variables {
+		inner.Variables[n] = v
+	}
+	for n, l := range d.m.locals {
+		inner.Locals[n] = l
+	}
+	s := &Step{
+		Name: b.Label, Where: b.DefRange, Block: b, Kind: StepChild, After: map[int]hcl.Range{}, OutputType: cty.NilType,
+		InputAt: b.DefRange, ActionAt: b.DefRange, Catch: b.One("catch"),
+		Child: &Child{Name: inner.Name, Where: b.DefRange, Workflow: inner, Group: true},
+	}
+	inner.Holder = s
+	d.content(inner, b)
+	if len(inner.Steps) == 0 && !b.Broken {
+		d.Errorf(b.DefRange, "Group without steps", "Group %q has no step, so it does nothing. Write a step block in it, or remove it.", b.Label)
+	}
+	return s
+}
+
 // content reads the steps, groups, locals and outputs in a workflow block or group block.
 func (d *decoder) content(w *Workflow, b *syntax.Block) {
 	for _, c := range b.Blocks {
@@ -173,7 +199,7 @@ func (d *decoder) content(w *Workflow, b *syntax.Block) {
 		case "step":
 			s = d.step(c)
 		case "group":
-			s = groupDecoder{d}.group(w, c)
+			s = d.group(w, c)
 		default:
 			continue
 		}

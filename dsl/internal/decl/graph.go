@@ -135,6 +135,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	inst := *ns
 	inst.hasEach = s.Each()
 	d.resolveGroup(s)
+	childDecoder{d.decoder}.secrets(s)
 	use := func(e *eval.Expr, ns *names, a allow) {
 		if c := d.refs.compile(e, ns, a); c != nil {
 			for _, i := range c.Steps {
@@ -161,7 +162,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 		}
 	}
 	for _, a := range s.Input {
-		use(a.Expr, &inst, perInstance|s.secrets())
+		use(a.Expr, &inst, perInstance|allowSecret)
 	}
 	if s.Child != nil {
 		for _, a := range s.Child.Passed {
@@ -262,6 +263,26 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 		}
 		s.dependsOn = append(s.dependsOn, i)
 	}
+}
+
+// dependsAround makes the group w, or a group around it, wait for a step outside that a step of w
+// names in depends_on. It returns false if there is no such step outside.
+func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
+	if w.Outer == nil {
+		return false
+	}
+	i, ok := w.Outer.Index[name]
+	if !ok {
+		return d.dependsAround(w.Outer, name, at)
+	}
+	if w.Holder.Name == name {
+		d.Errorf(at, "Group refers to itself", "A step of group %q cannot depend on the group, because the group ends after its steps.", name)
+		return true
+	}
+	if _, known := w.Holder.After[i]; !known {
+		w.Holder.After[i] = at
+	}
+	return true
 }
 
 // sortSteps sorts the steps topologically: it sets w.Order and returns true. If the steps have a

@@ -289,8 +289,12 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 		}
 	}
 	if len(t) > field {
-		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(syntax.StepFields, attr.Name) {
-			hint := diag.DidYouMean(attr.Name, syntax.StepFields)
+		fields := syntax.StepFields
+		if word == "group" {
+			fields = syntax.GroupFields
+		}
+		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(fields, attr.Name) {
+			hint := diag.DidYouMean(attr.Name, fields)
 			if hint == "" {
 				hint = fmt.Sprintf(" Results are under output: %s.%s%s.output.%s.", word, name, instanceKey(s), attr.Name)
 			}
@@ -320,14 +324,6 @@ func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 		return true
 	}
 	return false
-}
-
-// Title returns the name of the step with its kind, for messages.
-func (s *Step) Title() string {
-	if s.Child != nil && s.Child.Group {
-		return fmt.Sprintf("Group %q", s.Name)
-	}
-	return fmt.Sprintf("Step %q", s.Name)
 }
 
 // stepStars reports an error for each [*] and .* directly after a step with for_each. These
@@ -559,4 +555,72 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 		return false
 	}
 	return true
+}
+
+// around checks a reference t in a group to something around the group. It makes a hidden variable
+// of the group, and lets t refer to this variable. The result handled is false if t refers to
+// something of the group itself, or to nothing. The result ok is false after an error.
+func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
+	g := ns.of
+	if g == nil || g.Outer == nil {
+		return false, false
+	}
+	at := t.SourceRange()
+	value := &taken{at: at, root: t.RootName(), name: name}
+	key := value.root + "." + name
+	switch value.root {
+	case "var":
+		v := g.outerVariable(name)
+		if a&allowVar == 0 || v == nil {
+			return false, false
+		}
+		own := *v
+		own.Validations = nil // the values were checked when the outermost run started
+		g.Variables[name], key = &own, name
+	case "local":
+		w := g.outerLocal(name)
+		if a&allowLocal == 0 || ns.locals[name] != nil || w == nil {
+			return false, false
+		}
+		if !d.refLocal(w.Locals[name], at, w.names(), a, &eval.Compiled{}) {
+			return false, true
+		}
+	case "each":
+		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() || !slices.Contains(syntax.RootFields["each"], name) {
+			return false, false
+		}
+	case "run":
+		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
+			return false, false
+		}
+	case "step", "group":
+		w := g.outerStep(name)
+		if _, own := ns.index[name]; own || a&allowStep == 0 || w == nil {
+			return false, false
+		}
+		if !d.stepAround(t, name, g, w, a) {
+			return false, true
+		}
+		value.root, key = "step", "step."+name
+		value.fields = fieldsOf(t, w.Steps[w.Index[name]])
+	default:
+		return false, false
+	}
+	g.take(key, value)
+	rename(t, "var", key)
+	c.Vars = true
+	return true, true
+}
+
+// stepAround checks a reference t in group g to a step or group of the workflow w around g.
+func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
+	i := w.Index[name]
+	for inner := g; inner != w; inner = inner.Outer {
+		if inner.Outer == w && inner.Holder.Name == name {
+			d.Errorf(t.SourceRange(), "Group refers to itself", "Group %q cannot use its own result here, because it ends after its steps.", name)
+			return false
+		}
+	}
+	copied := slices.Clone(t) // refStep renames the reference
+	return d.refStep(&eval.Compiled{Direct: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
 }

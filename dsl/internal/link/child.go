@@ -21,24 +21,6 @@ import (
 // it has the form of an action: its variables are the arguments, and its outputs are the output.
 type childLinker struct{ *workflowLinker }
 
-// calls reports whether the step has a call: of an action, or of a child run.
-func (s *linkedStep) calls() bool {
-	return s.decl.Kind == decl.StepCalls || s.decl.Kind == decl.StepChild
-}
-
-// called returns the action that a step calls. It returns nil if there is no such action, and the
-// error was reported. It also returns nil for a group, because the inside of a group is linked
-// after the steps that it refers to.
-func (l *workflowLinker) called(s *decl.Step) *linkedAction {
-	switch {
-	case s.Kind != decl.StepChild:
-		return l.action(s.Agent, s.Action, s.ActionAt)
-	case s.Child.Group:
-		return nil
-	}
-	return childLinker{l}.action(s.Child)
-}
-
 // action links the workflow of a child run and returns it in the form of an action.
 func (l childLinker) action(c *decl.Child) *linkedAction {
 	if c.Workflow == nil {
@@ -76,14 +58,6 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 	a.childIn = cty.ObjectWithOptionalAttrs(in, sorted.Keys(in))
 	a.out = cty.ObjectWithOptionalAttrs(out, sorted.Keys(out))
 	return a
-}
-
-// childTitle returns the name of the workflow or group of a child run with its kind, for messages.
-func (a *linkedAction) childTitle() string {
-	if d := a.child.decl; d.Outer != nil {
-		return fmt.Sprintf("group %q", d.Holder.Name)
-	}
-	return fmt.Sprintf("workflow %q", a.name)
 }
 
 // group links the inside of a group and returns it in the form of an action. What the group takes

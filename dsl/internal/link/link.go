@@ -244,45 +244,53 @@ func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others
 	return a
 }
 
-// shapes finds the action of every step that has a call. It sets l.steps, and the types of the
-// arguments and the output of each step.
-func (l *workflowLinker) shapes() {
-	for _, s := range l.decl.Steps {
-		if s.Kind != decl.StepCalls && s.Kind != decl.StepChild {
-			l.shapeWithoutCall(s)
-			continue
-		}
-		a := l.called(s)
-		l.steps = append(l.steps, &linkedStep{decl: s})
-		l.ev.Steps = append(l.ev.Steps, eval.StepShape{})
-		l.world.Steps = append(l.world.Steps, cty.NilVal)
-		l.shape(len(l.steps)-1, a)
+// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
+// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
+// or has an error.
+func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
+	if e == nil || e.Bad || e.Compiled == nil {
+		return cty.DynamicVal
 	}
-	l.valueShapes()
+	l.world.Next()
+	v, diags := l.ev.Value(e.Compiled, l.world)
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
 }
 
-// shape sets the action of step i, and the types of the arguments and the output of the step. The
-// action is nil if it is not known.
-func (l *workflowLinker) shape(i int, a *linkedAction) {
-	ls := l.steps[i]
-	s := ls.decl
-	ls.action = a
-	shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
-	output := cty.DynamicVal
-	if a != nil {
-		shape.Out = l.outputType(s, a)
-		if shape.In = argType(a.in); a.child != nil {
-			shape.In = a.childIn
-		} else {
-			l.out.Agents[a.agent.decl.Name] = a.agent.noun
-		}
-		if a.form != nil {
-			shape.Given = func(s *eval.Scope) (value.Value, error) { return ls.given(s) }
-		}
-		output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
+// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
+// result is sensitive. There is one exception: if v is an object and is not sensitive itself, an
+// attribute of the result is sensitive only if that attribute of v has a sensitive part.
+func unknownLike(v cty.Value) cty.Value {
+	raw, _ := v.UnmarkDeep()
+	out := value.UnknownOf(raw.Type())
+	switch {
+	case !v.ContainsMarked():
+		return out
+	case v.IsMarked() || v.IsNull() || !v.Type().IsObjectType():
+		return out.Mark(value.SensitiveMark{})
 	}
-	l.ev.Steps[i] = shape
-	l.world.Steps[i] = unknownStep(shape, output)
+	attrs := out.AsValueMap()
+	for name := range attrs {
+		if v.GetAttr(name).ContainsMarked() {
+			attrs[name] = attrs[name].Mark(value.SensitiveMark{})
+		}
+	}
+	return cty.ObjectVal(attrs)
+}
+
+// calls reports whether the step has a call: of an action, or of a child run.
+func (s *linkedStep) calls() bool {
+	return s.decl.Kind == decl.StepCalls || s.decl.Kind == decl.StepChild
+}
+
+// childTitle returns the name of the workflow or group of a child run with its kind, for messages.
+func (a *linkedAction) childTitle() string {
+	if d := a.child.decl; d.Outer != nil {
+		return fmt.Sprintf("group %q", d.Holder.Name)
+	}
+	return fmt.Sprintf("workflow %q", a.name)
 }
 
 // argType returns the type of self.input: an object type with all arguments of the action. All

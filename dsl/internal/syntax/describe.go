@@ -73,6 +73,7 @@ func References() []ReferenceSchema {
 		{Root: "agent", Form: "agent.NAME.ACTION"},
 		{Root: "local", Form: "local.NAME"},
 		{Root: "var", Form: "var.NAME"},
+		{Root: "workflow", Form: "workflow.NAME"},
 	}
 	step := ReferenceSchema{Root: "step", Form: "step.NAME.ATTRIBUTE", KeyedForm: "step.NAME[KEY].ATTRIBUTE"}
 	for _, field := range StepFields {
@@ -86,8 +87,12 @@ func References() []ReferenceSchema {
 		}
 		step.Attributes = append(step.Attributes, f)
 	}
-	group := step
-	group.Root, group.Form, group.KeyedForm = "group", "group.NAME.ATTRIBUTE", "group.NAME[KEY].ATTRIBUTE"
+	group := ReferenceSchema{Root: "group", Form: "group.NAME.ATTRIBUTE", KeyedForm: "group.NAME[KEY].ATTRIBUTE"}
+	for _, f := range step.Attributes {
+		if slices.Contains(GroupFields, f.Root) {
+			group.Attributes = append(group.Attributes, f)
+		}
+	}
 	out = append(out, step, group)
 	for _, root := range slices.Sorted(maps.Keys(RootFields)) {
 		out = append(out, ReferenceSchema{Root: root, Form: root + ".ATTRIBUTE", Attributes: fields(RootFields[root])})

@@ -213,3 +213,6 @@ var RootFields = map[string][]string{
 
 // StepFields are the attributes of step.NAME.
 var StepFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at", "timed_out", "signal", "collected"}
+
+// GroupFields are the attributes of group.NAME.
+var GroupFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at"}
