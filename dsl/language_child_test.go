@@ -77,3 +77,91 @@ func TestChildStep(t *testing.T) {
 		t.Errorf("sensitive outputs %v", p)
 	}
 }
+
+// orderWithGroup is a workflow with a group that uses everything around it.
+const orderWithGroup = `
+variable "items" { type = map(object({ sku = string, parts = list(string) })) }
+variable "note" { default = "n" }
+locals { label = "${var.note}-${step.first.output.value}" }
+step "first" {
+  action       = agent.echo.call
+  compensation = "none"
+  input { value = "one" }
+}
+step "other" {
+  for_each     = toset(["x"])
+  action       = agent.echo.call
+  compensation = "none"
+}
+group "pack" {
+  for_each     = var.items
+  max_failures = 1
+  catch { errors = ["no_box"] }
+  locals { both = "${local.label}/${each.key}" }
+  step "pick" {
+    for_each     = toset(each.value.parts)
+    action       = agent.echo.call
+    compensation = "none"
+    input { value = "${each.key} ${local.both} ${step.first.status} ${run.id}" }
+  }
+  step "box" {
+    action       = agent.echo.call
+    compensation = "none"
+    depends_on   = [step.other]
+    input { value = [for k, s in step.pick : "${k}${each.value.sku}"] }
+  }
+  output "boxes" { value = step.box.output.value }
+}
+output "all" { value = { for k, g in group.pack : k => g.output.boxes } }
+output "a" { value = try(group.pack["a"].output.boxes, null) }
+`
+
+// A group is a step with a child run. What its steps use of their surroundings is part of the
+// input of that run.
+func TestGroup(t *testing.T) {
+	def := linked(t, files{"main.hcl": workflow(orderWithGroup)})
+	wf := def.Workflow("w")
+	g := stepOf(t, wf, "pack")
+	inner := def.Workflow("w.pack")
+	if g.Child == nil || g.Child.Workflow != inner || !inner.Inner || g.Do.Name != "w.pack" {
+		t.Fatalf("group %+v, workflow %+v", g.Child, inner)
+	}
+	if names := def.Names(); len(names) != 1 || len(def.All()) != 2 {
+		t.Errorf("names %v, all %v", names, def.All())
+	}
+	var after []string
+	for _, i := range g.After {
+		after = append(after, wf.Steps[i].Name)
+	}
+	if len(after) != 2 || after[0] != "first" || after[1] != "other" {
+		t.Errorf("the group waits for %v", after)
+	}
+	scope := scopeOf(bound(t, wf, "items", `{ a = { sku = "s", parts = ["p"] } }`))
+	scope.Run.ID = "r-1"
+	scope.Step = func(i int) dsl.StepResult { return succeeded(`{"value":"one"}`) }
+	each, err := g.ForEach(scope)
+	if err != nil || len(each.Keys) != 1 {
+		t.Fatalf("each %+v, %v", each, err)
+	}
+	scope.Each = &dsl.EachItem{Key: "a", Value: document(`{"sku":"s","parts":["p"]}`)}
+	v, err := g.Input(scope)
+	wantValue(t, v, err, `{"each.key":"a","each.value":{"parts":["p"],"sku":"s"},"local.label":"n-one","run.id":"r-1","step.first":{"status":"succeeded"}}`)
+
+	in := scopeOf(v)
+	in.Step = func(int) dsl.StepResult {
+		return dsl.StepResult{Each: true, Final: true, Instances: []dsl.InstanceResult{{Key: "p", Status: "succeeded"}}}
+	}
+	in.Each = &dsl.EachItem{Key: "p", Value: document(`"p"`)}
+	v, err = stepOf(t, inner, "pick").Input(in)
+	wantValue(t, v, err, `{"value":"p n-one/a succeeded r-1"}`)
+	in.Each = nil
+	v, err = stepOf(t, inner, "box").Input(in)
+	wantValue(t, v, err, `{"value":["ps"]}`)
+	pick := stepOf(t, inner, "pick")
+	if pick.ForEach == nil {
+		t.Fatal("no instances")
+	}
+	if each, err = pick.ForEach(in); err != nil || len(each.Keys) != 1 || each.Keys[0] != "p" {
+		t.Errorf("each of the inner step %+v, %v", each, err)
+	}
+}

@@ -93,7 +93,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	// If there is a key, every definition is sealed. The reason is that literals, and results
 	// of env() and file(), may be secret without being marked as sensitive.
 	sensitive := d.sealer != nil
-	for _, name := range def.Names() {
+	for _, name := range def.All() {
 		wf := def.Workflow(name)
 		sensitive = sensitive || hasSensitiveDefault(wf)
 		w := store.DefinedWorkflow{Name: name}

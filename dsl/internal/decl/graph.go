@@ -86,7 +86,7 @@ func (d graphDecoder) validations(v *Variable, ns *names) {
 }
 
 func (w *Workflow) names() *names {
-	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index}
+	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index, of: w}
 }
 
 func (d graphDecoder) resolveWorkflow(w *Workflow) {
@@ -134,6 +134,8 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	whole := *ns
 	inst := *ns
 	inst.hasEach = s.Each()
+	d.resolveGroup(s)
+	childDecoder{d.decoder}.secrets(s)
 	use := func(e *eval.Expr, ns *names, a allow) {
 		if c := d.refs.compile(e, ns, a); c != nil {
 			for _, i := range c.Steps {
@@ -160,7 +162,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 		}
 	}
 	for _, a := range s.Input {
-		use(a.Expr, &inst, perInstance|s.secrets())
+		use(a.Expr, &inst, perInstance|allowSecret)
 	}
 	if s.Child != nil {
 		for _, a := range s.Child.Passed {
@@ -204,6 +206,19 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
+// resolveGroup resolves the workflow of a group. After that it is known what the group takes from
+// its surroundings. It does nothing if s starts no group.
+func (d graphDecoder) resolveGroup(s *Step) {
+	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
+		return
+	}
+	inner := s.Child.Workflow
+	groupDecoder{d.decoder}.settings(inner)
+	d.resolveWorkflow(inner)
+	d.impliedAgents(inner)
+	s.Child.Passed = inner.passed(d.m.Variables)
+}
+
 // dependsOn reads depends_on of a step: a list of steps without keys. It adds these steps to
 // s.After and s.dependsOn.
 func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
@@ -218,7 +233,7 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 	for _, item := range items {
 		t := item.Traversal()
-		if len(t) < 2 || t.RootName() != "step" {
+		if len(t) < 2 || t.RootName() != "step" && t.RootName() != "group" {
 			d.Errorf(item.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
 			continue
 		}
@@ -228,9 +243,15 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 			continue
 		}
 		i, ok := w.Index[attr.Name]
+		if !ok && d.dependsAround(w, attr.Name, item.Range) {
+			continue
+		}
 		if !ok {
-			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)))
+			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s%s",
+				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)), w.hint(attr.Name))
+			continue
+		}
+		if !d.refs.kindOf(t, w.Steps[i]) {
 			continue
 		}
 		if attr.Name == s.Name {
@@ -242,6 +263,26 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 		}
 		s.dependsOn = append(s.dependsOn, i)
 	}
+}
+
+// dependsAround makes the group w, or a group around it, wait for a step outside that a step of w
+// names in depends_on. It returns false if there is no such step outside.
+func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
+	if w.Outer == nil {
+		return false
+	}
+	i, ok := w.Outer.Index[name]
+	if !ok {
+		return d.dependsAround(w.Outer, name, at)
+	}
+	if w.Holder.Name == name {
+		d.Errorf(at, "Group refers to itself", "A step of group %q cannot depend on the group, because the group ends after its steps.", name)
+		return true
+	}
+	if _, known := w.Holder.After[i]; !known {
+		w.Holder.After[i] = at
+	}
+	return true
 }
 
 // sortSteps sorts the steps topologically: it sets w.Order and returns true. If the steps have a

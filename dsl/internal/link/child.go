@@ -21,29 +21,26 @@ import (
 // it has the form of an action: its variables are the arguments, and its outputs are the output.
 type childLinker struct{ *workflowLinker }
 
-// calls reports whether the step has a call: of an action, or of a child run.
-func (s *linkedStep) calls() bool {
-	return s.decl.Kind == decl.StepCalls || s.decl.Kind == decl.StepChild
-}
-
-// called returns the action that a step calls. It returns nil if there is no such action, and the
-// error was reported.
-func (l *workflowLinker) called(s *decl.Step) *linkedAction {
-	if s.Kind == decl.StepChild {
-		return childLinker{l}.action(s.Child)
-	}
-	return l.action(s.Agent, s.Action, s.ActionAt)
-}
-
 // action links the workflow of a child run and returns it in the form of an action.
 func (l childLinker) action(c *decl.Child) *linkedAction {
 	if c.Workflow == nil {
 		return nil
 	}
-	child := l.workflow(c.Workflow)
+	of := l.linker
+	if c.Library != "" {
+		own := *of
+		own.m, own.prefix = l.m.Libraries[c.Library].Module, l.prefix+c.Library+"."
+		own.fileLevel = own.library(own.m).ctx.ev
+		of = &own
+	}
+	return childAction(of.workflow(c.Workflow), c)
+}
+
+// childAction returns a linked workflow in the form of an action.
+func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 	a := &linkedAction{
 		agent: &linkedAgent{decl: &decl.Agent{Name: noun.ChildAgent, Plugin: noun.ChildAgent}},
-		name:  c.Key(), child: child,
+		name:  child.out.Name, child: child,
 		schema: schema.Action{Idempotent: true, Cancellable: true, CompensatedBy: noun.ChildUndo},
 	}
 	in := map[string]cty.Type{}
@@ -61,6 +58,32 @@ func (l childLinker) action(c *decl.Child) *linkedAction {
 	a.childIn = cty.ObjectWithOptionalAttrs(in, sorted.Keys(in))
 	a.out = cty.ObjectWithOptionalAttrs(out, sorted.Keys(out))
 	return a
+}
+
+// group links the inside of a group and returns it in the form of an action. What the group takes
+// from its surroundings has the types that are known there.
+func (l childLinker) group(s *decl.Step) *linkedAction {
+	if s.Child.Workflow == nil {
+		return nil
+	}
+	l.world.Each = eachBefore(l.quietly(s.Attr("for_each")))
+	taken := map[string]cty.Value{}
+	for _, x := range s.Child.Passed {
+		if s.Child.Workflow.Variables[x.Name].Hidden {
+			taken[x.Name] = l.quietly(x.Expr)
+		}
+	}
+	child := l.newWorkflow(s.Child.Workflow)
+	vars := child.world.Vars.AsValueMap()
+	for name, v := range taken {
+		raw, _ := v.UnmarkDeep()
+		child.ev.Vars[name] = eval.VariableShape{Type: raw.Type()}
+		vars[name] = v
+		child.out.Confidential = child.out.Confidential || v.ContainsMarked()
+	}
+	child.world.Vars = cty.ObjectVal(vars)
+	child.link()
+	return childAction(child, s.Child)
 }
 
 // step links the child run of a step: its input, settings and error codes.
@@ -138,6 +161,22 @@ func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 		},
 		Retryable: func(string) bool { return false }, Settings: settings, Declared: true,
 	}, static
+}
+
+// undoable reports an error if a step starts a child run whose workflow has a single step that has
+// no undo and does not say so. Such a workflow needs no undo of its own, but as a child of a run it
+// would not be undone with that run. The parameter later is true if the step is after the pivot.
+func (l childLinker) undoable(s *linkedStep, later bool) {
+	if s.action == nil || s.action.child == nil || later || s.noun == nil || s.noun.Undo == nil || s.decl.Undo != nil || len(l.decl.Index) == 1 && l.decl.Outer == nil {
+		return
+	}
+	child := s.action.child
+	for _, inner := range child.steps {
+		if inner.noun != nil && inner.noun.NoUndo && !inner.decl.NoUndo {
+			l.Errorf(s.decl.Where, fmt.Sprintf("No way to undo step %q", s.decl.Name),
+				"It starts %s, whose only step %q changes things and declares no compensation. Add a compensate block there, or state compensation = \"none\" there.", s.action.title(), inner.decl.Name)
+		}
+	}
 }
 
 // A childInput is one value that a step gives to a variable of a child run.

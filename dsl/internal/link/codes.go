@@ -189,6 +189,9 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // workflowCodes checks the error codes in the retry block of the workflow. This block applies to
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
+	if l.decl.Outer != nil {
+		return // the retry block of a group is the one of its workflow, where it is checked
+	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
 		if !s.calls() {

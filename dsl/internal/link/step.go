@@ -42,6 +42,9 @@ func (l stepLinker) limits() {
 	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
+		if l.decl.Outer != nil {
+			break // the retry block of a group is the one of its workflow, where it is checked
+		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
 			if err := retrySetters[name](&scratch, v); err != nil {
@@ -316,7 +319,7 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 			continue
 		}
 		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
-			l.Errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
+			l.Errorf(item.KeyExpr.Range(), "Unsupported output attribute", "%s has no output %q.%s", a.subject(), name,
 				diag.DidYouMean(name, value.AttributeNames(ty)))
 		}
 	}

@@ -16,6 +16,9 @@ type Workflow struct {
 	Name        string
 	Description string
 	Digest      string // SHA-256 of the definition that contains the workflow, in hex
+	// Inner is true if only a step can start a run of the workflow: it is the inside of a group, with
+	// the name WORKFLOW.GROUP, or it is a workflow of a library, with the name LIBRARY.WORKFLOW.
+	Inner bool
 
 	Steps []*Step // steps in the order of their declaration; Steps[i].Index == i
 	Order []int   // indexes of Steps in a topological order: each step is after its dependencies
