@@ -122,6 +122,27 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	return ids, nil
 }
 
+// Family returns the ids of all workflows of the definition with the given digest, by name. The
+// function member returns the id of any workflow of this definition. Family calls it only if it
+// does not know the definition yet.
+func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
+	d.mu.Lock()
+	ids := d.byDigest[digest]
+	d.mu.Unlock()
+	if ids != nil {
+		return ids, nil
+	}
+	id, err := member()
+	if err != nil {
+		return nil, err
+	}
+	def, err := d.Definition(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.Put(ctx, def)
+}
+
 // hasSensitiveDefault reports whether a workflow has a sensitive variable with a default. In
 // that case the source text of the workflow contains a sensitive value.
 func hasSensitiveDefault(wf *dsl.Workflow) bool {

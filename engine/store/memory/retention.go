@@ -40,7 +40,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		s.retained = r.head.Run
 		switch {
 		case !r.head.CreatedAt.Before(before):
-		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(before) || len(s.inbox[r.head.Run]) > 0:
+		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(before) || len(s.inbox[r.head.Run]) > 0 || s.runs[r.parent] != nil:
 			stats.Held++
 		default:
 			gone[r.head.Run] = true

@@ -30,8 +30,8 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run
 	retainLock = `
 SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
 ORDER BY run_id FOR UPDATE SKIP LOCKED`
-	// retainRemove removes the locked runs that have no messages, with their names and
-	// keys. It is a separate statement, because it must see messages that were posted
+	// retainRemove removes the locked runs that have no messages and whose parent does not
+	// exist, with their names and keys. It is a separate statement, because it must see messages that were posted
 	// before the runs were locked. A client that posts a message later waits for this
 	// transaction, and then finds no run. If another session has locked the row of a
 	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
@@ -40,6 +40,7 @@ ORDER BY run_id FOR UPDATE SKIP LOCKED`
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
+    AND NOT EXISTS (SELECT FROM engine.run_name c JOIN engine.run p ON p.run_id = c.parent WHERE c.run_id = r.run_id)
   RETURNING r.run_id, r.workflow_id
 ), named AS (
   DELETE FROM engine.run_name n USING gone g WHERE n.run_id = g.run_id RETURNING n.run_id, n.key, g.workflow_id

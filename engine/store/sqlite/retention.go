@@ -28,11 +28,12 @@ const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of
 	// their creation. For each run it says whether the run ended before the time ?3.
 	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
-	// retainStays reports whether a run must stay: a message waits for it, or its
-	// compensation has begun since retainRuns listed it.
+	// retainStays reports whether a run must stay: a message waits for it, its compensation has
+	// begun since retainRuns listed it, or its parent exists.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10 AND finished_at < ?2)
-  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
+  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)
+  OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey must run before retainName and retainRun, because it reads the rows that
