@@ -107,7 +107,7 @@ func (l childLinker) step(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		}
 		return
 	}
-	out.Child = &noun.Child{Workflow: a.child.out}
+	out.Child = &noun.Child{Workflow: a.child.out, Group: d.Child.Group}
 	out.Do = &noun.Action{
 		Agent: noun.ChildAgent, Name: a.name, Idempotent: true, Cancellable: true,
 		Output: childOutput(a), Skeleton: skeletonFunc(a.schema.Outputs, a.out),
