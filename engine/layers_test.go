@@ -75,7 +75,7 @@ var layers = []layer{
 	{"engine/machine/status", "states have names, whatever leads from one to the next", nil, nil},
 	{"engine/internal/model", "the data of a run know neither rules nor bytes nor stories", []string{"dsl", "sdk", "engine/machine/status"}, nil},
 	{"engine/machine", "what is decided depends on nothing but the definition and the history", []string{"dsl", "sdk", "engine/internal/model", "engine/machine/status"}, nil},
-	{"engine/story", "who tells what has happened decides nothing", []string{"dsl", "engine/internal/model", "engine/machine", "engine/machine/status"}, nil},
+	{"engine/story", "who tells what has happened decides nothing", []string{"engine/store/naming", "dsl", "engine/internal/model", "engine/machine", "engine/machine/status"}, nil},
 	{"engine/internal/wire", "bytes of records know no store and no story", []string{"dsl", "engine/internal/model", "engine/machine", "engine/machine/status"}, nil},
 	{"engine/store/naming", "names of runs and texts know no rows", []string{"engine/machine/status"}, nil},
 	{"engine/store/health", "what is found in a store's settings knows no run", nil, nil},
