@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -442,5 +443,49 @@ workflow "request" {
 				}
 			})
 		})
+	}
+}
+
+// A parent whose engine has lost its lease gets one answer of its child run, and no late ones.
+func TestNoAnswerTwiceAfterALostLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, familyFlow)
+		proceed := make(chan struct{})
+		w.shop.on("label-berlin", func(context.Context, int) error { <-proceed; return nil })
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		time.Sleep(time.Second)
+		if _, err := w.mem.Fence(t.Context(), n.Engine()); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.mem.Leave(t.Context(), n.Engine()); err != nil { // as if its lease had run out
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		close(proceed)
+		w.wait(n, run, status.RunSucceeded)
+		if late, err := w.mem.LateReplies(t.Context(), run); err != nil || len(late) > 0 {
+			t.Errorf("%d late replies, err = %v, want none", len(late), err)
+		}
+		n.drain(t)
+	})
+}
+
+// The agents of child runs are agents of the parent: they are checked before it starts.
+func TestAgentsOfChildrenAreAgentsOfTheParent(t *testing.T) {
+	w := newWorld(t, familyFlow)
+	specs, err := engine.AgentSpecs(w.def.Workflow("nested"), w.vars("nested", nil))
+	if err != nil || len(specs) != 1 || specs["shop"].Agent == nil {
+		t.Errorf("the agents are %v, err = %v, want shop", specs, err)
+	}
+	only := newWorld(t, familyFlow+`
+workflow "outer" {
+  step "ship" {
+    workflow = workflow.parcel
+    input { name = "x" }
+  }
+}`)
+	if specs, err := engine.AgentSpecs(only.def.Workflow("outer"), only.vars("outer", nil)); err != nil || len(specs) != 1 {
+		t.Errorf("the agents are %v, err = %v, want shop, which only the child calls", specs, err)
 	}
 }
