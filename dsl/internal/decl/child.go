@@ -15,6 +15,9 @@ import (
 // has the depth 1.
 const maxChildDepth = 8
 
+// maxAgents limits the number of agents of a module with those that its libraries need.
+const maxAgents = 10_000
+
 // A childDecoder reads steps that start child runs.
 type childDecoder struct{ *decoder }
 
@@ -22,12 +25,7 @@ type childDecoder struct{ *decoder }
 // other in a cycle, and child runs that are nested too deep. It makes a step a pivot if the
 // workflow of its child has a pivot.
 func (d childDecoder) resolve() {
-	own := map[string]*Workflow{}
-	for _, w := range d.m.Workflows {
-		if !w.Twin {
-			own[w.Name] = w
-		}
-	}
+	own := d.m.workflows()
 	for _, w := range d.m.Workflows {
 		d.findAll(w, own)
 	}
@@ -56,6 +54,10 @@ func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 // by name.
 func (d childDecoder) find(s *Step, own map[string]*Workflow) {
 	c := s.Child
+	if c.Library != "" {
+		d.inLibrary(s)
+		return
+	}
 	w, ok := own[c.Name]
 	if !ok {
 		d.Errorf(c.Where, "Reference to undeclared workflow", "There is no workflow named %q in this module.%s", c.Name, diag.DidYouMean(c.Name, sorted.Keys(own)))
@@ -65,6 +67,86 @@ func (d childDecoder) find(s *Step, own map[string]*Workflow) {
 	for _, name := range sorted.Keys(d.m.Variables) {
 		c.Passed = append(c.Passed, syntax.Arg{Name: name, Where: c.Where, Expr: referenceTo(c.Where, "var", name)})
 	}
+}
+
+// inLibrary sets the workflow of the child of step s to a workflow of a library. It adds the agents
+// of this workflow, and of its own children, to the agents of the module.
+func (d childDecoder) inLibrary(s *Step) {
+	c := s.Child
+	lib, ok := d.m.Libraries[c.Library]
+	if !ok {
+		d.Errorf(c.Where, "Reference to undeclared library", "There is no library named %q.%s", c.Library, diag.DidYouMean(c.Library, sorted.Keys(d.m.Libraries)))
+		return
+	}
+	if lib.Module == nil || lib.Module.Partial {
+		return // the errors of the library have been reported already
+	}
+	own := lib.Module.workflows()
+	w, ok := own[c.Name]
+	if !ok {
+		d.Errorf(c.Where, "Reference to undeclared workflow", "Library %q has no workflow named %q.%s", c.Library, c.Name, diag.DidYouMean(c.Name, sorted.Keys(own)))
+		return
+	}
+	c.Workflow = w
+	names := w.agents()
+	if len(names)+len(d.m.Agents) > maxAgents {
+		d.Errorf(c.Where, "Too many agents", "The workflows of libraries that this module starts use more than %d agents. Use fewer libraries.", maxAgents)
+		c.Workflow = nil
+		return
+	}
+	for _, name := range names {
+		key := c.Library + "." + name
+		a := lib.Module.Agents[name]
+		if d.m.Agents[key] != nil || a == nil {
+			continue
+		}
+		used := *a
+		if used.Name = key; used.Library == nil {
+			used.Library = lib.Module
+		}
+		d.m.Agents[key] = &used
+	}
+}
+
+// workflows returns the workflows of the module by name, without twins.
+func (m *Module) workflows() map[string]*Workflow {
+	out := map[string]*Workflow{}
+	for _, w := range m.Workflows {
+		if !w.Twin {
+			out[w.Name] = w
+		}
+	}
+	return out
+}
+
+// agents returns the names of the agents that the workflow and its child runs use, as the module of
+// the workflow names them.
+func (w *Workflow) agents() []string {
+	if w.used != nil {
+		return w.used
+	}
+	all := map[string]bool{}
+	for _, s := range w.Steps {
+		if len(all) > maxAgents {
+			break // inLibrary reports that there are too many
+		}
+		all[s.Agent] = true
+		if s.Undo != nil {
+			all[s.Undo.Agent] = true
+		}
+		if s.Child == nil || s.Child.Workflow == nil {
+			continue
+		}
+		for _, name := range s.Child.Workflow.agents() {
+			if s.Child.Library != "" {
+				name = s.Child.Library + "." + name
+			}
+			all[name] = true
+		}
+	}
+	delete(all, "")
+	w.used = sorted.Keys(all)
+	return w.used
 }
 
 // visit sets the height of workflow w: how deep its child runs are nested. The list chain holds the

@@ -174,9 +174,10 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
-	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
-	height               int   // how deep the child runs of the workflow are nested; 0 = it starts none
-	visited              bool  // true = height is set
+	Order                []int    // indexes of the steps in a topological order; nil = the steps have a cycle
+	height               int      // how deep the child runs of the workflow are nested; 0 = it starts none
+	visited              bool     // true = height is set
+	used                 []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// Only for the workflow of a group.
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group

@@ -345,6 +345,11 @@ func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	if len(t) == 3 && t.RootName() == "agent" {
 		x, okX := t[1].(hcl.TraverseAttr)
 		y, okY := t[2].(hcl.TraverseAttr)
+		if okX && okY && x.Name == noun.ChildAgent && !d.m.Older {
+			e.Bad = true
+			d.Errorf(e.Range, "Reserved name", "No agent has the name %q. To start a child run write workflow = workflow.%s.", noun.ChildAgent, y.Name)
+			return "", "", e.Range
+		}
 		if okX && okY && syntax.ValidName(x.Name) && syntax.ValidName(y.Name) {
 			return x.Name, y.Name, e.Range
 		}

@@ -586,8 +586,12 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 			return false, true
 		}
 	case "each":
-		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() || !slices.Contains(syntax.RootFields["each"], name) {
+		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() {
 			return false, false
+		}
+		if !slices.Contains(syntax.RootFields["each"], name) {
+			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
+			return false, true
 		}
 	case "run":
 		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
@@ -601,7 +605,6 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		if !d.stepAround(t, name, g, w, a) {
 			return false, true
 		}
-		value.root, key = "step", "step."+name
 		value.fields = fieldsOf(t, w.Steps[w.Index[name]])
 	default:
 		return false, false

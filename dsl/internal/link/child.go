@@ -21,9 +21,17 @@ import (
 // it has the form of an action: its variables are the arguments, and its outputs are the output.
 type childLinker struct{ *workflowLinker }
 
+// maxLinked limits the number of workflows of a definition, with those of libraries. A library that
+// is used under several names counts several times.
+const maxLinked = 20_000
+
 // action links the workflow of a child run and returns it in the form of an action.
 func (l childLinker) action(c *decl.Child) *linkedAction {
 	if c.Workflow == nil {
+		return nil
+	}
+	if len(l.workflows) > maxLinked {
+		l.Errorf(c.Where, "Too many workflows", "The module and the libraries from which it starts child runs have more than %d workflows. Use fewer libraries.", maxLinked)
 		return nil
 	}
 	of := l.linker
@@ -99,7 +107,7 @@ func (l childLinker) step(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		}
 		return
 	}
-	out.Child = &noun.Child{Workflow: a.child.out}
+	out.Child = &noun.Child{Workflow: a.child.out, Group: d.Child.Group}
 	out.Do = &noun.Action{
 		Agent: noun.ChildAgent, Name: a.name, Idempotent: true, Cancellable: true,
 		Output: childOutput(a), Skeleton: skeletonFunc(a.schema.Outputs, a.out),
@@ -210,7 +218,7 @@ func (l childLinker) input(d *decl.Step, a *linkedAction) noun.ValueFunc {
 			l.check(x.Expr)
 			continue
 		}
-		known[x.Name] = l.inputValue(v, x, title)
+		known[x.Name] = l.inputValue(v, x, a.title())
 		add(x)
 	}
 	for _, x := range d.Child.Passed {

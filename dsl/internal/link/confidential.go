@@ -43,7 +43,7 @@ func confidential(l *workflowLinker) bool {
 		if hides(s.action, s.decl.Input) {
 			return true
 		}
-		if la := l.agents[agent]; la != nil && undo != "" {
+		if la := l.agents[l.prefix+agent]; la != nil && undo != "" {
 			if a := la.linked(undo); a != nil && hides(a, given) {
 				return true
 			}

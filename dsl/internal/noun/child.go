@@ -10,6 +10,7 @@ const ChildAgent = "workflow"
 // definition. The values of its variables are the arguments in the input block of the step.
 type Child struct {
 	Workflow *Workflow // workflow of the child run; never nil
+	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
 }
 
 // ChildTimeout is Settings.Timeout of a step with a child run and of its undo: 10 years. A child run
