@@ -67,6 +67,10 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
+		if wf.Inner {
+			def.inner = append(def.inner, wf.Name)
+			continue
+		}
 		def.names = append(def.names, wf.Name)
 	}
 	if err := def.seal(agents); err != nil {

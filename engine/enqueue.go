@@ -387,8 +387,8 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	event := machine.Started{RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: s.startedBy(), StartedBy: s.By}
-	slots := map[string]machine.Slot{}
+	event := s.started(run, &st)
+	slots := map[string]machine.Slot{st.Flow.ChildAgent(): {Why: whyUnowned}}
 	for agent := range st.Specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}

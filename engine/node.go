@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
@@ -29,6 +30,7 @@ import (
 type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local
+	kids   *children.Room // calls that wait for child runs
 	cfg    Config
 	ids    *naming.RunIDSource
 	// ticking is the role of the store that keeps schedules; nil = the store does not have it.
@@ -68,8 +70,13 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	n.shared.Told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
+	n.kids = children.New(n.stopped, children.Config{
+		Submit: n.submitChild, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
+		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
+	})
+	n.shared.Ended = n.kids.Ended
 	n.shared.Calls = call.New(call.Config{
-		Invoker: cfg.Invoker, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
+		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
 		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryHeld: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
 	})
@@ -137,6 +144,15 @@ func (n *Node) Run(ctx context.Context) error {
 		<-ticked
 		<-taken
 	}()
+	following := make(chan struct{})
+	go func() {
+		defer close(following)
+		n.kids.Run(hard)
+	}()
+	defer func() {
+		cancel()
+		<-following
+	}()
 	var loss *store.LossError
 	var key *crypt.KeyError
 	for {
@@ -144,6 +160,7 @@ func (n *Node) Run(ctx context.Context) error {
 		cause := t.Run(ctx, hard)
 		runs := t.Runs.Close()
 		n.enter(nil)
+		n.kids.Forget()
 		switch {
 		case hard.Err() != nil:
 			return ErrStopping

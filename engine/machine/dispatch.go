@@ -160,6 +160,9 @@ func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 }
 
 func (d caller) timeout(n *model.Node, kind model.CallKind) time.Duration {
+	if d.isChild(n, kind) {
+		return childTimeout
+	}
 	var settings *dsl.Settings
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		settings = d.undoSettings(n)
@@ -183,6 +186,9 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
+		if d.isChild(n, kind) { // if the child does not exist yet, the undo needs its variables
+			inv.Input = n.Input.V
+		}
 	}
 	switch {
 	case (kind == model.CallDo || kind == model.CallLearn) && n.Marked():

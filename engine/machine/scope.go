@@ -252,6 +252,10 @@ var undoDefaults = dsl.Settings{
 
 const defaultTimeout = 30 * time.Second
 
+// childTimeout is how long a step waits for its child run if no deadline comes first. It is ten
+// years, because a child run may wait for a person.
+const childTimeout = 10 * 365 * 24 * time.Hour
+
 // checkCondition evaluates one precondition or postcondition. It returns true if the condition
 // holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false.
 // The parameter what has the value "precondition" or "postcondition".

@@ -191,7 +191,7 @@ type Retainer interface {
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
 	// find nothing of it. Another run can use its name and its unique key, even if the
 	// removed run succeeded (language.md, Uniqueness). A run stays if it is open, finished
-	// later, or has waiting messages.
+	// later, has waiting messages, or is a child of a run that exists.
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of

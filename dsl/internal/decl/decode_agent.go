@@ -22,6 +22,9 @@ func (d *decoder) agent(b *syntax.Block) *Agent {
 		Name: b.Label, Plugin: b.Label, Where: b.DefRange, PluginAt: b.DefRange, Block: b, Instances: 1,
 		Breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
+	if b.Label == noun.ChildAgent && !d.m.Older {
+		d.Errorf(b.DefRange, "Reserved name", "The engine uses the agent name %q for child runs. Use another name, and plugin = %q.", noun.ChildAgent, noun.ChildAgent)
+	}
 	if e := b.Attr("plugin"); e != nil {
 		a.PluginAt = e.Range
 		if s, ok := d.lit.literalText(e, "plugin"); ok {

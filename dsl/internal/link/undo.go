@@ -29,6 +29,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		// The action's undo from the schema would undo only one iteration of the step. So the step
 		// needs a compensate block, and the method undoable reports that this block is missing.
 		return
+	case ls.action.child != nil:
+		out.Undo, ls.undoStatic = childLinker{l.workflowLinker}.undo(ls.action)
 	default:
 		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
@@ -126,15 +128,15 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 // outputs that may be null. It also sets the field Before of all steps.
 func (l undoLinker) soundness() {
 	d := l.decl
-	if d.Deadline == nil {
+	if d.Deadline == nil && d.Outer == nil {
 		l.Warnf(d.Where, "Workflow without deadline", "Workflow %q may take any time. Write deadline = \"...\" to have it undone when it takes longer.", d.Name)
 	}
 	l.before()
 	effects := false
 	for _, s := range l.steps {
-		effects = effects || s.decl.Kind == decl.StepCalls && (s.action == nil || !s.readOnly)
+		effects = effects || s.calls() && (s.action == nil || !s.readOnly)
 	}
-	if !effects {
+	if !effects && d.Outer == nil {
 		l.Add(diag.SeverityInfo, d.Where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone.", d.Name)
 	}
 	later := map[int]bool{}
@@ -144,6 +146,7 @@ func (l undoLinker) soundness() {
 	}
 	for i, s := range l.steps {
 		l.undoable(i, s, later)
+		childLinker{l.workflowLinker}.undoable(s, later[i])
 		l.fits(s)
 		l.promisedRetries(i, s)
 	}
@@ -177,7 +180,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		l.noLoopUndo(s)
 		return
 	}
-	if len(l.decl.Index) == 1 { // steps with the same name count as one step
+	if len(l.decl.Index) == 1 && l.decl.Outer == nil { // steps with the same name count as one step
 		out.NoUndo = true
 		return
 	}

@@ -16,6 +16,9 @@ type Workflow struct {
 	Name        string
 	Description string
 	Digest      string // SHA-256 of the definition that contains the workflow, in hex
+	// Inner is true if only a step can start a run of the workflow: it is the inside of a group, with
+	// the name WORKFLOW.GROUP, or it is a workflow of a library, with the name LIBRARY.WORKFLOW.
+	Inner bool
 
 	Steps []*Step // steps in the order of their declaration; Steps[i].Index == i
 	Order []int   // indexes of Steps in a topological order: each step is after its dependencies
@@ -147,6 +150,10 @@ type Step struct {
 	Value ValueFunc // computes the output of a value step
 	Until LimitFunc // end of a timer; a duration counts from the time at which the step is ready
 	Wait  *Wait     // signals for which a wait step waits
+
+	// Child is the workflow that the step starts as a child run; nil = the step starts none. In a step
+	// with a Child, Do and Undo.Do are actions of ChildAgent.
+	Child *Child
 
 	Do        *Action                // action that the step calls; NoCall = the step calls no agent
 	Retryable func(code string) bool // whether the action declares this error code as retryable; never nil

@@ -37,8 +37,8 @@ type Spec struct {
 	StartBy time.Time
 }
 
-// step returns the step's name as agents and people see it.
-func (e *Spec) step() string {
+// Step returns the name of the step or instance, as agents and people see it.
+func (e *Spec) Step() string {
 	name := e.Flow.Steps[e.Invoke.Step].Name
 	if e.Invoke.Key == "" && e.Flow.Steps[e.Invoke.Step].ForEach == nil {
 		return name

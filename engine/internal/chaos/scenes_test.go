@@ -45,6 +45,7 @@ var scenes = []scene{
 		return machine.SettleRequested{Step: "s1", As: machine.SettleNotDone, By: "test", Reason: "test"}
 	})},
 	{[]string{"/SignalReceived"}, verbOn(waits, func(r Run) machine.Event { return machine.SignalReceived{Name: "go", ID: "1", By: "test"} })},
+	{[]string{"child.submitted", "child.ended", "child.undo_posted"}, playFamily},
 	{[]string{"/Refused"}, playRefused},
 	{[]string{"/AttemptDeferred"}, playDeferred},
 	{[]string{"/SlotsFreed"}, playCrowded},

@@ -56,7 +56,7 @@ func (x *decision) one(i int) (next, error) {
 		x.postpone(i)
 		return noMore, nil
 	}
-	if d.message != 0 && r.state.Status().Final() {
+	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
 		r.inbox.wanted = true // so the shard empties the inbox when it removes the run from memory
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil

@@ -79,6 +79,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		for agent := range r.specs {
 			slots[agent] = *slot
 		}
+		slots[r.wf.ChildAgent()] = *slot
 		return slots
 	}
 	if g.capacity == nil {
@@ -115,7 +116,7 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	var used *invoke.AgentSpec // the agent whose call uses the reservation in own; nil = none
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
-		if !ok {
+		if !ok || inv.Agent == r.wf.ChildAgent() {
 			continue
 		}
 		spec := r.specs[inv.Agent]
@@ -233,7 +234,10 @@ func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) no
 
 func (noCalls) own(*delivery) *call.Reservation { return nil }
 
-func (c noCalls) slots(*ownedRun, *delivery, *call.Reservation, map[string]bool, clock.Moment) map[string]machine.Slot {
+func (c noCalls) slots(r *ownedRun, _ *delivery, _ *call.Reservation, _ map[string]bool, _ clock.Moment) map[string]machine.Slot {
+	if r.wf.StartsChildren() {
+		c[r.wf.ChildAgent()] = machine.Slot{Why: "no engine has taken the run"}
+	}
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -310,6 +311,10 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				}
 				return
 			}
+			if slices.ContainsFunc(letters, func(l Message) bool { return l.Err == nil && reopens(state, l.event) }) {
+				sh.post(func(ctx context.Context) { reopen(ctx, sh, id) })
+				return
+			}
 			var ids []store.MessageID
 			for _, l := range letters {
 				if l.Err != nil && l.Kind != store.MessageVerb {
@@ -347,4 +352,15 @@ func (s *common) decideUnable(ctx context.Context, run status.RunID) {
 		defer s.loads.Done()
 		s.unable(ctx, run)
 	}()
+}
+
+// reopen reads a run that has ended, because a message asks for its undo. Then the messages of the
+// run are decided. If no living engine owns the run, this engine takes it over first.
+func reopen(ctx context.Context, sh *shard, id status.RunID) {
+	r := sh.runs[id]
+	if r == nil {
+		r = &ownedRun{id: id, phase: phaseLoading, reopening: true}
+		sh.runs[id] = r
+		sh.load(ctx, r)
+	}
 }

@@ -34,17 +34,20 @@ type ownedRun struct {
 	phase runPhase
 	err   error // why the run is quarantined; nil in other phases
 
-	wf    *dsl.Workflow
-	state *machine.State              // state of the run; ahead of the journal by the transition in flight
-	specs map[string]invoke.AgentSpec // agents of the run, by name
+	wf       *dsl.Workflow
+	examined *dsl.Workflow               // workflow for which the field parent was computed; nil = it was not computed yet
+	parent   bool                        // a step of the workflow starts child runs
+	state    *machine.State              // state of the run; ahead of the journal by the transition in flight
+	specs    map[string]invoke.AgentSpec // agents of the run, by name
 	notes
-	owned bool           // the journal says that this engine is the owner
-	owner store.EngineID // owner of the run when the run was loaded; 0 = none
-	seq   int32          // number of the run's next journal row
-	fence int32          // number of the journal row that made this engine the owner
-	bound time.Time      // next_check in the run's row: the time at which an engine must look at the run
-	facts int            // number of facts of the run so far, of all kinds
-	link  journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
+	reopening bool           // the run has ended, and a message asks for its undo
+	owned     bool           // the journal says that this engine is the owner
+	owner     store.EngineID // owner of the run when the run was loaded; 0 = none
+	seq       int32          // number of the run's next journal row
+	fence     int32          // number of the journal row that made this engine the owner
+	bound     time.Time      // next_check in the run's row: the time at which an engine must look at the run
+	facts     int            // number of facts of the run so far, of all kinds
+	link      journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut
@@ -198,15 +201,36 @@ func (r *ownedRun) atRest() bool {
 		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.leaving || r.unheard || r.inbox.busy() {
 		return false
 	}
-	if r.state.InFlight() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
+	if r.calling() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
 		return false
 	}
 	s := r.state.Status()
+	if r.state.InFlight() { // the run only waits for child runs
+		return true
+	}
 	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
 		return true
 	}
 	_, timed := r.state.NextDue() // timed: a backoff, a cool-down or a deadline will end
 	return timed && !s.Final()
+}
+
+// calling reports whether the run waits for the answer of an agent. A call for a child run does
+// not count: any engine can send it again.
+func (r *ownedRun) calling() bool {
+	if !r.state.InFlight() || !r.hasChildren() {
+		return r.state.InFlight()
+	}
+	return slices.ContainsFunc(r.state.OpenAttempts(r.wf), func(a machine.OpenAttempt) bool { return a.Agent != r.wf.ChildAgent() })
+}
+
+// hasChildren reports whether a step of the run's workflow starts child runs.
+func (r *ownedRun) hasChildren() bool {
+	if r.examined != r.wf {
+		r.examined = r.wf
+		r.parent = r.wf.StartsChildren()
+	}
+	return r.parent
 }
 
 // wanted reports whether a waiting Adoption asks this engine to take the run from its

@@ -162,6 +162,9 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		r.waiters = nil
 	}
 	if current.Final() {
+		if r.state.Run().Parent.Run != 0 && sh.s.n.Ended != nil {
+			sh.s.n.Ended(r.id)
+		}
 		sh.s.Timers.set(r.id, time.Time{}, false)
 		if len(r.pending) == 0 {
 			if r.inbox.wanted {
@@ -231,7 +234,7 @@ func (sh *shard) grasp(r *ownedRun) {
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
-		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
+		r.calling() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
 		return
 	}
 	free(ctx, sh, r)
@@ -360,6 +363,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		switch {
 		case d.message == 0:
 			rest = append(rest, d)
+		case reopens(r.state, d.Event): // only after this event the run is open, so that it can be taken over
+			d.quiet = true
+			inTime = append(inTime, d)
 		case d.cameInTime(now) &&
 			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
 			d.quiet = true

@@ -32,8 +32,9 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        story.FactKinds // the kinds of facts that an observer asked for
-	Idle        string          // why this node starts no work at all; "" = it works
+	Told        story.FactKinds    // the kinds of facts that an observer asked for
+	Ended       func(status.RunID) // told of each child run that has ended here
+	Idle        string             // why this node starts no work at all; "" = it works
 	Draining    atomic.Bool
 	snapping    sync.Mutex // locked while a snapshot is being made
 }

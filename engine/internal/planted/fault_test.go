@@ -32,4 +32,5 @@ var areas = map[string][]fault{
 	"limits":   limitFaults,
 	"waits":    waitsFaults,
 	"starts":   startsFaults,
+	"children": childrenFaults,
 }

@@ -147,6 +147,11 @@ var runCodec = []codec[model.Run]{
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
 	},
 	numberCodec(model.RunWaitsBit, func(r *model.Run) *int32 { return &r.Waits }),
+	{
+		bit: model.RunParentBit,
+		put: func(e *encoder, r *model.Run) { e.parent(r.Parent) },
+		get: func(d *decoder, r *model.Run) { r.Parent = d.parent() },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{

@@ -236,6 +236,7 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 		return store.Outcome{Err: err}
 	}
 	r := s.runs[t.Run]
+	r.parent = t.Names.Parent
 	if name != "" {
 		r.head.Name, s.names[name] = name, t.Run
 	}

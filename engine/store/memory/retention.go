@@ -53,7 +53,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		}
 		switch {
 		case !r.head.CreatedAt.Before(latest):
-		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(end) || len(s.inbox[r.head.Run]) > 0:
+		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(end) || len(s.inbox[r.head.Run]) > 0 || s.runs[r.parent] != nil:
 			stats.Held++
 		default:
 			gone[r.head.Run] = true

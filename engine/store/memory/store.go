@@ -80,13 +80,15 @@ type member struct {
 }
 
 type run struct {
+	short *snapshots.Snapshot // nil = none; without Last
 	head  store.Head
 	key   key // unique key; zero = none
-	rows  []row
-	nodes []store.NodeName // instances of the run's for_each steps
-	late  []store.LateReply
-	logs  []store.LogLine
-	short *snapshots.Snapshot // nil = none; without Last
+	// internal id of the run that started this run as a child; 0 = none
+	parent status.RunID
+	rows   []row
+	nodes  []store.NodeName // instances of the run's for_each steps
+	late   []store.LateReply
+	logs   []store.LogLine
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID

@@ -288,6 +288,10 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
   AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
+	runListByIDs  = runColumns + ` WHERE r.run_id = ANY ($1::int8[]) ORDER BY r.run_id`
+	// runChildren starts with the names of the child runs, because their index has the parent.
+	runChildren = runShown + `(SELECT c.* FROM engine.run_name p JOIN engine.run c ON c.run_id = p.run_id
+  WHERE p.parent = $1 AND p.run_id > $2 ORDER BY p.run_id LIMIT $3)` + runJoins + ` ORDER BY r.run_id`
 )
 
 // Runs returns the runs that a filter selects. Each kind of filter has its own statement,
@@ -303,6 +307,14 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 		return s.listed(ctx, f)
 	case storekit.KindName:
 		return s.named(ctx, f.Name)
+	case storekit.KindIDs:
+		list := make(pq.Int64Array, len(f.IDs))
+		for i, id := range f.IDs {
+			list[i] = int64(id)
+		}
+		return s.runRows(ctx, "list runs", runListByIDs, list)
+	case storekit.KindChildren:
+		return s.runRows(ctx, "list child runs", runChildren, int64(f.Parent), int64(f.After), f.Max())
 	case storekit.KindOrphans:
 		ids, err = s.orphaned(ctx, f.After, f.Max(), f.Owners&store.OwnerNone != 0)
 	case storekit.KindAddressed:
@@ -336,21 +348,27 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	case open:
 		query = runListOpen
 	}
+	return s.runRows(ctx, "list runs", query, args...)
+}
+
+// runRows runs a query that returns the columns of runShown. The parameter what is the name of
+// the query in errors.
+func (s *runs) runRows(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	rows, err := s.look(ctx, query, args...)
 	if err != nil {
-		return nil, wrap("list runs", err)
+		return nil, wrap(what, err)
 	}
 	defer rows.Close()
 	var out []store.RunRow
 	for rows.Next() {
 		r, err := scanRun(rows)
 		if err != nil {
-			return nil, wrap("list runs", err)
+			return nil, wrap(what, err)
 		}
 		out = append(out, r)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, wrap("list runs", err)
+		return nil, wrap(what, err)
 	}
 	return out, nil
 }

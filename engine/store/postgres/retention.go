@@ -35,8 +35,8 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of a workflow, in microseconds,
 	// and the store's time. The retention is 0 if no workflow has one of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
-	// retainRemove removes the locked runs that have no messages, with their names and
-	// keys. It is a separate statement, because it must see messages that were posted
+	// retainRemove removes the locked runs that have no messages and whose parent does not
+	// exist, with their names and keys. It is a separate statement, because it must see messages that were posted
 	// before the runs were locked. A client that posts a message later waits for this
 	// transaction, and then finds no run. If another session has locked the row of a
 	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
@@ -45,6 +45,7 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
+    AND NOT EXISTS (SELECT FROM engine.run_name c JOIN engine.run p ON p.run_id = c.parent WHERE c.run_id = r.run_id)
   RETURNING r.run_id, r.workflow_id
 ), named AS (
   DELETE FROM engine.run_name n USING gone g WHERE n.run_id = g.run_id RETURNING n.run_id, n.key, g.workflow_id

@@ -34,12 +34,13 @@ FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY
 	// retainOwn returns the shortest retention of a workflow, in microseconds; 0 = no workflow has
 	// one of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
-	// retainStays reports whether a run must stay: a message waits for it, or its
-	// compensation has begun since retainRuns listed it.
+	// retainStays reports whether a run must stay: a message waits for it, its compensation has
+	// begun since retainRuns listed it, or its parent exists.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
-  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
+  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)
+  OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey must run before retainName and retainRun, because it reads the rows that
