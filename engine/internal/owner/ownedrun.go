@@ -106,8 +106,9 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 }
 
 // sendBy returns the last time at which a call of this agent may be sent; zero = its complete-by.
+// The calls that start child runs have no agent, and so no limit.
 func (f *pendingCommit) sendBy(spec invoke.AgentSpec) time.Time {
-	if spec.RateLimit.Calls == 0 {
+	if spec.Agent == nil || spec.RateLimit.Calls == 0 {
 		return time.Time{}
 	}
 	return f.startBy
