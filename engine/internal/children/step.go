@@ -282,7 +282,7 @@ func (w *waiter) post(ctx context.Context, child status.RunID, verb string, e ma
 		return err
 	}
 	_, err = w.room.cfg.Store.Post(ctx, store.Message{
-		Run: child, Kind: store.MessageVerb, By: w.Name, Data: data, Dedup: "parent/" + verb + "/" + w.key()[:min(len(w.key()), 64)],
+		Run: child, Kind: store.MessageVerb, By: w.Name, Data: data, Dedup: "parent/" + verb,
 	})
 	return err
 }

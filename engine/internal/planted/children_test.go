@@ -45,12 +45,6 @@ var childrenFaults = []fault{
 		by: catches("engine", "^TestStoppingDoesNotWaitForChildren$"),
 	},
 	{
-		name: "the calls of a membership that has ended are forgotten",
-		in:   "engine.(*Node).Run",
-		old:  "n.kids.Forget()", new: "_ = n.kids",
-		by: catches("engine", "^TestNoAnswerTwiceAfterALostLease$"),
-	},
-	{
 		name: "an engine takes a parent only if it has the agents of the children",
 		in:   "engine/internal/owner.agentNames",
 		old:  "visit(step.Child.Workflow)", new: "_ = step",
