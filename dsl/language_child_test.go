@@ -1,6 +1,8 @@
 package dsl_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
@@ -302,4 +304,15 @@ group "g" {
 	if l, err := h.CompensationDeadline(scopeOf(v)); err != nil || l.After.Hours() != 7 {
 		t.Errorf("deadline %+v, %v", l, err)
 	}
+}
+
+// Each child run gets the values of the variables of the module, so both together are limited.
+func TestTooManyChildRuns(t *testing.T) {
+	vars, groups := strings.Builder{}, strings.Builder{}
+	for i := range 1100 {
+		fmt.Fprintf(&vars, "variable \"v%d\" { default = 1 }\n", i)
+		fmt.Fprintf(&groups, "group \"g%d\" {\n  step \"s\" { value = 1 }\n}\n", i)
+	}
+	_, diags := check(files{"main.hcl": vars.String() + workflow(groups.String())})
+	wantFindings(t, diags, fails("Too many workflows", "", "1 workflows, 1100 groups and steps with child runs, and 1100 variables"))
 }
