@@ -1,6 +1,8 @@
 package dsl_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
@@ -164,4 +166,153 @@ func TestGroup(t *testing.T) {
 	if each, err = pick.ForEach(in); err != nil || len(each.Keys) != 1 || each.Keys[0] != "p" {
 		t.Errorf("each of the inner step %+v, %v", each, err)
 	}
+}
+
+// What does not fit a variable of the child fails before the child starts.
+func TestChildInputOfARun(t *testing.T) {
+	wf := linked(t, childModule("variable \"n\" {}\n"+callUser("name = var.n\nage = try(tonumber(var.n), 20)"))).Workflow("w")
+	s := stepOf(t, wf, "s")
+	v, err := s.Input(scopeOf(bound(t, wf, "n", "30")))
+	wantValue(t, v, err, `{"age":30,"name":"30","pass":"","region":"eu"}`)
+	_, err = s.Input(scopeOf(bound(t, wf, "n", "17")))
+	wantError(t, err, "A user has at least 18 years, this one has 17")
+	_, err = s.Input(scopeOf(document(`{"n":["a"],"region":"eu"}`)))
+	wantError(t, err, `variable "name" of workflow "user"`)
+}
+
+// A sensitive value may only go to a sensitive variable, and a sensitive output stays one.
+func TestChildMarks(t *testing.T) {
+	secret := "variable \"p\" {\n  type = string\n  sensitive = true\n}\n"
+	def := linked(t, childModule(secret+callUser("name = \"a\"\npass = var.p")+"output \"o\" {\n  value = step.s.output.word\n  sensitive = true\n}\n"))
+	if !def.Workflow("w").Confidential {
+		t.Error("the parent is not confidential, but its child is")
+	}
+	_, diags := check(childModule(secret + callUser("name = var.p")))
+	wantFindings(t, diags, fails("Sensitive value in input", "var.p", `Variable "name" of workflow "user" is not sensitive`))
+	_, diags = check(childModule(callUser("name = \"a\"") + "output \"o\" { value = step.s.output.word }\n"))
+	wantFindings(t, diags, fails("Output holds a sensitive value", "step.s.output.word", ""))
+}
+
+// The workflows of a library have the agents and the variables of the library.
+func TestChildOfALibrary(t *testing.T) {
+	f := files{
+		"main.hcl": "library \"pay\" { source = \"./lib\" }\nvariable \"region\" { default = \"main\" }\n" +
+			workflow("step \"s\" {\n  workflow = library.pay.workflow.send\n  input { to = \"x\" }\n}\noutput \"o\" { value = step.s.output.said }\n"),
+		"lib/lib.hcl": "variable \"region\" { default = \"lib\" }\nagent \"voice\" { plugin = \"echo\" }\n" +
+			"workflow \"send\" {\n  deadline = \"1h\"\n  variable \"to\" { type = string }\n  group \"g\" {\n    step \"say\" {\n      action = agent.voice.take\n      input { value = \"${var.region} ${var.to}\" }\n    }\n    output \"said\" { value = step.say.output.value }\n  }\n  output \"said\" { value = group.g.output.said }\n}\n",
+	}
+	def := linked(t, f)
+	if all := def.All(); len(all) != 3 || all[0] != "w" || all[1] != "pay.send" || all[2] != "pay.send.g" {
+		t.Fatalf("workflows %v", all)
+	}
+	s := stepOf(t, def.Workflow("w"), "s")
+	v, err := s.Input(scopeOf(bound(t, def.Workflow("w"))))
+	wantValue(t, v, err, `{"region":"lib","to":"x"}`)
+	g := stepOf(t, def.Workflow("pay.send"), "g")
+	v, err = g.Input(scopeOf(v))
+	wantValue(t, v, err, `{"region":"lib","to":"x"}`)
+	say := stepOf(t, def.Workflow("pay.send.g"), "say")
+	if a := def.Workflow("pay.send.g").Agents["pay.voice"]; a == nil || a.Plugin != "echo" || say.Do.Agent != "pay.voice" || say.Undo.Do.Agent != "pay.voice" {
+		t.Errorf("agent %+v, call %+v, undo %+v", a, say.Do, say.Undo)
+	}
+	v, err = say.Input(scopeOf(v))
+	wantValue(t, v, err, `{"value":"lib x"}`)
+	f["lib/lib.hcl"] = "workflow \"send\" {\n  deadline = \"1h\"\n  step \"g\" { action = agent.echo.look }\n}\n"
+	f["main.hcl"] += "workflow \"pay\" {\n  deadline = \"1h\"\n  group \"send\" {\n    step \"look\" { action = agent.echo.look }\n  }\n}\n"
+	f["main.hcl"] = "library \"pay\" { source = \"./lib\" }\n" + workflow("step \"s\" { workflow = library.pay.workflow.send }\n") +
+		"workflow \"pay\" {\n  deadline = \"1h\"\n  group \"send\" {\n    step \"look\" { action = agent.echo.look }\n  }\n}\n"
+	_, diags := check(f)
+	wantFindings(t, diags, fails("Name used twice", `group "send"`, `"pay.send"`))
+}
+
+// A child with a pivot makes its step the pivot. With a compensate block it does not.
+func TestChildPivot(t *testing.T) {
+	pivot := "workflow \"goes\" {\n  deadline = \"1h\"\n  step \"go\" {\n    action = agent.echo.call\n    pivot  = true\n  }\n}\n"
+	f := files{"main.hcl": workflow("step \"s\" { workflow = workflow.goes }\n"+step("a", "")) + pivot}
+	wf := linked(t, f).Workflow("w")
+	if wf.Pivot < 0 || wf.Steps[wf.Pivot].Name != "s" || len(wf.Steps[wf.Pivot].After) != 1 {
+		t.Errorf("pivot %d", wf.Pivot)
+	}
+	f["main.hcl"] = workflow("step \"s\" {\n  workflow = workflow.goes\n  compensate { action = agent.echo.put_back }\n}\n"+step("a", "")) + pivot
+	wf = linked(t, f).Workflow("w")
+	if s := stepOf(t, wf, "s"); wf.Pivot >= 0 || s.Undo.Do.Agent != "echo" || s.Undo.Declared {
+		t.Errorf("pivot %d, undo %+v", wf.Pivot, s.Undo)
+	}
+	f["main.hcl"] = workflow("group \"g\" {\n  step \"go\" {\n    action = agent.echo.call\n    pivot = true\n  }\n}\n" + step("after", "depends_on = [group.g]\n"))
+	_, diags := check(f)
+	wantFindings(t, diags, fails("Step after the pivot can fail", `step "after"`, `After the pivot "g"`))
+}
+
+// A group in a group takes what it uses through the outer group.
+func TestGroupInAGroup(t *testing.T) {
+	def := linked(t, files{"main.hcl": workflow(`
+variable "n" { default = 1 }
+step "first" { value = "f" }
+group "a" {
+  for_each = { k = "v" }
+  step "own" { value = "o${step.first.output}" }
+  group "b" {
+    step "inner" { value = "${each.value} ${var.n} ${step.first.output} ${step.own.output}" }
+    output "x" { value = step.inner.output }
+  }
+  output "x" { value = group.b.output.x }
+}
+output "x" { value = group.a["k"].output.x }
+`)})
+	g := stepOf(t, def.Workflow("w"), "a")
+	scope := scopeOf(bound(t, def.Workflow("w")))
+	scope.Step = func(int) dsl.StepResult { return succeeded(`"f"`) }
+	scope.Each = &dsl.EachItem{Key: "k", Value: document(`"v"`)}
+	v, err := g.Input(scope)
+	wantValue(t, v, err, `{"each.value":"v","n":1,"step.first":{"output":"f"}}`)
+	b := stepOf(t, def.Workflow("w.a"), "b")
+	in := scopeOf(v)
+	in.Step = func(int) dsl.StepResult { return succeeded(`"of"`) }
+	v, err = b.Input(in)
+	wantValue(t, v, err, `{"each.value":"v","n":1,"step.first":{"output":"f"},"step.own":{"output":"of"}}`)
+	v, err = stepOf(t, def.Workflow("w.a.b"), "inner").Value(scopeOf(v))
+	wantValue(t, v, err, `"v 1 f of"`)
+}
+
+// A group has the retry defaults and the deadline of the compensation of its workflow.
+func TestGroupSettings(t *testing.T) {
+	def := linked(t, files{"main.hcl": workflow(`
+variable "tries" { default = 7 }
+retry {
+  max_attempts = var.tries
+  jitter       = "none"
+}
+compensation {
+  mode     = "manual"
+  deadline = "${var.tries}h"
+}
+group "g" {
+  group "h" {
+    step "s" { action = agent.echo.take }
+  }
+}
+`)})
+	v, err := stepOf(t, def.Workflow("w"), "g").Input(scopeOf(bound(t, def.Workflow("w"))))
+	wantValue(t, v, err, `{"compensation.deadline":"7h","retry.max_attempts":7}`)
+	v, err = stepOf(t, def.Workflow("w.g"), "h").Input(scopeOf(v))
+	wantValue(t, v, err, `{"compensation.deadline":"7h","retry.max_attempts":7}`)
+	h := def.Workflow("w.g.h")
+	st := settingsOf(t, stepOf(t, h, "s"), scopeOf(v))
+	if st.Retry.MaxAttempts != 7 || st.Retry.Jitter || h.CompensationMode != dsl.ModeManual {
+		t.Errorf("settings %+v, mode %v", st.Retry, h.CompensationMode)
+	}
+	if l, err := h.CompensationDeadline(scopeOf(v)); err != nil || l.After.Hours() != 7 {
+		t.Errorf("deadline %+v, %v", l, err)
+	}
+}
+
+// Each child run gets the values of the variables of the module, so both together are limited.
+func TestTooManyChildRuns(t *testing.T) {
+	vars, groups := strings.Builder{}, strings.Builder{}
+	for i := range 1100 {
+		fmt.Fprintf(&vars, "variable \"v%d\" { default = 1 }\n", i)
+		fmt.Fprintf(&groups, "group \"g%d\" {\n  step \"s\" { value = 1 }\n}\n", i)
+	}
+	_, diags := check(files{"main.hcl": vars.String() + workflow(groups.String())})
+	wantFindings(t, diags, fails("Too many workflows", "", "1 workflows, 1100 groups and steps with child runs, and 1100 variables"))
 }

@@ -25,7 +25,7 @@ type childDecoder struct{ *decoder }
 // other in a cycle, and child runs that are nested too deep. It makes a step a pivot if the
 // workflow of its child has a pivot.
 func (d childDecoder) resolve() {
-	own := d.m.workflows()
+	own := workflowsOf(d.m)
 	for _, w := range d.m.Workflows {
 		d.findAll(w, own)
 	}
@@ -81,7 +81,7 @@ func (d childDecoder) inLibrary(s *Step) {
 	if lib.Module == nil || lib.Module.Partial {
 		return // the errors of the library have been reported already
 	}
-	own := lib.Module.workflows()
+	own := workflowsOf(lib.Module)
 	w, ok := own[c.Name]
 	if !ok {
 		d.Errorf(c.Where, "Reference to undeclared workflow", "Library %q has no workflow named %q.%s", c.Library, c.Name, diag.DidYouMean(c.Name, sorted.Keys(own)))
@@ -108,8 +108,8 @@ func (d childDecoder) inLibrary(s *Step) {
 	}
 }
 
-// workflows returns the workflows of the module by name, without twins.
-func (m *Module) workflows() map[string]*Workflow {
+// workflowsOf returns the workflows of a module by name, without twins.
+func workflowsOf(m *Module) map[string]*Workflow {
 	out := map[string]*Workflow{}
 	for _, w := range m.Workflows {
 		if !w.Twin {

@@ -99,6 +99,7 @@ func nodeJSON(n story.NodeView) map[string]any {
 	for name, s := range map[string]string{
 		"code": n.Code, "message": n.Message, "undo_action": n.UndoAction,
 		"undo_code": n.UndoCode, "undo_message": n.UndoMessage, "settled_by": n.By,
+		"child_run": n.Child,
 	} {
 		if s != "" {
 			m[name] = s
