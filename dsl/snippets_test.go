@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -35,6 +36,16 @@ func TestSnippetsOfTheReference(t *testing.T) {
 		mod, diags := Parse(inside, ParseOptions{Env: testEnv, EngineVersion: "0.3.0", Root: files, Home: "main"})
 		agents := usedAgents(mod)
 		for _, use := range mod.Agents() {
+			if bin, ok := agents[use.Name]; ok && use.Plugin == "mock" { // as the built-in agent
+				bin.Schema.Actions = maps.Clone(bin.Schema.Actions)
+				bin.Schema.Actions["do"] = schema.Action{
+					Idempotent: true, CompensatedBy: "undo",
+					Inputs:  []schema.Field{{Name: "value", Type: schema.Type{Kind: schema.KindAny}, Optional: true}},
+					Outputs: []schema.Field{{Name: "value", Type: schema.Type{Kind: schema.KindAny}}},
+				}
+				bin.Schema.Actions["undo"] = schema.Action{Idempotent: true, Inputs: []schema.Field{{Name: "value", Type: schema.Type{Kind: schema.KindAny}, Optional: true}}}
+				agents[use.Name] = bin
+			}
 			if bin, ok := agents[use.Name]; ok && use.Plugin == "http" { // as the built-in agent
 				bin.Schema.Config = append(slices.Clone(bin.Schema.Config), schema.Field{Name: "base_url", Type: schema.Type{Kind: schema.KindString}, Optional: true})
 				agents[use.Name] = bin

@@ -70,6 +70,20 @@ func SetBind(w *Workflow, bind, deployed func([]Assignment) (value.Value, diag.D
 	w.bind, w.deployed = bind, deployed
 }
 
+// ChildAgent returns the agent of those calls that start and undo child runs. The engine itself
+// answers them. The result is the same for every workflow.
+func (*Workflow) ChildAgent() string { return ChildAgent }
+
+// StartsChildren reports whether a step of the workflow starts child runs.
+func (w *Workflow) StartsChildren() bool {
+	for _, s := range w.Steps {
+		if s.Child != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // AllCodes is the text in the list `errors` of a catch block that matches every error code.
 const AllCodes = "*"
 
