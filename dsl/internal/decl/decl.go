@@ -172,6 +172,9 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
+	Priority             *eval.Expr
+	Concurrency          *syntax.Block // block concurrency; nil = none
+	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
 	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
 }
 

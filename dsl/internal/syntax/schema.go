@@ -104,8 +104,12 @@ var (
 		},
 	}
 
+	concurrencySpec = &bodySpec{attrs: []attrSpec{
+		{name: "limit", required: true}, {name: "key"}, {name: "when_full", literal: true},
+	}}
+
 	workflowSpec = &bodySpec{
-		attrs: opt("description", "deadline"),
+		attrs: opt("description", "deadline", "priority"),
 		blocks: []blockSpec{
 			{name: "variable", label: true, many: true, body: variableSpec},
 			{name: "locals", many: true, body: freeSpec},
@@ -115,6 +119,7 @@ var (
 			}}},
 			{name: "retry", body: retrySpec},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 		},
 	}
