@@ -76,6 +76,8 @@ func (d *decider) live() {
 		d.verbs().settleRequested(ev)
 	case SignalReceived:
 		d.waits().signalReceived(ev)
+	case Admitted:
+		d.admitted()
 	case Refused:
 	}
 }

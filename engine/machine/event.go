@@ -27,6 +27,10 @@ type Started struct {
 	Vars      dsl.Value
 	Trigger   string // how the run was started; the engine writes "manual"
 	StartedBy string // the person who started the run; only for display
+	Line      Line   // priority and limit of the run
+	// Waits is true if the run must wait for room in its limit. Its steps start after the event
+	// Admitted.
+	Waits bool
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,
@@ -88,6 +92,10 @@ type TimePassed struct{}
 // SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
 // else happens.
 type SlotsFreed struct{}
+
+// Admitted says that the run has got room in the concurrency limit of its workflow. The store
+// commits the record of this event only if there is room. After it the steps of the run start.
+type Admitted struct{}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
 // former owner stay open, and their answers still count. The new owner may start other
@@ -199,6 +207,7 @@ func (AttemptDeferred) event()     {}
 func (AttemptProgress) event()     {}
 func (TimePassed) event()          {}
 func (SlotsFreed) event()          {}
+func (Admitted) event()            {}
 func (TakenOver) event()           {}
 func (EngineLost) event()          {}
 func (CancelRequested) event()     {}

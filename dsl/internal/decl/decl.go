@@ -175,7 +175,7 @@ type Workflow struct {
 	Priority             *eval.Expr
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
-	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
+	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
 }
 
 // An Output is an output block.

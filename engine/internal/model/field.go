@@ -43,6 +43,8 @@ const (
 	RunPauseBit
 	RunLostBit
 	RunWaitsBit
+	RunLineBit
+	RunAwaitsBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

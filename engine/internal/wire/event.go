@@ -32,18 +32,29 @@ const (
 	kindEngineLost
 	kindSignalReceived
 	kindAttemptRefused
+	kindStartedInLine // a Started with a priority or a limit
+	kindAdmitted
 )
 
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		e.uint(kindStarted)
+		inLine := ev.Line != machine.Line{}
+		if inLine { // most runs have none, and need no bytes for it
+			e.uint(kindStartedInLine)
+		} else {
+			e.uint(kindStarted)
+		}
 		e.uint(uint64(ev.RunID))
 		e.string(ev.Name)
 		e.string(ev.Key)
 		e.value(ev.Vars)
 		e.string(ev.Trigger)
 		e.string(ev.StartedBy)
+		if inLine {
+			e.line(ev.Line)
+			e.bool(ev.Waits)
+		}
 	case machine.AttemptOK:
 		e.uint(kindAttemptOK)
 		e.attemptID(ev.Attempt)
@@ -87,6 +98,8 @@ func (e *encoder) event(event machine.Event) error {
 		e.uint(kindTimePassed)
 	case machine.SlotsFreed:
 		e.uint(kindSlotsFreed)
+	case machine.Admitted:
+		e.uint(kindAdmitted)
 	case machine.TakenOver:
 		e.uint(kindTakenOver)
 		e.int(int64(ev.By))
@@ -153,6 +166,13 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+	case kindStartedInLine:
+		return machine.Started{
+			RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string(),
+			Line: d.line(), Waits: d.bool(),
+		}
+	case kindAdmitted:
+		return machine.Admitted{}
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:

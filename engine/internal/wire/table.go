@@ -147,6 +147,12 @@ var runCodec = []codec[model.Run]{
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
 	},
 	numberCodec(model.RunWaitsBit, func(r *model.Run) *int32 { return &r.Waits }),
+	{ // priority of the run, and the limit that it shares with other runs
+		bit: model.RunLineBit,
+		put: func(e *encoder, r *model.Run) { e.line(r.Line) },
+		get: func(d *decoder, r *model.Run) { r.Line = d.line() },
+	},
+	booleanCodec(model.RunAwaitsBit, func(r *model.Run) *bool { return &r.Awaits }),
 }
 
 var nodeCodec = []codec[model.Node]{
