@@ -16,6 +16,7 @@ type Full struct {
 	Hands
 	Evidence
 	Views
+	Rooms
 }
 
 // Complete adds the optional roles Passes, Hands, Evidence and Views to a store. If s does
@@ -26,7 +27,7 @@ func Complete(s Store) Full {
 	if full, ok := s.(Full); ok {
 		return full
 	}
-	full := Full{s, fallback{}, fallback{}, fallback{}, fallback{}}
+	full := Full{s, fallback{}, fallback{}, fallback{}, fallback{}, sharing(s)}
 	if role, ok := s.(Passes); ok {
 		full.Passes = role
 	}

@@ -30,6 +30,12 @@ func (t *Transition) Validate() error {
 		return fmt.Errorf("engine: run %d seq %d: owner %d is negative", t.Run, t.Seq, *t.Owner)
 	case t.Seq == 0 && (t.Workflow <= 0 || t.State == status.RunInvalid || t.Owner == nil || t.NextCheck.IsZero()):
 		return fmt.Errorf("engine: run %d: the first row must name workflow, state, owner and next check", t.Run)
+	case t.Room != nil && (t.Seq != 0 || t.Names == nil):
+		return fmt.Errorf("engine: run %d seq %d: only a submission may set the limit of a run", t.Run, t.Seq)
+	case t.Room != nil && !t.Room.valid():
+		return fmt.Errorf("engine: run %d: the limit %d or its key is not valid", t.Run, t.Room.Limit)
+	case t.Admit && t.Seq == 0 && t.Room == nil:
+		return fmt.Errorf("engine: run %d is admitted, but has no limit", t.Run)
 	case len(t.Data) == 0:
 		return fmt.Errorf("engine: run %d seq %d: row is empty", t.Run, t.Seq)
 	case len(t.Data) > MaxRowBytes:

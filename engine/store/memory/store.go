@@ -52,6 +52,8 @@ type state struct {
 	alerts  []alert // all alerts, in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
+	sharing map[status.RunID]*run // runs with a limit
+
 	open  map[store.EngineID]*queue // queue of each owner with open runs; the owner 0 means runs without an owner
 	order []status.RunID            // ids of all runs, ascending
 }
@@ -76,6 +78,7 @@ type run struct {
 	head  store.Head
 	key   key // unique key; zero = none
 	rows  []row
+	share *share           // limit that the run shares with other runs; nil = it has no limit
 	nodes []store.NodeName // instances of the run's for_each steps
 	late  []store.LateReply
 	logs  []store.LogLine
@@ -97,6 +100,7 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
+	store.Rooms
 	store.Waker
 	store.Retainer
 	rekey.Resealer
@@ -114,6 +118,7 @@ func New(o Options) *Store {
 		names:   make(map[string]status.RunID),
 		keys:    make(map[key]status.RunID),
 		inbox:   make(map[status.RunID][]store.Message),
+		sharing: make(map[status.RunID]*run),
 		open:    make(map[store.EngineID]*queue),
 	}
 	inHand := &hands{state: st, deaths: make(map[status.RunID]int)}
