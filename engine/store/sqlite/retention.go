@@ -56,6 +56,7 @@ var goneRows = []string{
 	`DELETE FROM alert WHERE id IN (SELECT id FROM alert WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM late_reply WHERE rowid IN (SELECT rowid FROM late_reply WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
+	`DELETE FROM place WHERE run_id = ?1`,
 }
 
 const (

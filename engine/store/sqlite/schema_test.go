@@ -458,6 +458,13 @@ func TestPlans(t *testing.T) {
 		"goneRows 3":       {goneRows[3], 1, "SEARCH alert USING COVERING INDEX alert_run (run_id=?)"},
 		"goneRows 4":       {goneRows[4], 1, "SEARCH late_reply USING COVERING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
 		"goneRows 5":       {goneRows[5], 1, "SEARCH log USING COVERING INDEX log_run (run_id=?)"},
+		"goneRows 6":       {goneRows[6], 1, "SEARCH place USING INTEGER PRIMARY KEY"},
+		"placeTaken":       {placeTaken, 2, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
+		"placeWaits":       {placeWaits, 2, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
+		"placeSweep":       {placeSweep, 2, "SEARCH place USING COVERING INDEX place_held (workflow=? AND key=?)"},
+		"placeLines":       {placeLines, 0, "SEARCH p USING COVERING INDEX place_line"},
+		"placeNext":        {placeNext, 4, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
+		"placeHolders":     {placeHolders, 3, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"steps":            {"SELECT * FROM steps WHERE run_id = ?1", 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"logTrim":          {logTrim, 2, "SEARCH log USING COVERING INDEX log_run (run_id=? AND id<?)"},
 	} {
