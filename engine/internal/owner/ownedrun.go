@@ -142,7 +142,7 @@ func (r *ownedRun) atRest() bool {
 		return false
 	}
 	s := r.state.Status()
-	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
+	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused || r.waitsInLine() && !s.Final() {
 		return true
 	}
 	_, timed := r.state.NextDue() // timed: a backoff, a cool-down or a deadline will end
