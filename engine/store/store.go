@@ -327,6 +327,16 @@ type Head struct {
 	FinishedAt time.Time // time at which the run ended; zero = it has not ended
 }
 
+// DueSince returns the time from which an engine should work on the run. That is NextCheck, but
+// not before the run was created: the NextCheck of a run that no engine has claimed yet is earlier,
+// the higher its priority is.
+func (h Head) DueSince() time.Time {
+	if h.NextCheck.Before(h.CreatedAt) {
+		return h.CreatedAt
+	}
+	return h.NextCheck
+}
+
 // AtRest reports whether the run waits for a person and for nothing else. Engines have no
 // work for a run at rest.
 func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
