@@ -363,7 +363,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 				continue
 			}
 			again = append(again, entry{n: x.n, st: x.st, t: t})
-		case errors.Is(o.Err, store.ErrFull):
+		case errors.Is(o.Err, naming.ErrFull):
 			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, fullError(ctx, e.cfg.Store, x.st, o.Err))
 		default:
 			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, o.Err)
@@ -411,7 +411,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 	if len(t.Data) > e.cfg.Options.MaxRow {
 		return store.Transition{}, fmt.Errorf("submit %q: its first row has %d bytes, more than the %d allowed", s.Workflow, len(t.Data), e.cfg.Options.MaxRow)
 	}
-	t.NextCheck = machine.Rank(t.At, st.Line.Priority()).Truncate(time.Microsecond) // engines claim the earliest first
+	t.NextCheck = st.Line.Rank(t.At) // engines claim the earliest first
 	if t.State.Final() {
 		t.NextCheck = store.Never // a workflow without steps has ended already
 	}

@@ -9,21 +9,22 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // lineOf evaluates the priority and the limit of a run.
-func lineOf(wf *dsl.Workflow, vars dsl.Value) (machine.Line, error) {
-	var l machine.Line
+func lineOf(wf *dsl.Workflow, vars dsl.Value) (line.Line, error) {
+	var l line.Line
 	scope := &dsl.Scope{Run: dsl.RunInfo{Workflow: wf.Name}, Vars: vars}
 	if wf.Priority != nil {
 		p, err := wf.Priority(scope)
 		if err != nil {
 			return l, fmt.Errorf("evaluate priority: %w", err)
 		}
-		l.Lift = int32(p - machine.DefaultPriority)
+		l.Lift = int32(p - line.DefaultPriority)
 	}
 	c := wf.Concurrency
 	if c == nil {
@@ -77,7 +78,7 @@ func (e *FullError) Error() string {
 		of, e.Limit, e.Limit, open)
 }
 
-// Unwrap returns store.ErrFull.
+// Unwrap returns naming.ErrFull.
 func (e *FullError) Unwrap() error { return e.err }
 
 // mostHolders is the largest number of runs that a FullError names.
@@ -90,8 +91,6 @@ func fullError(ctx context.Context, s store.Store, start *owner.Start, err error
 	if failed != nil {
 		return errors.Join(full, failed)
 	}
-	for _, h := range p.Holders {
-		full.Open = append(full.Open, h.Name)
-	}
+	full.Open = p.Open
 	return full
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const limitedFlow = `
@@ -154,7 +154,7 @@ func TestConcurrencyRejects(t *testing.T) {
 		run := w.submit(n, "limited", map[string]string{"limit": "1"})
 		_, err := n.Submit(t.Context(), w.submission(map[string]string{"limit": "1"}))
 		var full *engine.FullError
-		if !errors.As(err, &full) || !errors.Is(err, store.ErrFull) || full.Limit != 1 || full.Key != "eu" || len(full.Open) != 1 {
+		if !errors.As(err, &full) || !errors.Is(err, naming.ErrFull) || full.Limit != 1 || full.Key != "eu" || len(full.Open) != 1 {
 			t.Fatalf("err = %v (%+v)", err, full)
 		}
 		if !strings.Contains(err.Error(), `1 of 1 runs are open (`+full.Open[0]+`)`) {

@@ -56,9 +56,9 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		}
 		res, err := n.submit(ctx, t, s, *st, waits)
 		switch {
-		case errors.Is(err, store.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
+		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
 			waits = true // submit the run again, so that it waits in line
-		case errors.Is(err, store.ErrFull):
+		case errors.Is(err, naming.ErrFull):
 			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, err))
 		case !errors.Is(err, store.ErrExists):
 			return res, err
@@ -144,7 +144,7 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 	}
 	err = t.Runs.Submit(ctx, &st, now, started(s, &st, run, waits))
 	switch {
-	case errors.Is(err, store.ErrExists), errors.Is(err, store.ErrFull):
+	case errors.Is(err, store.ErrExists), errors.Is(err, naming.ErrFull):
 		return store.Submitted{}, err
 	case err != nil:
 		var (

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -27,9 +28,9 @@ type Started struct {
 	Vars      dsl.Value
 	Trigger   string // how the run was started; the engine writes "manual"
 	StartedBy string // the person who started the run; only for display
-	Line      Line   // priority and limit of the run
-	// Waits is true if the run must wait for room in its limit. Its steps start after the event
-	// Admitted.
+	Line      line.Line
+	// Waits is true if the run must wait for room in its limit. Its steps start after a
+	// SlotsFreed with Admitted.
 	Waits bool
 }
 
@@ -91,11 +92,12 @@ type TimePassed struct{}
 
 // SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
 // else happens.
-type SlotsFreed struct{}
-
-// Admitted says that the run has got room in the concurrency limit of its workflow. The store
-// commits the record of this event only if there is room. After it the steps of the run start.
-type Admitted struct{}
+type SlotsFreed struct {
+	// Admitted is true if the run has got room in the concurrency limit of its workflow instead.
+	// Then the steps of a run that waits for room start. The store commits the record only if
+	// there is room (Record.Admits).
+	Admitted bool
+}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
 // former owner stay open, and their answers still count. The new owner may start other
@@ -207,7 +209,6 @@ func (AttemptDeferred) event()     {}
 func (AttemptProgress) event()     {}
 func (TimePassed) event()          {}
 func (SlotsFreed) event()          {}
-func (Admitted) event()            {}
 func (TakenOver) event()           {}
 func (EngineLost) event()          {}
 func (CancelRequested) event()     {}

@@ -38,11 +38,19 @@ func (d forward) accept(ev Started) {
 }
 
 // first makes the steps without dependencies ready.
-func (d *decider) first() {
+func (d forward) first() {
 	for i := range d.wf.Steps {
 		if len(d.wf.Steps[i].After) == 0 {
 			d.ready.push(i)
 		}
+	}
+}
+
+// admitted lets a run start that waited for room in its limit.
+func (d forward) admitted() {
+	if d.run.Awaits && d.run.Phase == model.PhaseForward && d.run.Finished == 0 {
+		d.run.Awaits = false
+		d.first()
 	}
 }
 

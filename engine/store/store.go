@@ -121,8 +121,8 @@ type Tick struct {
 	Inbox []status.RunID
 	Dead  []EngineID
 	// Next holds the runs of this engine that are the next in line and for which there is room
-	// in the limit that they share with other runs (Room). For each run that is not admitted,
-	// Commit may still return ErrFull, because another run may be admitted first.
+	// in the limit that they share with other runs (naming.Room). For each run that is not admitted,
+	// Commit may still return naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
 }
 
@@ -258,9 +258,9 @@ type Transition struct {
 	Heard *int32
 	Data  []byte        // encoded records; they may be sealed
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
-	Room  *Room         // limit of a submitted run, only together with Names; nil = the run has no limit
-	// Admit is true if the transition needs room in the limit of its run (Room). The transition is
-	// committed only if there is room; otherwise the outcome is ErrFull. From then on the run
+	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
+	// Admit is true if the transition needs room in the limit of its run. The transition is
+	// committed only if there is room; otherwise the outcome is naming.ErrFull. From then on the run
 	// holds a place until it has ended. At Seq 0, there is no room either if another run waits
 	// in line. A transition that admits a run which is admitted already needs no room.
 	Admit bool
@@ -300,7 +300,7 @@ type Outcome struct {
 	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run
 	// and decide again. ErrStale has one of three reasons: the journal has another row with
 	// this seq, more messages wait than Heard allows, or retention has removed the run.
-	// ErrExists means that a new run has the id of another run. ErrFull means that there is no
+	// ErrExists means that a new run has the id of another run. naming.ErrFull means that there is no
 	// room for the run (Transition.Admit). Any other error means that the store refuses this
 	// transition because of its contents.
 	Err error
@@ -361,5 +361,5 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-	InLine       bool // the run waits for room in its limit (Room)
+	InLine       bool // the run waits for room in its limit (naming.Room)
 }

@@ -15,8 +15,6 @@ var (
 	ErrStale    = errors.New("engine: run was changed by another engine")
 	ErrFenced   = errors.New("engine: this engine was declared dead")
 	ErrLapsed   = errors.New("engine: lease has lapsed")
-	// ErrFull says that as many runs are admitted as the limit of the run allows (Room).
-	ErrFull = errors.New("engine: there is no room for another run")
 	// ErrDamaged says that the stored data cannot be read any more. Reading it again does
 	// not help.
 	ErrDamaged = errors.New("engine: the store is damaged")

@@ -127,8 +127,8 @@ func (t *teller) heads() {
 		if !t.skips(FactRunTakenOver) {
 			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
 		}
-	case machine.Admitted:
-		if !t.skips(FactRunAdmitted) {
+	case machine.SlotsFreed:
+		if ev.Admitted && !t.skips(FactRunAdmitted) {
 			t.say(Fact{Kind: FactRunAdmitted})
 		}
 	case machine.CancelRequested:

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -141,7 +142,7 @@ var RunFields = []Field[Run]{
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
 	},
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
-	plainly(RunLineBit, func(r *Run) *Line { return &r.Line }),
+	plainly(RunLineBit, func(r *Run) *line.Line { return &r.Line }),
 	plainly(RunAwaitsBit, func(r *Run) *bool { return &r.Awaits }),
 }
 

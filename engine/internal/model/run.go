@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/saga-engine/engine/dsl"
 
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -65,8 +66,8 @@ type Head struct {
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name of the workflow; only for display
-	Line      Line
+	Workflow  string    // name of the workflow; only for display
+	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -33,7 +34,7 @@ type Start struct {
 	Specs     map[string]invoke.AgentSpec
 	Names     naming.Names
 	Public    string          // the run's public id
-	Line      machine.Line    // priority of the run, and the limit that it shares with other runs
+	Line      line.Line       // priority of the run, and the limit that it shares with other runs
 	Submitted store.Submitted // outcome of the submission; set once the transition is committed
 }
 
@@ -70,8 +71,8 @@ func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
 		// The next tick says again whether there is room for the run.
-		_, admitted := d.Event.(machine.Admitted)
-		return taken || admitted || d.message != 0
+		freed, _ := d.Event.(machine.SlotsFreed)
+		return taken || freed.Admitted || d.message != 0
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // SetRoom sets the limit of a submitted run in its first transition. If the run does not wait in
@@ -16,15 +17,15 @@ func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine
 	if e.Line.Limit == 0 {
 		return
 	}
-	rank := machine.Rank(accepted, e.Line.Priority()).Truncate(time.Microsecond)
-	t.Room = &store.Room{Workflow: workflow, Key: e.Line.Key, Limit: e.Line.Limit, Rank: rank}
+	rank := e.Line.Rank(accepted)
+	t.Room = &naming.Room{Workflow: workflow, Key: e.Line.Key, Limit: e.Line.Limit, Rank: rank}
 	t.Admit = !e.Waits
 }
 
 // noteRoom notes in a transition that a record admits its run, or that the run ends and frees its
 // place. The parameter before is the run's state before the record.
 func noteRoom(t *store.Transition, rec machine.Record, before *machine.State) {
-	if machine.Admits(rec) {
+	if rec.Admits() {
 		t.Admit = true
 	}
 	if before.Run().Line.Limit > 0 && t.State.Final() {
@@ -34,7 +35,7 @@ func noteRoom(t *store.Transition, rec machine.Record, before *machine.State) {
 
 // Next notifies a run that it is the next in line and that there is room for it.
 func (s *Scheduler) Next(run status.RunID) {
-	s.deliver(run, &delivery{Answer: call.Answer{Event: machine.Admitted{}, Arrived: s.n.Clock.Now()}})
+	s.deliver(run, &delivery{Answer: call.Answer{Event: machine.SlotsFreed{Admitted: true}, Arrived: s.n.Clock.Now()}})
 }
 
 // waitsInLine reports whether the run waits for room in its limit.

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -33,13 +34,13 @@ const (
 	kindSignalReceived
 	kindAttemptRefused
 	kindStartedInLine // a Started with a priority or a limit
-	kindAdmitted
+	kindAdmitted      // a SlotsFreed that admits the run
 )
 
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		inLine := ev.Line != machine.Line{}
+		inLine := ev.Line != line.Line{}
 		if inLine { // most runs have none, and need no bytes for it
 			e.uint(kindStartedInLine)
 		} else {
@@ -97,9 +98,11 @@ func (e *encoder) event(event machine.Event) error {
 	case machine.TimePassed:
 		e.uint(kindTimePassed)
 	case machine.SlotsFreed:
-		e.uint(kindSlotsFreed)
-	case machine.Admitted:
-		e.uint(kindAdmitted)
+		if ev.Admitted {
+			e.uint(kindAdmitted)
+		} else {
+			e.uint(kindSlotsFreed)
+		}
 	case machine.TakenOver:
 		e.uint(kindTakenOver)
 		e.int(int64(ev.By))
@@ -172,7 +175,7 @@ func (d *decoder) event() machine.Event {
 			Line: d.line(), Waits: d.bool(),
 		}
 	case kindAdmitted:
-		return machine.Admitted{}
+		return machine.SlotsFreed{Admitted: true}
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
@@ -352,4 +355,21 @@ func (d *decoder) outputs() []model.Output {
 		outputs = append(outputs, model.Output{Name: d.string(), Value: d.held(), Sensitive: d.bool(), Problem: d.string()})
 	}
 	return outputs
+}
+
+// line writes how a run stands in line.
+func (e *encoder) line(l line.Line) {
+	e.int(int64(l.Lift))
+	e.int(int64(l.Limit))
+	e.string(l.Key)
+}
+
+// line reads how a run stands in line.
+func (d *decoder) line() line.Line {
+	lift, limit := d.int(), d.int()
+	l := line.Line{Lift: int32(lift), Limit: int32(limit), Key: d.string()}
+	if int64(l.Lift) != lift || int64(l.Limit) != limit {
+		d.fail()
+	}
+	return l
 }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A share is a limit that a run shares with other runs, and whether the run holds a place in it.
 type share struct {
-	store.Room
+	naming.Room
 	admitted bool
 }
 
@@ -57,7 +58,7 @@ func (s *journal) roomLocked(r *run, t store.Transition) (*share, error) {
 	}
 	holders, line := s.sharersLocked(p.Workflow, p.Key)
 	if len(holders) >= int(p.Limit) || t.Seq == 0 && len(line) > 0 {
-		return nil, store.ErrFull
+		return nil, naming.ErrFull
 	}
 	p.admitted = true
 	return &p, nil
@@ -94,15 +95,15 @@ func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 }
 
 // Places returns which open runs hold a place in a limit, and how many wait in line.
-func (s *finder) Places(ctx context.Context, workflow, key string, limit int) (store.Places, error) {
+func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
 	if err := s.lock(ctx); err != nil {
-		return store.Places{}, err
+		return naming.Places{}, err
 	}
 	defer s.mu.Unlock()
 	holders, line := s.sharersLocked(workflow, key)
-	p := store.Places{Taken: len(holders), Waiting: len(line)}
+	p := naming.Places{Taken: len(holders), Waiting: len(line)}
 	for _, r := range holders[:min(len(holders), limit)] {
-		p.Holders = append(p.Holders, store.Submitted{Run: r.head.Run, Name: r.head.Name})
+		p.Open = append(p.Open, r.head.Name)
 	}
 	return p, nil
 }

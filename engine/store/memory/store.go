@@ -100,7 +100,6 @@ var _ interface {
 	store.Hands
 	store.Evidence
 	store.Views
-	store.Rooms
 	store.Waker
 	store.Retainer
 	rekey.Resealer

@@ -77,11 +77,11 @@ SELECT (` + placeHeld + `), (
 var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 
 // room locks the limit of the transition's run, and takes a place in it if the transition needs
-// one. It returns store.ErrFull if there is none. An earlier try of the transition may have taken
+// one. It returns naming.ErrFull if there is none. An earlier try of the transition may have taken
 // the place.
 func (s *submission) room(ctx context.Context) error {
 	t, conn := &s.t, s.w.conn
-	var r store.Room
+	var r naming.Room
 	switch {
 	case t.Room != nil:
 		r = *t.Room
@@ -112,7 +112,7 @@ func (s *submission) room(ctx context.Context) error {
 			return err
 		}
 		if !admitted && (taken >= r.Limit || t.Seq == 0 && waiting) {
-			return store.ErrFull
+			return naming.ErrFull
 		}
 	}
 	var err error
@@ -161,7 +161,7 @@ func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed 
 
 // answers reports whether an error is the outcome of a transition, and not a failure.
 func answers(err error) bool {
-	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, store.ErrFull, errRefused} {
+	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, errRefused} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -188,8 +188,8 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 }
 
 // Places returns which open runs hold a place in a limit, and how many wait in line.
-func (s *runs) Places(ctx context.Context, workflow, key string, limit int) (store.Places, error) {
-	var p store.Places
+func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
+	var p naming.Places
 	counts, err := s.look(ctx, placeCounts, workflow, key)
 	if err != nil {
 		return p, wrap("count runs of a limit", err)
@@ -209,14 +209,17 @@ func (s *runs) Places(ctx context.Context, workflow, key string, limit int) (sto
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var h store.Submitted
-		if err := rows.Scan(&h.Run, &h.Name); err != nil {
+		var (
+			run  status.RunID
+			name string
+		)
+		if err := rows.Scan(&run, &name); err != nil {
 			return p, wrap("list runs of a limit", err)
 		}
-		if h.Name == "" {
-			h.Name = naming.RunName(h.Run)
+		if name == "" {
+			name = naming.RunName(run)
 		}
-		p.Holders = append(p.Holders, h)
+		p.Open = append(p.Open, name)
 	}
 	return p, wrapIf("list runs of a limit", rows.Err())
 }

@@ -104,7 +104,7 @@ func (x *landing) room(t *store.Transition) (refused, err error) {
 		}
 	}
 	if taken >= l.slots || waits {
-		return store.ErrFull, nil
+		return naming.ErrFull, nil
 	}
 	return nil, nil
 }
@@ -182,21 +182,24 @@ func (s *members) next(x *tx, engine store.EngineID, at time.Time, most int) ([]
 }
 
 // Places returns which open runs hold a place in a limit, and how many wait in line.
-func (s *runs) Places(ctx context.Context, workflow, key string, most int) (store.Places, error) {
-	var p store.Places
+func (s *views) Places(ctx context.Context, workflow, key string, most int) (naming.Places, error) {
+	var p naming.Places
 	count := func(query string, n *int) error {
 		return s.query(ctx, "count runs of a limit", query, []any{workflow, key}, func(r row) error { return r.Scan(n) })
 	}
 	if err := errors.Join(count(placeTaken, &p.Taken), count(placeWaiting, &p.Waiting)); err != nil {
-		return store.Places{}, err
+		return naming.Places{}, err
 	}
 	err := s.query(ctx, "list runs of a limit", placeHolders, []any{workflow, key, most}, func(r row) error {
-		var h store.Submitted
-		err := r.Scan(&h.Run, &h.Name)
-		if h.Name == "" {
-			h.Name = naming.RunName(h.Run)
+		var (
+			run  status.RunID
+			name string
+		)
+		err := r.Scan(&run, &name)
+		if name == "" {
+			name = naming.RunName(run)
 		}
-		p.Holders = append(p.Holders, h)
+		p.Open = append(p.Open, name)
 		return err
 	})
 	return p, err

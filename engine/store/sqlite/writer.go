@@ -201,7 +201,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			return err
 		}
 		for i := range items {
-			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, store.ErrFull) {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) {
 				continue
 			}
 			t := &items[i]

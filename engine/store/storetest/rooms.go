@@ -12,8 +12,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-func hasRooms(h Harness) bool { _, ok := h.Store.(store.Rooms); return ok }
-
 var roomRules = []rule{
 	{name: "room/of a limit no more runs are admitted", why: "at most limit runs of a key are open and admitted at the same time", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -27,7 +25,7 @@ var roomRules = []rule{
 		}
 		w.land(a.writers[0], w.limited(a, "us", 2, 0, true)) // another key has another limit
 		p, err := w.Other.Places(w.ctx, flowName, "eu", 1)
-		if err != nil || p.Taken != 2 || p.Waiting != 0 || len(p.Holders) != 1 || p.Holders[0].Run != first.Run || p.Holders[0].Name != naming.RunName(first.Run) {
+		if err != nil || p.Taken != 2 || p.Waiting != 0 || len(p.Open) != 1 || p.Open[0] != naming.RunName(first.Run) {
 			w.Errorf("places = %+v, err = %v", p, err)
 		}
 	}},
@@ -130,7 +128,7 @@ var roomRules = []rule{
 		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{t}); err != nil || out[0].Err == nil {
 			w.Errorf("a limit without a submission: %+v, err = %v", out, err)
 		}
-		for _, bad := range []store.Room{{Workflow: flowName, Rank: base}, {Workflow: flowName, Limit: 1}, {Limit: 1, Rank: base}, {Workflow: flowName, Key: "a\x00", Limit: 1, Rank: base}} {
+		for _, bad := range []naming.Room{{Workflow: flowName, Rank: base}, {Workflow: flowName, Limit: 1}, {Limit: 1, Rank: base}, {Workflow: flowName, Key: "a\x00", Limit: 1, Rank: base}} {
 			t := w.limited(a, "eu", 1, 0, false)
 			t.Room = &bad
 			if out, err := a.writers[0].Commit(w.ctx, []store.Transition{t}); err != nil || out[0].Err == nil {
@@ -138,7 +136,7 @@ var roomRules = []rule{
 			}
 		}
 		id := w.started(a, 1)[0]
-		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{admit(id, 1)}); err != nil || out[0].Err == nil || errors.Is(out[0].Err, store.ErrFull) {
+		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{admit(id, 1)}); err != nil || out[0].Err == nil || errors.Is(out[0].Err, naming.ErrFull) {
 			w.Errorf("an admission of a run without a limit: %+v, err = %v", out, err)
 		}
 	}},
@@ -184,7 +182,7 @@ var roomRules = []rule{
 						errs[i] = err
 					case out[0].Landed:
 						landed[i]++
-					case !errors.Is(out[0].Err, store.ErrFull):
+					case !errors.Is(out[0].Err, naming.ErrFull):
 						errs[i] = fmt.Errorf("outcome %+v", out[0])
 					}
 				}
@@ -210,7 +208,7 @@ var roomRules = []rule{
 		}
 		for i, t := range batch {
 			want := t.Run == plain || t.Run == fresh.Run
-			if out[i].Landed != want || !want && !errors.Is(out[i].Err, store.ErrFull) {
+			if out[i].Landed != want || !want && !errors.Is(out[i].Err, naming.ErrFull) {
 				w.Errorf("run %d: %+v", t.Run, out[i])
 			}
 		}
@@ -222,7 +220,7 @@ var roomRules = []rule{
 func (w *world) limited(a actor, key string, limit int32, after time.Duration, admit bool) store.Transition {
 	t := w.create(a)
 	t.Names = &naming.Names{Workflow: flowName}
-	t.Room = &store.Room{Workflow: flowName, Key: key, Limit: limit, Rank: base.Add(after)}
+	t.Room = &naming.Room{Workflow: flowName, Key: key, Limit: limit, Rank: base.Add(after)}
 	t.Admit = admit
 	return t
 }
@@ -237,7 +235,7 @@ func admit(run status.RunID, seq int32) store.Transition {
 // full commits a transition that must find no room.
 func (w *world) full(a actor, t store.Transition) {
 	w.Helper()
-	if out, err := a.writers[0].Commit(w.ctx, []store.Transition{t}); err != nil || out[0].Landed || !errors.Is(out[0].Err, store.ErrFull) {
+	if out, err := a.writers[0].Commit(w.ctx, []store.Transition{t}); err != nil || out[0].Landed || !errors.Is(out[0].Err, naming.ErrFull) {
 		w.Errorf("run %d: %+v, err = %v, want ErrFull", t.Run, out, err)
 	}
 }

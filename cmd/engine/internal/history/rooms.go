@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
-	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/machine/line"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // maxHolders is the highest number of runs that a text about a limit names.
@@ -15,8 +15,8 @@ const maxHolders = 10
 
 // A Room describes the limit in which a run waits for room.
 type Room struct {
-	Line   machine.Line
-	Places store.Places
+	Line   line.Line
+	Places naming.Places
 }
 
 // RoomOf returns the limit in which a run waits for room; nil = the run does not wait for room.
@@ -39,10 +39,7 @@ func (r *Room) Text() string {
 		of += fmt.Sprintf(", key %q", r.Line.Key)
 	}
 	text := fmt.Sprintf("room in %s: %d of %d runs are open", of, r.Places.Taken, r.Line.Limit)
-	var names []string
-	for _, h := range r.Places.Holders {
-		names = append(names, h.Name)
-	}
+	names := r.Places.Open
 	if len(names) > 0 {
 		text += ": " + strings.Join(names, ", ")
 	}
@@ -54,9 +51,6 @@ func (r *Room) Text() string {
 
 // JSON returns the same for --json.
 func (r *Room) JSON() map[string]any {
-	open := []string{}
-	for _, h := range r.Places.Holders {
-		open = append(open, h.Name)
-	}
+	open := append([]string{}, r.Places.Open...)
 	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}
 }

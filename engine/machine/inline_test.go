@@ -2,40 +2,16 @@ package machine_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 )
-
-// S71: a run with a higher priority comes first, and no run is overtaken without end: a run that
-// was accepted the distance of the priorities times PointPerWait later comes later.
-func TestS71RankBoundsHowLongARunIsOvertaken(t *testing.T) {
-	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	for p := 0; p <= 100; p++ {
-		for q := 0; q <= 100; q++ {
-			bound := time.Duration(max(q-p, 0)) * machine.PointPerWait
-			for _, after := range []time.Duration{0, time.Microsecond, bound - time.Microsecond, bound, bound + time.Microsecond, time.Hour} {
-				if after < 0 {
-					continue
-				}
-				first, second := machine.Rank(at, p), machine.Rank(at.Add(after), q)
-				overtaken := second.Before(first)
-				if want := q > p && after < bound; overtaken != want {
-					t.Fatalf("priority %d, accepted %s after a run with %d: overtakes %v, want %v", q, after, p, overtaken, want)
-				}
-			}
-		}
-	}
-	if most := 100 * machine.PointPerWait; most != 10*time.Minute {
-		t.Errorf("the documented bound is 10 minutes, not %s", most)
-	}
-}
 
 // inLine accepts a run at noon that waits for room in its limit.
 func inLine(t *testing.T, wf *dsl.Workflow) *play {
 	t.Helper()
-	return newPlay(t, wf, nil).event(machine.Started{RunID: 42, Name: "o-42", Line: machine.Line{Lift: 20, Limit: 3, Key: "eu"}, Waits: true})
+	return newPlay(t, wf, nil).event(machine.Started{RunID: 42, Name: "o-42", Line: line.Line{Lift: 20, Limit: 3, Key: "eu"}, Waits: true})
 }
 
 func TestRunInLineStartsWhenItIsAdmitted(t *testing.T) {
@@ -43,14 +19,14 @@ func TestRunInLineStartsWhenItIsAdmitted(t *testing.T) {
 	p.event(machine.SlotsFreed{}).nothing()
 	p.wait(second(100)).is("queued").state("a pending", "v pending", "t pending")
 	p.event(machine.TakenOver{By: 2}).is("queued") // a new owner starts nothing either
-	p.event(machine.Admitted{}, "do a").is("running").state("v succeeded")
-	if !machine.Admits(p.last) {
+	p.event(machine.SlotsFreed{Admitted: true}, "do a").is("running").state("v succeeded")
+	if !p.last.Admits() {
 		t.Error("the record does not say that it admits the run")
 	}
-	p.event(machine.Admitted{}).nothing()
+	p.event(machine.SlotsFreed{Admitted: true}).nothing()
 	p.ok("a", "do b")
 	p.ok("b").wait(second(5)).is("succeeded")
-	if got, want := p.s.Run().Line, (machine.Line{Lift: 20, Limit: 3, Key: "eu"}); got != want || got.Priority() != 70 {
+	if got, want := p.s.Run().Line, (line.Line{Lift: 20, Limit: 3, Key: "eu"}); got != want || got.Priority() != 70 {
 		t.Errorf("got line %+v with priority %d", got, got.Priority())
 	}
 }
@@ -58,7 +34,7 @@ func TestRunInLineStartsWhenItIsAdmitted(t *testing.T) {
 func TestRunInLineIsCancelledAtOnce(t *testing.T) {
 	inLine(t, flow(do("a"))).event(machine.CancelRequested{}).is("cancelled")
 	p := inLine(t, flow(do("a"))).event(machine.CancelRequested{NoCompensate: true}).is("cancelled")
-	p.event(machine.Admitted{}).nothing()
+	p.event(machine.SlotsFreed{Admitted: true}).nothing()
 }
 
 func TestRunInLineKeepsItsDeadline(t *testing.T) {
@@ -68,16 +44,16 @@ func TestRunInLineKeepsItsDeadline(t *testing.T) {
 
 func TestRunInLineIsPaused(t *testing.T) {
 	p := inLine(t, flow(do("a"))).event(machine.PauseRequested{}).is("paused")
-	p.event(machine.Admitted{}).is("paused") // it holds its place while it is paused
+	p.event(machine.SlotsFreed{Admitted: true}).is("paused") // it holds its place while it is paused
 	p.event(machine.ResumeRequested{}, "do a").is("running")
 	p = inLine(t, flow(do("a"))).event(machine.PauseRequested{}).event(machine.ResumeRequested{}).is("waiting")
-	p.event(machine.Admitted{}, "do a").is("running")
+	p.event(machine.SlotsFreed{Admitted: true}, "do a").is("running")
 }
 
 func TestRunInLineThatWasLost(t *testing.T) {
 	p := inLine(t, flow(do("a"))).event(machine.EngineLost{Deaths: 3, Why: "gone"}, "alert parked").is("parked")
 	p.event(machine.RetryRequested{}).is("waiting")
-	p.event(machine.Admitted{}, "do a").is("running")
+	p.event(machine.SlotsFreed{Admitted: true}, "do a").is("running")
 }
 
 func TestRunWithoutStepsNeedsNoRoom(t *testing.T) {
