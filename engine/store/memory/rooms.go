@@ -39,7 +39,7 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 
 // roomLocked returns the share that the run of a transition has after it, or ErrFull if the
 // transition needs room and there is none. The result is nil if the run has no limit.
-func (s *journal) roomLocked(r *run, t store.Transition) (*share, error) {
+func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
 	var p share
 	switch {
 	case t.Room != nil:

@@ -66,7 +66,7 @@ type limit struct {
 }
 
 // place returns the limit of a run that is in the file. ok is false if it has none.
-func (x *landing) place(run status.RunID) (l limit, ok bool, err error) {
+func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	err = x.row(placeOf, int64(run)).Scan(&l.workflow, &l.key, &l.slots, &l.admitted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, false, nil
@@ -77,7 +77,7 @@ func (x *landing) place(run status.RunID) (l limit, ok bool, err error) {
 // room checks whether a transition that needs room can be committed. It returns ErrFull, or
 // another error that concerns only this transition, in refused. An earlier try of the transition
 // may have taken the place.
-func (x *landing) room(t *store.Transition) (refused, err error) {
+func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil
 	}
@@ -110,7 +110,7 @@ func (x *landing) room(t *store.Transition) (refused, err error) {
 }
 
 // admitted writes the place of a run whose transition was just written.
-func (x *landing) admitted(t *store.Transition) error {
+func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {
 		if _, known, err := x.place(t.Run); known || err != nil {
 			return err // an earlier try has written it
@@ -125,31 +125,8 @@ func (x *landing) admitted(t *store.Transition) error {
 	return err
 }
 
-// landLimited writes a transition that concerns the limit of its run.
-func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
-	refused, err := x.room(t)
-	if err != nil {
-		return store.Outcome{}, err
-	}
-	if refused != nil {
-		if t.Names == nil || !t.Names.Kept() {
-			return store.Outcome{Err: refused}, nil
-		}
-		found, err := x.held(t.Names.Public(t.Run), t.Names)
-		if found.Exists { // the submission does not make a new run, so it needs no room
-			return store.Outcome{Submitted: found}, err
-		}
-		return store.Outcome{Err: refused}, err
-	}
-	o, err := x.land(t)
-	if err == nil && o.Landed {
-		err = x.admitted(t)
-	}
-	return o, err
-}
-
-// next returns the runs of an engine that are the next in line, and for which there is room.
-func (s *members) next(x *tx, engine store.EngineID, at time.Time, most int) ([]status.RunID, error) {
+// nextInLine returns the runs of an engine that are the next in line, and for which there is room.
+func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.RunID, error) {
 	var lines []limit
 	err := x.each(placeLines, nil, func(r row) error {
 		var l limit

@@ -242,6 +242,29 @@ func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
 	return x.land(t)
 }
 
+// landLimited writes a transition that concerns the limit of its run.
+func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
+	refused, err := x.room(t)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if refused != nil {
+		if t.Names == nil || !t.Names.Kept() {
+			return store.Outcome{Err: refused}, nil
+		}
+		found, err := x.held(t.Names.Public(t.Run), t.Names)
+		if found.Exists { // the submission does not make a new run, so it needs no room
+			return store.Outcome{Submitted: found}, err
+		}
+		return store.Outcome{Err: refused}, err
+	}
+	o, err := x.land(t)
+	if err == nil && o.Landed {
+		err = x.admitted(t)
+	}
+	return o, err
+}
+
 // land writes one transition and returns its outcome. If the outcome is not Landed, nothing
 // was written. An error ends the transaction.
 func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
