@@ -26,8 +26,11 @@ func (s *Submission) names() naming.Names {
 }
 
 // started returns the event that starts the run.
-func (s *Submission) started(run status.RunID, st *owner.Start) machine.Started {
-	ev := machine.Started{RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
+func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
+	ev := machine.Started{
+		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0,
+	}
 	if s.trigger != "" {
 		ev.Trigger = s.trigger
 	}

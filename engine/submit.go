@@ -50,7 +50,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	failpoint.Hit("submit.prepared")
-	for range submitIDs {
+	for waits, try := false, 0; try < submitIDs; try++ {
 		t, err := n.present(ctx)
 		if err != nil {
 			return store.Submitted{}, err
@@ -58,8 +58,13 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		if n.shared.Draining.Load() {
 			return store.Submitted{}, ErrStopping
 		}
-		res, err := n.submit(ctx, t, s, *st)
-		if !errors.Is(err, store.ErrExists) {
+		res, err := n.submit(ctx, t, s, *st, waits)
+		switch {
+		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
+			waits = true // submit the run again, so that it waits in line
+		case errors.Is(err, naming.ErrFull):
+			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, err))
+		case !errors.Is(err, store.ErrExists):
 			return res, err
 		}
 	}
@@ -92,6 +97,13 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
 	}
+	line, err := lineOf(wf, s.Vars)
+	if err != nil {
+		return nil, err
+	}
+	if s.void() {
+		line.Limit = 0 // a run that begins no step needs no room
+	}
 	specs, err := n.shared.Specs.Specs(wf, s.Vars)
 	if err != nil {
 		return nil, err
@@ -103,7 +115,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names()}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line}, nil
 }
 
 // An unanswered is an error of the store. It says nothing about the submission, which may be
@@ -133,17 +145,18 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// submit chooses an id for the run and submits the run once. It returns ErrExists if another
-// run has this id.
-func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start) (store.Submitted, error) {
+// submit chooses an id for the run and submits the run once. If waits is true and the run has a
+// limit, the run waits in line. submit returns ErrExists if another run has this id, and ErrFull if
+// the run has a limit and there is no room.
+func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits bool) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	err = t.Runs.Submit(ctx, &st, now, s.started(run, &st))
+	err = t.Runs.Submit(ctx, &st, now, s.started(run, &st, waits))
 	switch {
-	case errors.Is(err, store.ErrExists):
+	case errors.Is(err, store.ErrExists), errors.Is(err, naming.ErrFull):
 		return store.Submitted{}, err
 	case err != nil:
 		var (

@@ -57,7 +57,11 @@ func (d *decider) live() {
 		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotUnknown(ev, a) })
 	case AttemptNotDone:
 		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotNotDone(ev, a) })
-	case AttemptDeferred, TimePassed, SlotsFreed, Started:
+	case AttemptDeferred, TimePassed, Started:
+	case SlotsFreed:
+		if ev.Admitted {
+			d.forward().admitted()
+		}
 	case AttemptProgress:
 		d.answers().progress(ev)
 	case TakenOver:

@@ -271,7 +271,7 @@ func (d *decider) runState() status.RunState {
 		return status.RunPaused
 	case r.Phase == model.PhaseUndo:
 		return status.RunCompensating
-	case r.Begun && r.Waits > 0 && r.Waits == r.Live:
+	case r.Begun && (r.Waits > 0 && r.Waits == r.Live || r.Awaits):
 		return status.RunWaiting
 	case r.Begun:
 		return status.RunRunning
@@ -304,10 +304,10 @@ func (d *decider) pivotOpen() bool {
 	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
 }
 
-// forwardOpen reports whether steps may begin. It returns false if the run has turned back,
-// is parked, or has ended.
+// forwardOpen reports whether steps may begin. It returns false if the run waits for room, has
+// turned back, is parked, or has ended.
 func (d *decider) forwardOpen() bool {
-	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
+	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0 && !d.run.Awaits
 }
 
 // hopeless reports whether only a person can deal with the effect that node i may have.

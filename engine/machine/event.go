@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -38,6 +39,10 @@ type Started struct {
 	// step and ends as cancelled at once. So a start that arrives late finds this run and starts
 	// nothing.
 	Void bool
+	Line line.Line
+	// Waits is true if the run must wait for room in its limit. Its steps start after a
+	// SlotsFreed with Admitted.
+	Waits bool
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,
@@ -98,7 +103,12 @@ type TimePassed struct{}
 
 // SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
 // else happens.
-type SlotsFreed struct{}
+type SlotsFreed struct {
+	// Admitted is true if the run has got room in the concurrency limit of its workflow instead.
+	// Then the steps of a run that waits for room start. The store commits the record only if
+	// there is room (Record.Admits).
+	Admitted bool
+}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
 // former owner stay open, and their answers still count. The new owner may start other

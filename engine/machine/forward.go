@@ -14,6 +14,7 @@ func (d forward) accept(ev Started) {
 	r.Vars = model.Held{V: ev.Vars}
 	r.Trigger, r.StartedBy, r.Workflow = ev.Trigger, ev.StartedBy, d.wf.Name
 	r.Steps = int32(len(d.wf.Steps))
+	r.Line, r.Awaits = ev.Line, ev.Waits && r.Steps > 0
 	r.Started = d.at
 	r.State = status.RunQueued
 	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
@@ -39,10 +40,26 @@ func (d forward) accept(ev Started) {
 		d.clocks().passRun()
 		return
 	}
+	if r.Awaits {
+		return
+	}
+	d.first()
+}
+
+// first makes the steps without dependencies ready.
+func (d forward) first() {
 	for i := range d.wf.Steps {
 		if len(d.wf.Steps[i].After) == 0 {
 			d.ready.push(i)
 		}
+	}
+}
+
+// admitted lets a run start that waited for room in its limit.
+func (d forward) admitted() {
+	if d.run.Awaits && d.run.Phase == model.PhaseForward && d.run.Finished == 0 {
+		d.run.Awaits = false
+		d.first()
 	}
 }
 

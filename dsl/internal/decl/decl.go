@@ -182,11 +182,14 @@ type Workflow struct {
 	CompensationDeadline *eval.Expr
 	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
 	Unique               *eval.Expr
-	Schedules            []*Schedule // all schedules, with duplicates
-	Order                []int       // indexes of the steps in a topological order; nil = the steps have a cycle
-	height               int         // how deep the child runs of the workflow are nested; 0 = it starts none
-	visited              bool        // true = height is set
-	used                 []string    // names of the agents that the workflow and its child runs use; nil = not known yet
+	Priority             *eval.Expr
+	Concurrency          *syntax.Block // block concurrency; nil = none
+	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
+	Schedules            []*Schedule   // all schedules, with duplicates
+	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
+	height               int           // how deep the child runs of the workflow are nested; 0 = it starts none
+	visited              bool          // true = height is set
+	used                 []string      // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// Only for the workflow of a group.
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group

@@ -136,7 +136,8 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		Name: b.Label, Where: b.DefRange, Block: b, Mode: noun.ModeAutomatic,
 		Description: d.lit.text(b, "description"), Deadline: b.Attr("deadline"),
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
-		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"),
+		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"), Priority: b.Attr("priority"),
+		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
 	}
 	readRetention(d, b, w)
 	for n, v := range d.m.Variables {

@@ -105,6 +105,9 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	d.refs.compile(w.Deadline, ns, allowRunLevel)
 	d.refs.compile(w.CompensationDeadline, ns, allowRunLevel)
 	d.refs.compile(w.Unique, ns, allowVar|allowLocal|allowRun)
+	d.refs.compile(w.Priority, ns, allowVar|allowLocal)
+	d.refs.compile(w.Concurrency.Attr("limit"), ns, allowVar|allowLocal)
+	d.refs.compile(w.Concurrency.Attr("key"), ns, allowVar|allowLocal)
 	for _, n := range sorted.Keys(AttrsOf(w.Retry)) {
 		d.refs.compile(w.Retry.Attrs[n], ns, allowRunLevel)
 	}

@@ -58,6 +58,8 @@ func (l stepLinker) limits() {
 		}
 		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
+	l.out.Priority = exprFunc(l.workflowLinker, l.decl.Priority, "priority", cty.Number, priorityOf)
+	l.out.Concurrency = concurrencyOf(l.workflowLinker)
 }
 
 // keyOf converts a value to a unique key or an idempotency key. It returns an error if the value

@@ -36,8 +36,10 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
-	Schedules            []*Schedule   // schedules that start runs of the workflow, in the order of their declaration
-	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
+	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
+	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines say
+	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
+	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
 	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,

@@ -112,8 +112,12 @@ var (
 
 	groupSpec = newGroupSpec()
 
+	concurrencySpec = &bodySpec{attrs: []attrSpec{
+		{name: "limit", required: true}, {name: "key"}, {name: "when_full", literal: true},
+	}}
+
 	workflowSpec = &bodySpec{
-		attrs: opt("description", "deadline", "retention"),
+		attrs: opt("description", "deadline", "priority", "retention"),
 		blocks: []blockSpec{
 			{name: "variable", label: true, many: true, body: variableSpec},
 			{name: "locals", many: true, body: freeSpec},
@@ -126,6 +130,7 @@ var (
 				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
 			}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 		},
 	}

@@ -138,6 +138,10 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 		busy = true
 		t.Runs.InboxChanged(run)
 	}
+	for _, run := range tick.Next {
+		busy = true
+		t.Runs.Next(run)
+	}
 	if t.n.shared.Claims() && t.scanner.see(tick, hinted) {
 		busy = true
 	}

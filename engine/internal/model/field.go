@@ -44,6 +44,8 @@ const (
 	RunLostBit
 	RunWaitsBit
 	RunParentBit
+	RunLineBit
+	RunAwaitsBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -142,12 +143,14 @@ var RunFields = []Field[Run]{
 	},
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
 	plainly(RunParentBit, func(r *Run) *Parent { return &r.Parent }), // only for a child run
+	plainly(RunLineBit, func(r *Run) *line.Line { return &r.Line }),
+	plainly(RunAwaitsBit, func(r *Run) *bool { return &r.Awaits }),
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
-	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit
+	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
 )
 

@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/saga-engine/engine/dsl"
 
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -43,6 +44,7 @@ type Run struct {
 	State   status.RunState
 	Phase   Phase
 	Begun   bool // the run is no longer queued, for example because a step has started
+	Awaits  bool // the run waits for room in the concurrency limit of its workflow: no step may start
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
@@ -64,7 +66,8 @@ type Head struct {
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name of the workflow; only for display
+	Workflow  string    // name of the workflow; only for display
+	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 	Parent    Parent // only for a child run
 }

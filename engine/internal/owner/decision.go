@@ -112,6 +112,9 @@ func (x *decision) own(d *delivery) {
 	if d.start != nil {
 		x.f.started = d.start
 		x.f.Transition.Workflow, x.f.Transition.Owner = d.start.Workflow, &engine
+		if e, ok := d.Event.(machine.Started); ok {
+			SetRoom(&x.f.Transition, d.start.Names.Workflow, d.Arrived, e)
+		}
 	}
 	if _, ok := d.Event.(machine.TakenOver); ok {
 		x.f.Transition.Owner, x.f.adopting = &engine, true

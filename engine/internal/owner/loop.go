@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // loop does tasks until no task waits and the channel in the parameter last is closed. The final
@@ -165,12 +166,12 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.act(ctx, r, f)
 		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
-	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// Another engine has appended a row, or this row was committed and the store's answer
+	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, naming.ErrFull) && f.started == nil, errors.Is(l.Err, store.ErrExists) && l.Unsure:
+		// There is no room for the run, or another engine has appended a row, or this row was committed and the store's answer
 		// was lost. The journal says which. Until the journal is read, r.commit stays set.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case errors.Is(l.Err, store.ErrExists):
+	case errors.Is(l.Err, store.ErrExists), errors.Is(l.Err, naming.ErrFull) && !l.Unsure:
 		sh.drop(r, l.Err, nil)
 	case OverFor(l.Err), ctx.Err() != nil:
 		// This membership is over. The run stays in memory, so that shard.close can report to

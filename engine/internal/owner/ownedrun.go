@@ -209,7 +209,7 @@ func (r *ownedRun) atRest() bool {
 	if r.state.InFlight() { // the run only waits for child runs
 		return true
 	}
-	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
+	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused || r.waitsInLine() && !s.Final() {
 		return true
 	}
 	_, timed := r.state.NextDue() // timed: a backoff, a cool-down or a deadline will end

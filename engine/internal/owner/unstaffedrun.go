@@ -47,7 +47,7 @@ type UnstaffedDecision struct {
 func (x *Unstaffed) OverdueFrom() time.Time {
 	state := x.Story.State
 	if x.Head.Owner == 0 {
-		return x.Head.NextCheck
+		return x.Head.DueSince()
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
 		return state.Last() // a step waits for a slot that the owner should give it, but the owner is gone

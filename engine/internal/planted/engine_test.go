@@ -527,8 +527,8 @@ var engineFaults = []fault{
 	{
 		name: "a submission whose id is taken tries another",
 		in:   "engine.(*Node).Submit",
-		old:  "if !errors.Is(err, store.ErrExists) {",
-		new:  "if !errors.Is(err, store.ErrExists) || len(s.Name) >= 0 {",
+		old:  "case !errors.Is(err, store.ErrExists):",
+		new:  "case !errors.Is(err, store.ErrExists) || len(s.Name) >= 0:",
 		by:   catches("engine", "^TestRunIDCollision$"),
 	},
 	{

@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -34,15 +35,23 @@ const (
 	kindAttemptRefused
 	kindChildStarted
 	kindUndoRequested
+	kindStartedInLine      // a Started with a priority or a limit
+	kindAdmitted           // a SlotsFreed that admits the run
+	kindChildStartedInLine // a Started of a child run with a priority or a limit
 )
 
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		child := ev.Parent != 0
-		if child { // a Started of a child run has its own kind in the journal
+		child, inLine := ev.Parent != 0, ev.Line != line.Line{} // most runs have neither, and need no bytes for them
+		switch {
+		case child && inLine:
+			e.uint(kindChildStartedInLine)
+		case child:
 			e.uint(kindChildStarted)
-		} else {
+		case inLine:
+			e.uint(kindStartedInLine)
+		default:
 			e.uint(kindStarted)
 		}
 		e.uint(uint64(ev.RunID))
@@ -55,6 +64,10 @@ func (e *encoder) event(event machine.Event) error {
 			e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
 			e.time(ev.Until)
 			e.bool(ev.Void)
+		}
+		if inLine {
+			e.line(ev.Line)
+			e.bool(ev.Waits)
 		}
 	case machine.AttemptOK:
 		e.uint(kindAttemptOK)
@@ -98,7 +111,11 @@ func (e *encoder) event(event machine.Event) error {
 	case machine.TimePassed:
 		e.uint(kindTimePassed)
 	case machine.SlotsFreed:
-		e.uint(kindSlotsFreed)
+		if ev.Admitted {
+			e.uint(kindAdmitted)
+		} else {
+			e.uint(kindSlotsFreed)
+		}
 	case machine.TakenOver:
 		e.uint(kindTakenOver)
 		e.int(int64(ev.By))
@@ -170,11 +187,18 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
-	case kindChildStarted:
+	case kindStartedInLine, kindChildStarted, kindChildStartedInLine:
 		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
-		p := d.parent()
-		ev.Parent, ev.ParentName, ev.ParentStep, ev.Until, ev.Void = p.Run, p.Name, p.Step, d.time(), d.bool()
+		if kind != kindStartedInLine {
+			p := d.parent()
+			ev.Parent, ev.ParentName, ev.ParentStep, ev.Until, ev.Void = p.Run, p.Name, p.Step, d.time(), d.bool()
+		}
+		if kind != kindChildStarted {
+			ev.Line, ev.Waits = d.line(), d.bool()
+		}
 		return ev
+	case kindAdmitted:
+		return machine.SlotsFreed{Admitted: true}
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
@@ -368,4 +392,21 @@ func (d *decoder) outputs() []model.Output {
 		outputs = append(outputs, model.Output{Name: d.string(), Value: d.held(), Sensitive: d.bool(), Problem: d.string()})
 	}
 	return outputs
+}
+
+// line writes how a run stands in line.
+func (e *encoder) line(l line.Line) {
+	e.int(int64(l.Lift))
+	e.int(int64(l.Limit))
+	e.string(l.Key)
+}
+
+// line reads how a run stands in line.
+func (d *decoder) line() line.Line {
+	lift, limit := d.int(), d.int()
+	l := line.Line{Lift: int32(lift), Limit: int32(limit), Key: d.string()}
+	if int64(l.Lift) != lift || int64(l.Limit) != limit {
+		d.fail()
+	}
+	return l
 }

@@ -152,6 +152,12 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { e.parent(r.Parent) },
 		get: func(d *decoder, r *model.Run) { r.Parent = d.parent() },
 	},
+	{ // priority of the run, and the limit that it shares with other runs
+		bit: model.RunLineBit,
+		put: func(e *encoder, r *model.Run) { e.line(r.Line) },
+		get: func(d *decoder, r *model.Run) { r.Line = d.line() },
+	},
+	booleanCodec(model.RunAwaitsBit, func(r *model.Run) *bool { return &r.Awaits }),
 }
 
 var nodeCodec = []codec[model.Node]{

@@ -134,6 +134,13 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		return err
 	}
 	r := s.runs[t.Run]
+	var p *share
+	if !s.mineLocked(token, t) {
+		var err error
+		if p, err = s.roomLocked(r, t); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.mineLocked(token, t):
 		return nil
@@ -156,7 +163,13 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		r = &run{head: store.Head{Run: t.Run, Name: naming.RunName(t.Run), Workflow: t.Workflow, CreatedAt: micro(t.At)}}
 		s.addLocked(r)
 	}
+	if r.share = p; p != nil {
+		s.sharing[t.Run] = r
+	}
 	s.addRowLocked(r, token, t)
+	if t.Frees || t.Room != nil && !t.Admit {
+		s.hintLocked()
+	}
 	return nil
 }
 

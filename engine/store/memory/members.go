@@ -59,7 +59,7 @@ func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Dur
 		}
 	}
 	slices.Sort(t.Dead)
-	t.Inbox = s.waitingLocked(id, limit)
+	t.Inbox, t.Next = s.waitingLocked(id, limit), s.nextLocked(id, limit)
 	return t, nil
 }
 

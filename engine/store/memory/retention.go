@@ -83,6 +83,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 // removeLocked removes a run that has ended, and its names.
 func (s *retention) removeLocked(r *run) {
 	delete(s.runs, r.head.Run)
+	delete(s.sharing, r.head.Run)
 	s.removed = max(s.removed, r.head.Run)
 	if s.names[r.head.Name] == r.head.Run {
 		delete(s.names, r.head.Name)

@@ -58,6 +58,8 @@ type state struct {
 	alerts  []alert // all alerts, in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
+	sharing map[status.RunID]*run // runs with a limit
+
 	open  map[store.EngineID]*queue // queue of each owner with open runs; the owner 0 means runs without an owner
 	order []status.RunID            // ids of all runs, ascending
 }
@@ -86,6 +88,7 @@ type run struct {
 	// internal id of the run that started this run as a child; 0 = none
 	parent status.RunID
 	rows   []row
+	share  *share           // limit that the run shares with other runs; nil = it has no limit
 	nodes  []store.NodeName // instances of the run's for_each steps
 	late   []store.LateReply
 	logs   []store.LogLine
@@ -127,6 +130,7 @@ func New(o Options) *Store {
 		names:   make(map[string]status.RunID),
 		keys:    make(map[key]status.RunID),
 		inbox:   make(map[status.RunID][]store.Message),
+		sharing: make(map[status.RunID]*run),
 		open:    make(map[store.EngineID]*queue),
 	}
 	inHand := &hands{state: st, deaths: make(map[status.RunID]int)}

@@ -78,6 +78,9 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainSnapshots = `
 DELETE FROM engine.snapshot WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.snapshot x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainPlaces = `
+DELETE FROM engine.place WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.place x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
 // retainRows is the largest number of rows that one statement removes.
@@ -208,7 +211,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 // sweep removes the steps, alerts, late replies, logs and snapshots of removed runs: of those runs
 // with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs, retainSnapshots} {
+	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs, retainSnapshots, retainPlaces} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -42,7 +42,9 @@ var queries = map[string]string{
 	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
 	"backendPID": backendPID, "serverCondition": serverCondition,
 	"retainNote": retainNote, "retainOwn": retainOwn, "retainTold": retainTold, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
-	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainLate": retainLate, "retainLogs": retainLogs,
+	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
+	"placeLock": placeLock, "placeOf": placeOf, "placeHeld": placeHeld, "placeAsk": placeAsk, "placeSweep": placeSweep, "placeAdd": placeAdd, "placeAdmit": placeAdmit,
+	"placeNext": placeNext, "placeHolders": placeHolders, "placeCounts": placeCounts,
 	"partList": partList, "partAlone": partAlone, "partQuiet": partQuiet, "partLimit": partLimit, "partTrust": partTrust, "partFree": partFree,
 	"partLimited": partLimited, "partCut": partCut, "partGather": partGather, "partDrop": partDrop,
 	"partLastRun": partLastRun, "partLeftRuns": partLeftRuns, "partLeftRows": partLeftRows,
@@ -203,6 +205,7 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.inbox (run_id, at, kind, by, dedup) SELECT n, now(), 1, 'x', 'd' FROM generate_series(1, 22000, 7) n`)
 	must(t, db, `INSERT INTO engine.suspect SELECT n, 1 + n % 5 FROM generate_series(1, 22000, 3) n`)
 	must(t, db, `INSERT INTO engine.snapshot SELECT n, 1, 'x' FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.place SELECT n, 'w', 'k' || n % 500, 3, now(), n % 5 < 2 FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
@@ -258,6 +261,12 @@ func TestPlans(t *testing.T) {
 		{"suspectList", false, 2, []string{"suspect_pkey"}, "hand"},
 		{"suspectAbsolve", false, 1, []string{"suspect_pkey"}, ""},
 		{"memberBury", false, 1, []string{"run_pkey", "Conflict Arbiter Indexes: suspect_pkey"}, "member hand fence"},
+		{"placeAsk", true, 3, []string{"place_pkey", "place_held", "place_line", "run_pkey"}, ""},
+		{"placeSweep", true, 2, []string{"place_pkey", "place_held", "place_line", "run_pkey"}, ""},
+		{"placeAdmit", true, 1, []string{"place_pkey"}, ""},
+		{"placeNext", false, 2, []string{"place_held", "place_line", "run_pkey"}, "member"},
+		{"placeHolders", false, 3, []string{"place_held", "run_pkey"}, ""},
+		{"placeCounts", false, 2, []string{"place_held", "place_line", "run_pkey"}, ""},
 		{"messagePost", false, 6, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
 		{"messageList", false, 3, []string{"inbox_run_id_dedup_key"}, ""},
 		{"messageDiscard", false, 2, []string{"inbox_run_id_dedup_key", "run_pkey"}, ""},

@@ -109,6 +109,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		if t.Unowned, err = s.due(tx, 0, t.Now, limit); err != nil {
 			return err
 		}
+		if t.Next, err = nextInLine(tx, id, t.Now, limit); err != nil {
+			return err
+		}
 		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
 			var run int64
 			err := r.Scan(&run)

@@ -65,6 +65,7 @@ var goneRows = []string{
 	`DELETE FROM late_reply WHERE rowid IN (SELECT rowid FROM late_reply WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
 	snapshotDrop,
+	`DELETE FROM place WHERE run_id = ?1`,
 }
 
 const (

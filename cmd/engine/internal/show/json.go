@@ -19,6 +19,10 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()
 	m["started_by"] = r.State.Run().StartedBy
+	m["priority"] = r.State.Run().Line.Priority()
+	if r.Room != nil {
+		m["room"] = r.Room.JSON()
+	}
 	m["variables"] = render.Redact(r.State.Vars())
 	m["outputs"] = render.Outputs(story.KnownOutputs(r.State, r.Flow))
 	m["undone"], m["left_as_is"] = int(r.State.Run().Undone), int(r.State.Run().Left)
