@@ -18,18 +18,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Submission asks for a new run.
-type Submission struct {
-	Definition *dsl.Definition
-	Workflow   string    // name of one of the definition's workflows
-	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
-	Name       string    // public id of the run; "" = made from the internal id
-	By         string    // person or program that submits the run; only for display
-
-	trigger string          // how the run was started; "" = "manual"
-	child   *children.Order // set if a step of another run submits the run; otherwise nil
-}
-
 // submitIDs is the largest number of internal ids that are tried for one submission.
 const submitIDs = 8
 
