@@ -65,6 +65,9 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
 		def.names = append(def.names, wf.Name)
+		for _, n := range wf.Notify {
+			def.workflows[n.Flow.Name] = n.Flow
+		}
 	}
 	if err := def.seal(agents); err != nil {
 		r.Errorf(hcl.Range{}, "Cannot store the definition", "%s.", err)

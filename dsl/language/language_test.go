@@ -324,11 +324,16 @@ func TestSchemaListsReferences(t *testing.T) {
 	}
 }
 
-// referenceErrors parses a workflow with a reference in the undo of a step. NAME is the name of a
+// referenceErrors parses a workflow with a reference in the undo of a step, or run.status in a
+// notify block, which is its only place. NAME is the name of a
 // variable, a local value and a step, and with a key it is a step with for_each.
 func referenceErrors(reference string) map[string][]string {
 	if keyed := strings.Replace(reference, "NAME[KEY]", `KEYED["k"]`, 1); keyed != reference {
 		reference = keyed
+	}
+	announced := "1"
+	if reference == "run.status" {
+		reference, announced = announced, reference
 	}
 	return summaries(`
 workflow "w" {
@@ -361,6 +366,11 @@ workflow "w" {
       action = agent.echo.call
       input { x = ` + reference + ` }
     }
+  }
+  notify {
+    on     = ["failed"]
+    action = agent.echo.call
+    input { x = ` + announced + ` }
   }
 }`)
 }

@@ -166,6 +166,7 @@ type Workflow struct {
 	Steps                []*Step                // all steps, with duplicates
 	Index                map[string]int         // index in Steps, by name; the index of the first step with the name
 	Outputs              []*Output
+	Notifies             []*Notify
 	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block
 	Deadline             *eval.Expr

@@ -169,6 +169,9 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Mode = d.mode(c.Attr("mode"))
 		}
 	}
+	for _, c := range b.All("notify") {
+		d.notify(w, c)
+	}
 	if len(w.Steps) > maxSteps {
 		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
 	}

@@ -75,6 +75,9 @@ func (d graphDecoder) impliedAgents(w *Workflow) {
 			use(s.Undo.Agent, s.Undo.ActionAt)
 		}
 	}
+	for _, n := range w.Notifies {
+		use(n.Flow.Steps[0].Agent, n.Flow.Steps[0].ActionAt)
+	}
 }
 
 func (d graphDecoder) validations(v *Variable, ns *names) {
@@ -112,6 +115,9 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	}
 	for _, o := range w.Outputs {
 		d.refs.compile(o.Value, ns, allowForward)
+	}
+	for _, n := range w.Notifies {
+		d.resolveNotify(n, ns)
 	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.Steps {

@@ -53,6 +53,9 @@ type RunInfo struct {
 	Workflow  string // name of the workflow
 	Key       string // unique key of the run; "" = the run has none
 	StartedAt time.Time
+	// Status is the state that a notify block announces, such as parked; "" = the expression is in
+	// no notify block.
+	Status string
 }
 
 // An EachItem holds the values of each.key and each.value.

@@ -56,7 +56,9 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	out := make([]*noun.Workflow, 0, len(m.Workflows))
 	for _, w := range m.Workflows {
-		out = append(out, l.workflow(w))
+		wf := l.workflow(w)
+		notifications(l, w, wf)
+		out = append(out, wf)
 	}
 	diags := l.Finish()
 	if m.Failed || diags.HasErrors() {
@@ -65,9 +67,10 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	return out, diags
 }
 
-func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
+// newWorkflowLinker returns a linker for the workflow w, which has linked nothing yet.
+func newWorkflowLinker(l *linker, w *decl.Workflow) *workflowLinker {
 	ev := &eval.Evaluator{Funcs: l.m.Funcs, Vars: variableShapes(w.Variables)}
-	wl := &workflowLinker{
+	return &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
 		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &noun.Workflow{
@@ -75,6 +78,10 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 			CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
 		},
 	}
+}
+
+func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
+	wl := newWorkflowLinker(l, w)
 	wl.shapes()
 	stepLinker{wl}.validations()
 	for _, loc := range w.OwnLocals {
@@ -88,10 +95,15 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 	undoLinker{wl}.soundness()
 	wl.out.Shortest = stepLinker{wl}.shortest()
 	wl.out.Confidential = confidential(wl)
-	b := &bind{ev: ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
-	noun.SetBind(wl.out, b.values)
-	noun.SetLines(wl.out, lines{l.m, w, ev})
+	wl.bindings()
 	return wl.out
+}
+
+// bindings sets the functions of the workflow that bind variables and evaluate lines of the console.
+func (l *workflowLinker) bindings() {
+	b := &bind{ev: l.ev, decls: l.decl.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
+	noun.SetBind(l.out, b.values)
+	noun.SetLines(l.out, lines{l.m, l.decl, l.ev})
 }
 
 // knownVariables returns the names of the variables of all workflows.

@@ -195,9 +195,11 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
-	ls.given = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
-	out.Input = a.sent(ls.given)
-	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
+	given := argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false)
+	given.Instead = l.instead
+	ls.given = given.Eval
+	out.Input = a.sent(func(s *eval.Scope) (value.Value, error) { return ls.given(s) })
+	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(l.defaults(repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codes.own = append(codes.own, loopCodes(d)...)
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)

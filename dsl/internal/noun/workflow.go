@@ -24,6 +24,8 @@ type Workflow struct {
 	Variables []Variable // variables of the workflow and of the module
 	Agents    map[string]*Agent
 	Outputs   []Output
+	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
+	Notifies  string    // workflow whose states this workflow announces; "" = it is no workflow of a notification
 
 	// Confidential is true if each run of the workflow may contain sensitive values, even if none
 	// of its variables is sensitive. To start such a run, an engine needs an encryption key.
