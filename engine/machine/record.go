@@ -103,6 +103,34 @@ func (r Record) RunState() (status.RunState, bool) {
 	return status.RunInvalid, false
 }
 
+// Reached returns the states that the run reaches with the record and that a notify block may
+// announce. A run that leaves such a state and returns to it within one record does not reach it
+// again. EngineLost reaches no state: the run must not be read, so nothing can be said about it.
+func (r Record) Reached() []string {
+	if r.run == nil {
+		return nil
+	}
+	has := func(bit uint64) bool { return r.run.Mask&bit != 0 }
+	var out []string
+	if to := &r.run.To; has(model.RunParkedBit) && to.Parked {
+		out = append(out, status.RunParked.String())
+	}
+	if to := &r.run.To; has(model.RunStuckBit) && to.Stuck {
+		out = append(out, status.RunCompensationFailed.String())
+	}
+	if to := &r.run.To; has(model.RunOverdueBit) && to.Overdue {
+		out = append(out, StateOverdue)
+	}
+	if state, changed := r.RunState(); changed && state.Final() {
+		out = append(out, state.String())
+	}
+	return out
+}
+
+// StateOverdue is the word for a run whose deadline has passed, but which is not undone. It is no
+// state of a run, but a notify block can announce it, as if it were one.
+const StateOverdue = "overdue"
+
 // A StepRow is the entry of one changed node in the journal's `steps` column.
 type StepRow struct {
 	Node     int

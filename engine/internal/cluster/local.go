@@ -31,6 +31,8 @@ type Config struct {
 	Logger   *slog.Logger
 	Passed   func(Pass)
 	Retained func(store.RetainStats)
+	// Announce announces the states of runs that have to be announced, until ctx ends.
+	Announce func(ctx context.Context, t *Membership)
 	Options  Options
 }
 

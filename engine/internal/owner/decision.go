@@ -154,7 +154,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 		f.facts, n = story.AppendFacts(f.facts, told, r.wf, r.state, rec)
 		f.told += n
 	}
-	AddRecord(&f.Transition, rec, r.state)
+	AddRecord(&f.Transition, rec, r.state, r.wf)
 	r.state.Apply(rec)
 	r.note(rec.Event())
 	x.records = append(x.records, rec)

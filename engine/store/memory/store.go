@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
@@ -36,6 +37,7 @@ type Store struct {
 	*evidence
 	*retention
 	*resealer
+	*notices
 }
 
 // A state holds the data that the parts share.
@@ -49,7 +51,8 @@ type state struct {
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
 	keys    map[key]status.RunID
-	alerts  []alert // all alerts, in the order of AlertRow.ID
+	alerts  []alert       // all alerts, in the order of AlertRow.ID
+	notices []notice.Kept // all notices, ascending by run, row and state
 	inbox   map[status.RunID][]store.Message
 
 	open  map[store.EngineID]*queue // queue of each owner with open runs; the owner 0 means runs without an owner
@@ -100,6 +103,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	notice.Keeper
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -120,6 +124,7 @@ func New(o Options) *Store {
 	listeners := &hints{state: st}
 	posted := &inboxRole{state: st, hands: inHand, hints: listeners}
 	kept := &evidence{state: st}
+	announced := &notices{state: st}
 	catalogue := &definitions{state: st, settings: make(map[string]string), defs: make(map[string]store.Definition)}
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
@@ -130,6 +135,7 @@ func New(o Options) *Store {
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
 		retention:   &retention{state: st, evidence: kept},
+		notices:     announced,
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -58,6 +59,7 @@ type Store struct {
 	*views
 	*retention
 	*resealer
+	*notices
 	*waker
 }
 
@@ -96,6 +98,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	notice.Keeper
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -136,6 +139,7 @@ func newStore(f *file) *Store {
 		inbox:     &inbox{file: f, waker: w},
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
+		notices:   &notices{file: f},
 		evidence:  &evidence{file: f, views: v},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
