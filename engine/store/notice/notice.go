@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -101,3 +102,7 @@ func Find(ctx context.Context, st store.Full, run store.RunRow) ([]Sent, error) 
 	}
 	return out, nil
 }
+
+// Announces reports whether a workflow is one of notifications. No workflow in a file has such a
+// name, because a name in a file holds no dot.
+func Announces(workflow string) bool { return strings.Contains(workflow, ".notify") }

@@ -83,8 +83,8 @@ func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 const (
 	noticeOpen = `SELECT run_id, seq, state FROM engine.notice WHERE NOT done AND (run_id, seq, state) > ($2, $3, $4) ORDER BY run_id, seq, state LIMIT $1`
 	noticeDone = `
-UPDATE engine.notice n SET done = true FROM unnest($1::int8[], $2::int4[], $3::text[]) d(run_id, seq, state)
-WHERE n.run_id = ANY (ARRAY[d.run_id]) AND n.seq = d.seq AND n.state = d.state AND NOT n.done`
+UPDATE engine.notice n SET done = true FROM unnest($1::int8[], $2::int4[], $3::text[]) v(run_id, seq, state)
+WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state AND NOT n.done`
 	noticeOfRun = `SELECT n.run_id, n.seq, n.state, n.done FROM engine.notice n WHERE n.run_id = $1
   AND EXISTS (SELECT FROM engine.run r WHERE r.run_id = $1) ORDER BY n.seq, n.state`
 )
