@@ -83,7 +83,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 // agents. It returns what is needed to start the run.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
 	wf := s.Definition.Workflow(s.Workflow)
-	if wf == nil {
+	if wf == nil || wf.Notifies != "" { // only an engine starts notifications
 		return nil, fmt.Errorf("the definition holds no such workflow")
 	}
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {

@@ -131,7 +131,7 @@ func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 	names := def.Names()
 	switch {
 	case name != "":
-		if wf := def.Workflow(name); wf != nil {
+		if wf := def.Workflow(name); wf != nil && wf.Notifies == "" {
 			return wf, nil
 		}
 		return nil, cli.Failed("Unknown workflow", "There is no workflow %q.%s", name, diag.DidYouMean(name, names))
