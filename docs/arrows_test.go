@@ -25,7 +25,7 @@ var upwardToday = map[string]int{
 	"engine/agents":            8,
 	"engine/internal/sim":      27,
 	"engine/store/memory":      26,
-	"engine/store/postgres":    20,
+	"engine/store/postgres":    19,
 	"engine/store/sqlite":      23,
 	"engine/store/storetest":   27,
 	"plugins/engine-agent-sql": 20,

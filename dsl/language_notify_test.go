@@ -20,7 +20,7 @@ var parked = dsl.RunInfo{ID: "order-1", Workflow: "w", Key: "k", StartedAt: time
 // sent returns the arguments that the first notify block of a workflow sends for a parked run.
 func sent(t *testing.T, wf *dsl.Workflow, vars string) dsl.Value {
 	t.Helper()
-	given, err := dsl.Notice(dsl.NewValue([]byte(vars), nil, nil), parked, dsl.Failure{Step: "a", Code: "denied", Message: "no money"})
+	given, err := wf.Notify[0].Variables(dsl.NewValue([]byte(vars), nil, nil), parked, dsl.Failure{Step: "a", Code: "denied", Message: "no money"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestNotifyOwnText(t *testing.T) {
 // If the retry block cannot be evaluated, the notification has the default settings.
 func TestNotifySettingsThatFail(t *testing.T) {
 	wf := linkedWorkflow(t, "variable \"n\" { type = any }\n"+step("a", "")+notify(`"parked"`, "retry { max_attempts = var.n.missing }"))
-	given, err := dsl.Notice(dsl.NewValue([]byte(`{"n":{}}`), nil, nil), parked, dsl.Failure{})
+	given, err := wf.Notify[0].Variables(dsl.NewValue([]byte(`{"n":{}}`), nil, nil), parked, dsl.Failure{})
 	if err != nil {
 		t.Fatal(err)
 	}

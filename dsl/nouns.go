@@ -33,8 +33,6 @@ type (
 	// A Refusal is a fail_when block. A result for which its condition is true is a definite
 	// failure.
 	Refusal = noun.Refusal
-	// A Notify is a notify block: which states of a run it announces, and how.
-	Notify = noun.Notify
 	// A Repeat is the loop of a step: when it ends, and what happens after each iteration.
 	Repeat = noun.Repeat
 	// A Catch says which failures of a step do not stop the run.
@@ -52,12 +50,6 @@ type (
 	// An AgentBinary describes the binary that was chosen for an agent.
 	AgentBinary = noun.AgentBinary
 )
-
-// Notice returns the variables of a notification: the variables of the announced run, and the values
-// of run.* and failure.* of that run. The parameter vars holds the variables of that run.
-func Notice(vars Value, run RunInfo, failure Failure) (Value, error) {
-	return noun.Notice(vars, run, failure)
-}
 
 // NoCall is the value of Step.Do in steps that call no agent.
 var NoCall = noun.NoCall

@@ -4,17 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
@@ -33,10 +32,16 @@ const (
 // made the notification, and before it has marked the notice, no second notification is made.
 type announcer struct{ n *Node }
 
+// A where holds the parts of the present membership that store notifications.
+type where struct {
+	runs *owner.Scheduler
+	to   *commit.Committer
+}
+
 // run announces notices until ctx ends. It works when a run of this engine has reached a state that
 // has to be announced, and after each full scan, because another engine may have ended before it
 // announced a state.
-func (a announcer) run(ctx context.Context, t *cluster.Membership) {
+func (a announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
 	keeper, ok := notice.Of(a.n.cfg.Store)
 	if !ok || a.n.shared.Idle != "" {
 		return
@@ -48,7 +53,7 @@ func (a announcer) run(ctx context.Context, t *cluster.Membership) {
 		case <-ctx.Done():
 			return
 		}
-		err := a.all(ctx, t, keeper)
+		err := a.all(ctx, where{runs, to}, keeper)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
@@ -62,14 +67,14 @@ func (a announcer) run(ctx context.Context, t *cluster.Membership) {
 
 // all announces all notices in the store. It leaves a notice of a run that this engine cannot read
 // to other engines.
-func (a announcer) all(ctx context.Context, t *cluster.Membership, keeper notice.Keeper) error {
+func (a announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
 	var after notice.Notice
 	for !a.n.shared.Draining.Load() {
 		open, err := keeper.Open(ctx, after, noticeBatch)
 		if err != nil || len(open) == 0 {
 			return err
 		}
-		done, err := a.batch(ctx, t, open)
+		done, err := a.batch(ctx, w, open)
 		failpoint.Hit("notify.submitted")
 		if err := errors.Join(err, keeper.Announced(ctx, done...)); err != nil {
 			return err
@@ -84,7 +89,7 @@ func (a announcer) all(ctx context.Context, t *cluster.Membership, keeper notice
 
 // batch announces notices, several at the same time. It returns those that are announced. The error
 // is one after which another try may succeed.
-func (a announcer) batch(ctx context.Context, t *cluster.Membership, open []notice.Notice) (done []notice.Notice, err error) {
+func (a announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex // protects done and err
@@ -94,7 +99,7 @@ func (a announcer) batch(ctx context.Context, t *cluster.Membership, open []noti
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			failed := a.announce(ctx, t, n)
+			failed := a.announce(ctx, w, n)
 			mu.Lock()
 			defer mu.Unlock()
 			var never *unsendable
@@ -121,17 +126,17 @@ func (u *unsendable) Unwrap() error { return u.error }
 
 // announce makes the notifications of one notice: one for each notify block that announces the
 // state. It reads the run as it was when it reached the state.
-func (a announcer) announce(ctx context.Context, t *cluster.Membership, n notice.Notice) error {
+func (a announcer) announce(ctx context.Context, w where, n notice.Notice) error {
 	cfg, defs := a.n.cfg, a.n.shared.Defs
 	run, err := journal.LoadAt(ctx, cfg.Store, cfg.Sealer, defs, n.Run, n.Seq)
 	if err != nil {
 		return err
 	}
-	vars, err := announced(&run, n.State, cfg.Options.MaxValue)
-	if err != nil {
-		return &unsendable{err}
-	}
 	for k, block := range run.Flow.Notifications(n.State) {
+		vars, err := announced(&run, n.State, cfg.Options.MaxValue, block.Variables)
+		if err != nil {
+			return &unsendable{err}
+		}
 		id, err := defs.Beside(ctx, run.Head.Workflow, block.Flow.Name)
 		if err != nil {
 			return err
@@ -140,33 +145,33 @@ func (a announcer) announce(ctx context.Context, t *cluster.Membership, n notice
 		if st.Specs, err = a.n.shared.Specs.Specs(block.Flow, vars); err != nil {
 			return &unsendable{err}
 		}
-		if err := a.submit(ctx, t, st, vars); err != nil {
+		if err := a.submit(ctx, w, st, vars); err != nil {
 			return fmt.Errorf("announce that run %s is %s: %w", run.Head.Name, n.State, err)
 		}
 	}
 	return nil
 }
 
-// announced returns the variables of a notification. If they would have more bytes than the
+// announced returns the variables of a notification, which the function with makes. If they would have more bytes than the
 // parameter most allows, the result leaves out the variables of the run. Then the engine sends a text
 // of its own in place of each argument that uses such a variable.
-func announced(run *journal.Run, state string, most int) (dsl.Value, error) {
+func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
 	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Status: state}
 	failure := run.State.Failure()
-	if state == machine.StateOverdue && failure == (dsl.Failure{}) {
+	if state == status.Overdue && failure == (dsl.Failure{}) {
 		failure = dsl.Failure{Code: machine.CodeDeadlineExceeded, Message: "the run's deadline has passed"}
 	}
-	vars, err := dsl.Notice(run.State.Vars(), info, failure)
+	vars, err := with(run.State.Vars(), info, failure)
 	if err == nil && len(vars.JSON()) > most {
-		vars, err = dsl.Notice(dsl.Value{}, info, failure)
+		vars, err = with(dsl.Value{}, info, failure)
 	}
 	return vars, err
 }
 
 // submit makes a notification. This engine owns it, if it can call the agent. Otherwise the
 // notification has no owner, so that an engine that can call the agent takes it.
-func (a announcer) submit(ctx context.Context, t *cluster.Membership, st owner.Start, vars dsl.Value) error {
+func (a announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
 	n := a.n
 	mine := true
 	for _, spec := range st.Specs {
@@ -182,9 +187,9 @@ func (a announcer) submit(ctx context.Context, t *cluster.Membership, st owner.S
 		}
 		event := machine.Started{RunID: run, Name: st.Public, Vars: vars, Trigger: TriggerNotify}
 		if mine {
-			err = t.Runs.Submit(ctx, &st, now, event)
+			err = w.runs.Submit(ctx, &st, now, event)
 		} else {
-			err = a.leave(ctx, t, &st, event)
+			err = a.leave(ctx, w, &st, event)
 		}
 		if !errors.Is(err, store.ErrExists) {
 			return err
@@ -194,50 +199,14 @@ func (a announcer) submit(ctx context.Context, t *cluster.Membership, st owner.S
 }
 
 // leave stores a notification without an owner.
-func (a announcer) leave(ctx context.Context, t *cluster.Membership, st *owner.Start, event machine.Started) error {
+func (a announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
 	row, err := unownedRow(a.n.cfg, st, event, a.n.shared.Clock.Now())
 	if err != nil {
 		return &unsendable{err}
 	}
-	back := make(landing, 1)
-	if err := t.Committer.Commit(ctx, &commit.Item{Transition: row, To: back}); err != nil {
+	l, err := w.to.One(ctx, row)
+	if err != nil {
 		return err
 	}
-	select {
-	case l := <-back:
-		return l.Err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// A landing receives the outcome of one commit. It has room for one.
-type landing chan commit.Landing
-
-// Landed passes the outcome on.
-func (l landing) Landed(items []*commit.Item) {
-	for _, it := range items {
-		l <- it.Landing
-	}
-}
-
-// AwaitNotifications waits until all notifications of a run have ended, or need a person. It returns
-// the error of ctx if ctx ends before. The run must have reached the states that are to be
-// announced.
-func (n *Node) AwaitNotifications(ctx context.Context, run store.RunRow) error {
-	for {
-		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run)
-		if err != nil {
-			return err
-		}
-		open := slices.ContainsFunc(sent, func(s notice.Sent) bool {
-			return !s.Done || slices.ContainsFunc(s.Notifications, func(r store.RunRow) bool { return !r.State.Final() && !r.State.NeedsHuman() })
-		})
-		if !open {
-			return nil
-		}
-		if err := wait.For(ctx, n.cfg.Options.MinScan/4); err != nil {
-			return err
-		}
-	}
+	return l.Err
 }

@@ -119,17 +119,13 @@ func (r Record) Reached() []string {
 		out = append(out, status.RunCompensationFailed.String())
 	}
 	if to := &r.run.To; has(model.RunOverdueBit) && to.Overdue {
-		out = append(out, StateOverdue)
+		out = append(out, status.Overdue)
 	}
 	if state, changed := r.RunState(); changed && state.Final() {
 		out = append(out, state.String())
 	}
 	return out
 }
-
-// StateOverdue is the word for a run whose deadline has passed, but which is not undone. It is no
-// state of a run, but a notify block can announce it, as if it were one.
-const StateOverdue = "overdue"
 
 // A StepRow is the entry of one changed node in the journal's `steps` column.
 type StepRow struct {

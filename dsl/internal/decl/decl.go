@@ -176,6 +176,14 @@ type Workflow struct {
 	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
 }
 
+// A Notify is a notify block of a workflow.
+type Notify struct {
+	On []string // states that the block announces, without duplicates and unknown words
+	// Flow is the workflow of a notification: one step that makes the call. A person cannot start
+	// this workflow.
+	Flow *Workflow
+}
+
 // An Output is an output block.
 type Output struct {
 	Name, Description string

@@ -170,7 +170,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		}
 	}
 	for _, c := range b.All("notify") {
-		d.notify(w, c)
+		notifyDecoder{d}.read(w, c)
 	}
 	if len(w.Steps) > maxSteps {
 		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)

@@ -125,6 +125,22 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	}
 }
 
+// resolveNotify compiles the expressions of a notify block. The parameter ns holds the names to
+// which the expressions of the workflow can refer.
+func (d graphDecoder) resolveNotify(n *Notify, ns *names) {
+	own := *ns
+	own.inNotify = true
+	s := n.Flow.Steps[0]
+	d.refs.compile(s.Attr("timeout"), &own, allowRunLevel|allowRunStatus|allowFailure)
+	retry := AttrsOf(s.Block.One("retry"))
+	for _, name := range sorted.Keys(retry) {
+		d.refs.compile(retry[name], &own, allowRunLevel|allowRunStatus|allowFailure)
+	}
+	for _, a := range s.Input {
+		d.refs.compile(a.Expr, &own, allowRunLevel|allowRunStatus|allowFailure|allowSecret)
+	}
+}
+
 // AttrsOf returns the attributes of a block by name. It returns nil if b is nil.
 func AttrsOf(b *syntax.Block) map[string]*eval.Expr {
 	if b == nil {

@@ -11,22 +11,16 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
-	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Notify is a notify block of a workflow.
-type Notify struct {
-	On []string // states that the block announces, without duplicates and unknown words
-	// Flow is the workflow of a notification: one step that makes the call. A person cannot start
-	// this workflow.
-	Flow *Workflow
-}
+// A notifyDecoder reads notify blocks.
+type notifyDecoder struct{ *decoder }
 
-// notify reads a notify block, and adds it to w.Notifies. It makes the workflow of a notification
+// read reads a notify block, and adds it to w.Notifies. It makes the workflow of a notification
 // from the block.
-func (d *decoder) notify(w *Workflow, b *syntax.Block) {
+func (d notifyDecoder) read(w *Workflow, b *syntax.Block) {
 	yes := true // a notification may arrive twice, so each action counts as safe to repeat
 	s := &Step{
 		Name: noun.NotifyStep, Where: b.DefRange, Block: b, After: map[int]hcl.Range{}, OutputType: cty.NilType, InputAt: b.DefRange,
@@ -44,7 +38,7 @@ func (d *decoder) notify(w *Workflow, b *syntax.Block) {
 
 // announced reads the argument `on` of a notify block: a list of states. It reports each word that
 // is no such state, each state that is in the list twice, and an empty list.
-func (d *decoder) announced(e *eval.Expr) []string {
+func (d notifyDecoder) announced(e *eval.Expr) []string {
 	if e == nil {
 		return nil
 	}
@@ -79,27 +73,4 @@ func stateList() string {
 		quoted[i] = fmt.Sprintf("%q", state)
 	}
 	return strings.Join(quoted, ", ")
-}
-
-// resolveNotify compiles the expressions of a notify block. The parameter ns holds the names to
-// which the expressions of the workflow can refer.
-func (d graphDecoder) resolveNotify(n *Notify, ns *names) {
-	own := *ns
-	own.inNotify = true
-	s := n.Flow.Steps[0]
-	d.refs.compile(s.Attr("timeout"), &own, allowRunLevel|allowRunStatus|allowFailure)
-	retry := AttrsOf(s.Block.One("retry"))
-	for _, name := range sorted.Keys(retry) {
-		d.refs.compile(retry[name], &own, allowRunLevel|allowRunStatus|allowFailure)
-	}
-	for _, a := range s.Input {
-		d.refs.compile(a.Expr, &own, allowRunLevel|allowRunStatus|allowFailure|allowSecret)
-	}
-}
-
-// stepInNotify reports that an expression in a notify block uses a step. The parameter why begins
-// the message: it names the local that uses the step, or it is "".
-func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
-	d.Errorf(at, "Reference not available here",
-		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
 }

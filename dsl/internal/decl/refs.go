@@ -538,3 +538,10 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 	}
 	return true
 }
+
+// stepInNotify reports that an expression in a notify block uses a step. The parameter why begins
+// the message: it names the local that uses the step, or it is "".
+func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
+	d.Errorf(at, "Reference not available here",
+		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
+}

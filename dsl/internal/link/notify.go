@@ -2,7 +2,6 @@ package link
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -13,9 +12,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
-
-// notifyDeadline is the time for which the engine repeats the call of a notification.
-const notifyDeadline = 24 * time.Hour
 
 // notifications links the notify blocks of a workflow: it makes the workflow of the notifications
 // of each block, and adds it to wf.Notify.
@@ -53,17 +49,6 @@ func (l *workflowLinker) announces(s *noun.Step) {
 		out := defaults
 		return &out, nil
 	}
-}
-
-// defaults returns the default settings of a step. The step of a notification has an unlimited
-// number of attempts, but a deadline.
-func (l *workflowLinker) defaults(repeatable bool) noun.Settings {
-	if l.out.Notifies == "" {
-		return forwardDefaults(repeatable)
-	}
-	out := undoDefaults()
-	out.Deadline = noun.Limit{After: notifyDeadline}
-	return out
 }
 
 // ownText returns a function for the field argument.List.Instead. If an argument of a notify block

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -18,7 +16,7 @@ import (
 type Notify struct {
 	On []string // states that the block announces: words of NotifyStates
 	// Flow is the workflow of a notification. Its only step makes the call. The variables of a
-	// notification are the result of Notice. A person cannot start this workflow.
+	// notification are the result of the method Variables. A person cannot start this workflow.
 	Flow *Workflow
 }
 
@@ -66,30 +64,15 @@ type notice struct {
 	Message   string `json:"message"`
 }
 
-// Notice returns the variables of a notification. They are the variables of the announced run, and
-// the values of run.* and failure.* of that run. The parameter vars holds the variables of that run.
-func Notice(vars value.Value, run eval.RunInfo, failure eval.Failure) (value.Value, error) {
-	raw, err := value.Decode(vars)
-	if err != nil {
-		return value.Value{}, fmt.Errorf("decode variables: %w", err)
-	}
-	raw, whole := raw.Unmark() // if the whole object is sensitive, each variable is sensitive, too
-	all := map[string]cty.Value{}
-	if !raw.IsNull() && raw.Type().IsObjectType() {
-		for name, v := range raw.AsValueMap() {
-			all[name] = v.WithMarks(whole)
-		}
-	}
-	all[noticeName] = cty.ObjectVal(map[string]cty.Value{
-		"run": cty.StringVal(run.ID), "workflow": cty.StringVal(run.Workflow), "key": cty.StringVal(run.Key),
-		"started_at": cty.StringVal(run.StartedAt.UTC().Format(time.RFC3339Nano)), "status": cty.StringVal(run.Status),
-		"step": cty.StringVal(failure.Step), "code": cty.StringVal(failure.Code), "message": cty.StringVal(failure.Message),
+// Variables returns the variables of a notification. They are the variables of the announced run,
+// and the values of run.* and failure.* of that run. The parameter vars holds the variables of that
+// run.
+func (n *Notify) Variables(vars value.Value, run eval.RunInfo, failure eval.Failure) (value.Value, error) {
+	return value.WithMember(vars, noticeName, map[string]string{
+		"run": run.ID, "workflow": run.Workflow, "key": run.Key, "status": run.Status,
+		"started_at": run.StartedAt.UTC().Format(time.RFC3339Nano),
+		"step":       failure.Step, "code": failure.Code, "message": failure.Message,
 	})
-	out, err := value.Encode(cty.ObjectVal(all), true)
-	if err != nil {
-		return value.Value{}, fmt.Errorf("encode variables: %w", err)
-	}
-	return out, nil
 }
 
 // Announced returns the scope in which the expressions of a notify block are evaluated. The

@@ -112,7 +112,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	wg.Go(func() { t.listen(work) })
 	wg.Go(func() { t.over(t.Runs.Hands.Run(work)) })
 	wg.Go(func() { t.n.retain(work) })
-	wg.Go(func() { t.n.cfg.Announce(work, t) })
+	wg.Go(func() { t.n.cfg.Announce(work, t.Runs, t.Committer) })
 
 	select {
 	case <-ctx.Done():

@@ -16,16 +16,16 @@ func keepsNotices(h Harness) bool { _, ok := notice.Of(h.Store); return ok }
 
 // keepers returns the role Keeper of the store under test (mine), and that of a second store with
 // the same data, as another process would open it (others).
-func (w *frame) keepers() (mine, others notice.Keeper) {
+func keepers(w *world) (mine, others notice.Keeper) {
 	mine, _ = notice.Of(w.Store)
 	others, _ = notice.Of(w.Other)
 	return mine, others
 }
 
 // wantOpen compares the notices that are not announced yet.
-func (w *frame) wantOpen(want ...notice.Notice) {
+func wantOpen(w *world, want ...notice.Notice) {
 	w.Helper()
-	_, others := w.keepers()
+	_, others := keepers(w)
 	got, err := others.Open(w.ctx, notice.Notice{}, 100)
 	if err != nil || len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 		w.Errorf("open notices = %+v, err = %v, want %+v", got, err, want)
@@ -46,7 +46,7 @@ var noticeRules = []rule{
 		runs := w.started(a, 2)
 		w.land(a.writers[0], announcing(runs[0], 1, "parked", "overdue"), next(runs[1], 1))
 		parked, overdue := notice.Notice{Run: runs[0], Seq: 1, State: "parked"}, notice.Notice{Run: runs[0], Seq: 1, State: "overdue"}
-		w.wantOpen(overdue, parked)
+		wantOpen(w, overdue, parked)
 		stale := announcing(runs[0], 1, "failed") // the journal has another row with this number
 		out, err := b.writers[0].Commit(w.ctx, []store.Transition{stale})
 		if err != nil || out[0].Landed {
@@ -56,7 +56,7 @@ var noticeRules = []rule{
 		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{announcing(runs[1], 2, "succeeded")}); err == nil {
 			w.Fatalf("the row of a dead engine: %+v", out)
 		}
-		w.wantOpen(overdue, parked)
+		wantOpen(w, overdue, parked)
 	}},
 	{name: "notices/of a new run are kept", why: "a run without a call may end with its first row", run: func(w *world) {
 		a := w.join(w.Store, 1)
@@ -69,16 +69,16 @@ var noticeRules = []rule{
 		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{again}); err != nil || !out[0].Submitted.Exists {
 			w.Fatalf("the same name again: %+v, err = %v", out, err)
 		}
-		w.wantOpen(notice.Notice{Run: t.Run, Seq: 0, State: "succeeded"})
+		wantOpen(w, notice.Notice{Run: t.Run, Seq: 0, State: "succeeded"})
 	}},
 	{name: "notices/are not open once announced", why: "each state is announced once, if no engine fails", run: func(w *world) {
-		mine, others := w.keepers()
+		mine, others := keepers(w)
 		a := w.join(w.Store, 1)
 		runs := w.started(a, 2)
 		w.land(a.writers[0], announcing(runs[0], 1, "parked"), announcing(runs[1], 1, "parked"))
 		w.land(a.writers[0], announcing(runs[0], 2, "parked"))
 		first, second, third := notice.Notice{Run: runs[0], Seq: 1, State: "parked"}, notice.Notice{Run: runs[0], Seq: 2, State: "parked"}, notice.Notice{Run: runs[1], Seq: 1, State: "parked"}
-		w.wantOpen(first, second, third)
+		wantOpen(w, first, second, third)
 		for _, page := range []struct{ after, want notice.Notice }{{notice.Notice{}, first}, {first, second}, {second, third}} {
 			if got, err := mine.Open(w.ctx, page.after, 1); err != nil || !reflect.DeepEqual(got, []notice.Notice{page.want}) {
 				w.Errorf("one open notice after %+v: %+v, err = %v", page.after, got, err)
@@ -93,7 +93,7 @@ var noticeRules = []rule{
 			})
 		}
 		wg.Wait()
-		w.wantOpen(second)
+		wantOpen(w, second)
 		want := []notice.Kept{{Notice: first, Done: true}, {Notice: second}}
 		if got, err := others.OfRun(w.ctx, runs[0]); err != nil || !reflect.DeepEqual(got, want) {
 			w.Errorf("notices of the run: %+v, err = %v, want %+v", got, err, want)
@@ -115,13 +115,13 @@ var noticeRules = []rule{
 		t.Alerts = []store.Alert{{Kind: "parked", Step: "charge", Code: "denied", Message: "no"}}
 		t.Consumed = []store.MessageID{1 << 40}
 		w.land(a.writers[0], t)
-		w.wantOpen(notice.Notice{Run: run, Seq: 1, State: "parked"})
+		wantOpen(w, notice.Notice{Run: run, Seq: 1, State: "parked"})
 		if alerts, err := w.Store.Alerts(w.ctx, run, 10); err != nil || len(alerts) != 1 || alerts[0].Step != "charge" {
 			w.Errorf("alerts: %+v, err = %v", alerts, err)
 		}
 	}},
 	{name: "notices/of a removed run are gone", why: "nothing can be said of a run that is not there", run: func(w *world) {
-		mine, _ := w.keepers()
+		mine, _ := keepers(w)
 		if _, ok := w.Store.Store.(store.Retainer); !ok {
 			return // the store keeps all runs
 		}
@@ -131,7 +131,7 @@ var noticeRules = []rule{
 		t.Announce = []string{"succeeded"}
 		w.land(a.writers[0], t, announcing(runs[1], 1, "parked"))
 		w.forgets(w.Other, base.Add(time.Hour), 1, 1)
-		w.wantOpen(notice.Notice{Run: runs[1], Seq: 1, State: "parked"})
+		wantOpen(w, notice.Notice{Run: runs[1], Seq: 1, State: "parked"})
 		if got, err := mine.OfRun(w.ctx, runs[0]); err != nil || len(got) != 0 {
 			w.Errorf("notices of the removed run: %+v, err = %v", got, err)
 		}

@@ -13,7 +13,7 @@ const notifyPatience = 10 * time.Second
 
 // notified waits until the notifications of the run have ended. It stops to wait after
 // notifyPatience, or when the user stops the command. Then a note says what is left.
-func (w *work) notified(ctx context.Context, e *engineRun, run store.RunRow) {
+func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()
 	done := make(chan error, 1)
