@@ -22,7 +22,7 @@ func notifications(l *linker, w *decl.Workflow, wf *noun.Workflow) {
 		wl.instead = ownText(report.Range(n.Flow.Where).String())
 		wl.shapes()
 		stepLinker{wl}.step(0)
-		wl.announces(wl.out.Steps[0])
+		announces(wl, wl.out.Steps[0])
 		wl.out.Shortest = stepLinker{wl}.shortest()
 		wl.out.Confidential = wf.Confidential || confidential(wl)
 		wl.bindings()
@@ -33,12 +33,12 @@ func notifications(l *linker, w *decl.Workflow, wf *noun.Workflow) {
 // announces makes the step of a notification evaluate its expressions with the values of the
 // announced run. If its settings cannot be evaluated, the step has the default settings: a wrong
 // pause must not keep a notification from arriving.
-func (l *workflowLinker) announces(s *noun.Step) {
+func announces(l *workflowLinker, s *noun.Step) {
 	ls := l.steps[0]
 	if given := ls.given; given != nil {
 		ls.given = func(s *eval.Scope) (value.Value, error) { return given(noun.Announced(s)) }
 	}
-	settings, defaults := s.Settings, l.defaults(true)
+	settings, defaults := s.Settings, defaultsOf(l, true)
 	if ls.static != nil {
 		return
 	}

@@ -61,9 +61,9 @@ func undoDefaults() noun.Settings {
 	}
 }
 
-// defaults returns the default settings of a step. The step of a notification has an unlimited
+// defaultsOf returns the default settings of a step. The step of a notification has an unlimited
 // number of attempts, but a deadline.
-func (l *workflowLinker) defaults(repeatable bool) noun.Settings {
+func defaultsOf(l *workflowLinker, repeatable bool) noun.Settings {
 	if l.out.Notifies == "" {
 		return forwardDefaults(repeatable)
 	}

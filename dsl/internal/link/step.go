@@ -199,7 +199,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	given.Instead = l.instead
 	ls.given = given.Eval
 	out.Input = a.sent(func(s *eval.Scope) (value.Value, error) { return ls.given(s) })
-	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(l.defaults(repeatable)), stepSettings(l.decl, d, repeatable))
+	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(defaultsOf(l.workflowLinker, repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codes.own = append(codes.own, loopCodes(d)...)
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
