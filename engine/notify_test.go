@@ -499,3 +499,19 @@ func TestNotifyWithoutTheRole(t *testing.T) {
 		n.drain(t)
 	})
 }
+
+// Nobody but an engine starts a notification, and no other run has the name of one.
+func TestNotifyCannotBeSubmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := belled(t, bellFlow("", allStates))
+		n := w.start()
+		vars := w.vars("order", nil)
+		if _, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order.notify", Vars: vars}); err == nil {
+			t.Error("the workflow of a notification was started")
+		}
+		if _, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: vars, Name: "x.notify.failed.1"}); err == nil {
+			t.Error("a run has the name of a notification")
+		}
+		n.drain(t)
+	})
+}

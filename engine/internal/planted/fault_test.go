@@ -30,4 +30,5 @@ var areas = map[string][]fault{
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
 	"waits":    waitsFaults,
+	"notify":   notifyFaults,
 }
