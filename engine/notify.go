@@ -24,7 +24,7 @@ const TriggerNotify = "notify"
 
 const (
 	noticeBatch    = 100 // largest number of notices that one read returns
-	noticeParallel = 8   // largest number of notices that are announced at the same time
+	noticeParallel = 4   // largest number of notices that are announced at the same time; each reads a journal
 )
 
 // An announcer makes a notification for each notice in the store: a run of its own that calls the

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -496,6 +497,29 @@ func TestNotifyWithoutTheRole(t *testing.T) {
 		w.wait(n, w.submit(n, "order", nil), status.RunSucceeded)
 		time.Sleep(time.Minute)
 		b.wantRung(t)
+		n.drain(t)
+	})
+}
+
+// If a notification may hold a secret, the run is refused without an encryption key: later it would
+// be too late.
+func TestNotifyNeedsAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b := belled(t, "")
+		b.agent = sdk.New("bell", "1.0.0")
+		sdk.Configure(b.agent, func(context.Context, struct {
+			Token string `agent:"token,sensitive"`
+		}) error {
+			return nil
+		})
+		sdk.Action(b.agent, "ring", b.ring)
+		w.def = define(t, "agent \"bell\" {\n  config { token = secret(\"env:TOKEN\") }\n}\n"+bellFlow("", allStates), w.shop.agent, b.agent)
+		n := w.start()
+		_, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil)})
+		var key *crypt.KeyError
+		if !errors.As(err, &key) {
+			t.Errorf("Submit without a key = %v", err)
+		}
 		n.drain(t)
 	})
 }

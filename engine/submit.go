@@ -93,7 +93,15 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, err
 	}
-	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
+	hidden := confidential(wf, s.Vars, specs)
+	for _, block := range wf.Notify { // a notification must not fail later for want of a key
+		own, err := n.shared.Specs.Specs(block.Flow, s.Vars)
+		if err != nil {
+			return nil, err
+		}
+		hidden = hidden || confidential(block.Flow, s.Vars, own)
+	}
+	if n.cfg.Sealer == nil && hidden {
 		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
 	ids, err := n.shared.Defs.Put(ctx, s.Definition)
