@@ -27,6 +27,7 @@ type Definition struct {
 	digest    string
 	encoded   []byte
 	names     []string
+	inner     []string // names of the workflows that only a step can start, sorted
 	workflows map[string]*Workflow
 }
 
@@ -38,14 +39,19 @@ func (d *Definition) Digest() string { return d.digest }
 // definitions have equal bytes. The caller must not change the bytes.
 func (d *Definition) Encode() []byte { return d.encoded }
 
-// Names returns the names of the workflows, ordered by file name and by position in the file.
+// All returns the names of all workflows: those of Names, and then those that only a step can start
+// (see Workflow.Inner), sorted.
+func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
+
+// Names returns the names of the workflows that can be started, ordered by file name and by position
+// in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
-// Stored returns the names of all workflows of the definition: those of Names, and after each of them
+// Stored returns the names of all workflows of the definition: those of All, and after each of them
 // the workflows of its notifications.
 func (d *Definition) Stored() []string {
 	var out []string
-	for _, name := range d.names {
+	for _, name := range d.All() {
 		out = append(out, name)
 		for _, n := range d.workflows[name].Notify {
 			out = append(out, n.Flow.Name)

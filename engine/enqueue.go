@@ -387,8 +387,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	event := machine.Started{RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
-	t, err := unownedRow(e.cfg, &st, event, now)
+	t, err := unownedRow(e.cfg, &st, s.started(run, &st), now)
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
@@ -397,7 +396,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 
 // unownedRow returns the first row of a run without an owner, with the event that starts the run.
 func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Time) (store.Transition, error) {
-	slots := map[string]machine.Slot{}
+	slots := map[string]machine.Slot{st.Flow.ChildAgent(): {Why: whyUnowned}}
 	for agent := range st.Specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}

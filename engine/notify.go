@@ -157,7 +157,7 @@ func (a announcer) announce(ctx context.Context, w where, n notice.Notice) error
 // of its own in place of each argument that uses such a variable.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
-	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Status: state}
+	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}
 	failure := run.State.Failure()
 	if state == status.Overdue && failure == (dsl.Failure{}) {
 		failure = dsl.Failure{Code: machine.CodeDeadlineExceeded, Message: "the run's deadline has passed"}

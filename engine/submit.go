@@ -8,11 +8,11 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -25,6 +25,9 @@ type Submission struct {
 	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
 	Name       string    // public id of the run; "" = made from the internal id
 	By         string    // person or program that submits the run; only for display
+
+	trigger string          // how the run was started; "" = "manual"
+	child   *children.Order // set if a step of another run submits the run; otherwise nil
 }
 
 // submitIDs is the largest number of internal ids that are tried for one submission.
@@ -82,7 +85,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 // prepare checks a submission, stores its definition, and evaluates the configurations of its
 // agents. It returns what is needed to start the run.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
-	wf := s.Definition.Workflow(s.Workflow)
+	wf := s.flow()
 	if wf == nil || wf.Notifies != "" { // only an engine starts notifications
 		return nil, fmt.Errorf("the definition holds no such workflow")
 	}
@@ -104,11 +107,11 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if n.cfg.Sealer == nil && hidden {
 		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
-	ids, err := n.shared.Defs.Put(ctx, s.Definition)
+	ids, err := n.workflowIDs(ctx, s)
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: naming.Names{Workflow: s.Workflow, Name: s.Name}}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names()}, nil
 }
 
 // An unanswered is an error of the store. It says nothing about the submission, which may be
@@ -122,6 +125,16 @@ func (u *unanswered) Unwrap() error { return u.error }
 // variable, or a secret in an agent's configuration, is enough. The agent may repeat the secret
 // in its reply, and then it is too late to ask for a key.
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
+	for _, step := range wf.Steps {
+		if step.Child != nil && confidential(step.Child.Workflow, dsl.Value{}, nil) {
+			return true
+		}
+	}
+	for _, block := range wf.Notify {
+		if confidential(block.Flow, dsl.Value{}, nil) {
+			return true
+		}
+	}
 	if wf.Confidential || len(vars.Sensitive()) > 0 {
 		return true
 	}
@@ -141,9 +154,7 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	err = t.Runs.Submit(ctx, &st, now, machine.Started{
-		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-	})
+	err = t.Runs.Submit(ctx, &st, now, s.started(run, &st))
 	switch {
 	case errors.Is(err, store.ErrExists):
 		return store.Submitted{}, err
@@ -170,10 +181,10 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 	}
 	st.Public = st.Names.Public(run)
 	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now},
+		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now, Trigger: s.trigger},
 		Vars: s.Vars,
 	}
-	if st.Flow.UniqueKey != nil {
+	if st.Flow.UniqueKey != nil && !s.void() {
 		if st.Names.Key, err = st.Flow.UniqueKey(scope); err != nil {
 			return 0, fmt.Errorf("evaluate unique.key: %w", err)
 		}
@@ -188,4 +199,39 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		}
 	}
 	return run, st.Names.Validate()
+}
+
+// submitChild submits a child run. It returns a *children.Refused if the child will never be
+// accepted. After any other error the caller may try again.
+func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitted, error) {
+	s := Submission{Workflow: o.Flow.Name, Vars: o.Vars, Name: o.Name, By: o.ParentName, child: &o}
+	sub, err := n.Submit(ctx, s)
+	var (
+		down *unanswered
+		open *owner.OpenOutcome
+	)
+	switch {
+	case err == nil:
+	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	default:
+		err = &children.Refused{Code: children.CodeRefused, Err: err}
+	}
+	return sub, err
+}
+
+// workflowIDs stores the definition of the run, if it is not stored yet. It returns the ids of the
+// workflows of the definition, by name. The definition of a child run is that of its parent, which
+// is stored.
+func (n *Node) workflowIDs(ctx context.Context, s Submission) (map[string]store.WorkflowID, error) {
+	if s.child == nil {
+		return n.shared.Defs.Put(ctx, s.Definition)
+	}
+	ids, err := n.shared.Defs.Family(ctx, s.child.Flow.Digest, func() (store.WorkflowID, error) {
+		parent, err := store.Complete(n.cfg.Store).Run(ctx, s.child.Parent)
+		return parent.Workflow, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the definition of the parent: %w", err)
+	}
+	return ids, nil
 }

@@ -15,8 +15,6 @@ type Input struct {
 	// Slots holds, for each agent name, how many calls may start now. An agent that is not in
 	// the map has no limit. If a step finds no free slot, it is held.
 	Slots map[string]Slot
-	// Engine is the membership of the engine that decides. The decision does not depend on it.
-	Engine int32
 	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
 	// the store, in bytes.
 	Ceilings Ceilings
@@ -44,6 +42,9 @@ type Slot struct {
 	// zero, calls wait only until a slot becomes free.
 	Until time.Time
 	Why   string // why no call can start: "circuit open", "full", "secret env:X is not set"
+	// Down is true if the agent has no working process in this engine. Another engine may have
+	// one. Decide does not use this field.
+	Down bool
 }
 
 // A Scratch holds memory that several decisions use, one after the other, to save allocations.

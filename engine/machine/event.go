@@ -25,8 +25,19 @@ type Started struct {
 	Name      string       // public id of the run
 	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
-	Trigger   string // how the run was started; the engine writes "manual"
+	Trigger   string // how the run was started: "manual", "submitted" by another program, or the text that cron.Trigger returned
 	StartedBy string // the person who started the run; only for display
+
+	// Only for a child run: the run and the step that started it, and the time at which this step
+	// does not wait any more. If the workflow has no earlier deadline, this time is the run's
+	// deadline; zero = the step waits without a limit.
+	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
+	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	Until                  time.Time
+	// Void is true if the parent has turned back before it started the child. The run begins no
+	// step and ends as cancelled at once. So a start that arrives late finds this run and starts
+	// nothing.
+	Void bool
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,
@@ -141,9 +152,13 @@ type RetryRequested struct {
 // CompensateRequested makes a parked run turn back. If Retry or Skip is true, it instead
 // repeats or skips failed undos: those of Step, or all of them if Step is "".
 type CompensateRequested struct {
-	Step       string
-	Retry      bool
-	Skip       bool
+	Step  string
+	Retry bool
+	Skip  bool
+	// Parent is true if the parent of a child run is being undone. Then the child turns back, although
+	// it has succeeded. Only the engine sends this verb. A second one changes nothing, because the run
+	// has turned back by then.
+	Parent     bool
 	By, Reason string
 	Ask        int64
 }

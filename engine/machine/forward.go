@@ -16,6 +16,7 @@ func (d forward) accept(ev Started) {
 	r.Steps = int32(len(d.wf.Steps))
 	r.Started = d.at
 	r.State = status.RunQueued
+	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {
@@ -25,6 +26,14 @@ func (d forward) accept(ev Started) {
 		if at, ok := limit.From(d.at.Time()); ok {
 			r.Deadline = model.ToInstant(at)
 		}
+	}
+	if ev.Parent != 0 {
+		r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))
+	}
+	if ev.Void {
+		r.Cancel = true
+		d.undoing().turn(dsl.Failure{Code: CodeCancelled, Message: "the parent turned back before it started this run"})
+		return
 	}
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {
 		d.clocks().passRun()

@@ -317,7 +317,7 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// Kind of the alert. This package uses parked, compensation_failed, overdue and notify_failed. The
-	// engine adds late_reply, set_aside and slow_decision.
+	// engine adds late_reply, set_aside, slow_decision and snapshot_refused.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string

@@ -178,9 +178,12 @@ type Waker interface {
 // store without this role keeps all runs for ever.
 type Retainer interface {
 	// Retain removes runs that finished before the given time, and everything that the
-	// store has about these runs: rows, names, steps, alerts, late replies and logs.
+	// store has about these runs: rows, names, steps, alerts, late replies and logs. The zero
+	// time means that no run is old enough. If the workflow of a run has a retention of its own
+	// (DefinedWorkflow), the given time does not count: the run is removed if it finished longer
+	// ago than that, by the clock of the store.
 	//
-	// Retain examines runs that were created before the given time, oldest first. One call
+	// Retain examines runs that were created early enough to be removed, oldest first. One call
 	// examines no more runs than the parameter limit says. If there may be more, it sets
 	// RetainStats.More, and the next call continues after the last examined run. Otherwise the
 	// next call begins with the oldest run again.
@@ -188,7 +191,7 @@ type Retainer interface {
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
 	// find nothing of it. Another run can use its name and its unique key, even if the
 	// removed run succeeded (language.md, Uniqueness). A run stays if it is open, finished
-	// later, or has waiting messages.
+	// later, has waiting messages, or is a child of a run that exists.
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of

@@ -69,6 +69,9 @@ type Definition struct {
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps; the index is the node number of the step
+	// How long runs of this workflow are kept after their end, in whole microseconds; 0 = as long as
+	// the engine says that removes runs (Retainer).
+	Retention time.Duration
 }
 
 // Members records which engines are alive. An expired lease is the only sign that an engine
@@ -92,8 +95,8 @@ type Members interface {
 	// the engine is fenced. Other engines can take over the runs that the engine still
 	// owns. Leave counts no death for the runs that the engine had in hand.
 	Leave(ctx context.Context, engine EngineID) error
-	// Members returns the live members, and the dead ones that still own open runs, in the
-	// order of their numbers. A member is alive while Member.Left is positive.
+	// Members returns the live members, and those dead ones that the store has not removed
+	// yet, in the order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
 

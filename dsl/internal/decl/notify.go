@@ -31,7 +31,7 @@ func (d notifyDecoder) read(w *Workflow, b *syntax.Block) {
 		s.Input, s.InputAt = c.Args, c.DefRange
 	}
 	w.Notifies = append(w.Notifies, &Notify{On: d.announced(b.Attr("on")), Flow: &Workflow{
-		Name: noun.NotifyName(w.Name, len(w.Notifies)), Where: b.DefRange, Twin: w.Twin, Block: b, Mode: noun.ModeAutomatic,
+		Name: noun.NotifyName(w.Name, len(w.Notifies)), Where: b.DefRange, Twin: w.Twin, Block: b, Mode: noun.ModeAutomatic, Retention: w.Retention,
 		Variables: w.Variables, Locals: w.Locals, Steps: []*Step{s}, Index: map[string]int{s.Name: 0}, Order: []int{0},
 	}})
 }

@@ -77,11 +77,36 @@ type liveSource struct {
 	fsys  fs.FS
 	env   func(string) (string, bool) // looks up an environment variable; nil = no variable is set
 	reads *functions.Reads            // results that the liveSource has read
+	use   *readUse
+}
+
+// These constants limit what the functions for files read for one module: the number of different
+// reads, and the bytes of all files together. All of it becomes a part of the definition.
+const (
+	maxReads     = 10_000
+	maxReadBytes = 16 << 20
+)
+
+// A readUse counts what a module has read.
+type readUse struct{ reads, bytes int }
+
+// admit returns an error if the module has read so much that it may not read once more.
+func (u *readUse) admit() error {
+	switch u.reads++; {
+	case u.reads > maxReads:
+		return fmt.Errorf("a module may read at most %d files and file names", maxReads)
+	case u.bytes > maxReadBytes:
+		return fmt.Errorf("the files that a module reads may hold at most %d MiB", maxReadBytes>>20)
+	}
+	return nil
 }
 
 // locate checks a path of a definition and returns the path without symbolic links. It returns an
 // error for a path that leads out of the directory of the module, or into .engine.
 func (s liveSource) locate(name string) (string, error) {
+	if err := s.use.admit(); err != nil {
+		return "", err
+	}
 	clean := path.Clean(name)
 	if name == "" || strings.Contains(name, `\`) || !fs.ValidPath(clean) {
 		return "", errors.New("the path must be relative and stay inside the module's directory")
@@ -109,6 +134,7 @@ func (s liveSource) readFile(name string, text bool) error {
 			return err
 		}
 		content = string(data)
+		s.use.bytes += len(data)
 	}
 	if text && !utf8.ValidString(content) {
 		return errors.New("the file is not valid UTF-8 text")

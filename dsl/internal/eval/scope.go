@@ -56,6 +56,9 @@ type RunInfo struct {
 	// Status is the state that a notify block announces, such as parked; "" = the expression is in
 	// no notify block.
 	Status string
+	// Trigger says what started the run. If it is a text that cron.Trigger returned, it holds
+	// run.tick; otherwise run.tick is null.
+	Trigger string
 }
 
 // An EachItem holds the values of each.key and each.value.

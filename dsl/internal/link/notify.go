@@ -6,7 +6,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/internal/argument"
-	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
@@ -14,11 +13,12 @@ import (
 )
 
 // notifications links the notify blocks of a workflow: it makes the workflow of the notifications
-// of each block, and adds it to wf.Notify.
-func notifications(l *linker, w *decl.Workflow, wf *noun.Workflow) {
-	for _, n := range w.Notifies {
-		wl := newWorkflowLinker(l, n.Flow)
-		wl.out.Notifies = w.Name
+// of each block, and adds it to l.out.Notify.
+func notifications(l *workflowLinker) {
+	wf := l.out
+	for _, n := range l.decl.Notifies {
+		wl := l.newWorkflow(n.Flow)
+		wl.out.Notifies, wl.out.Inner = wf.Name, false
 		wl.instead = ownText(report.Range(n.Flow.Where).String())
 		wl.shapes()
 		stepLinker{wl}.step(0)

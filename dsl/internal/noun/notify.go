@@ -58,6 +58,7 @@ type notice struct {
 	Workflow  string `json:"workflow"`
 	Key       string `json:"key"`
 	StartedAt string `json:"started_at"`
+	Trigger   string `json:"trigger"`
 	Status    string `json:"status"`
 	Step      string `json:"step"`
 	Code      string `json:"code"`
@@ -69,7 +70,7 @@ type notice struct {
 // run.
 func (n *Notify) Variables(vars value.Value, run eval.RunInfo, failure eval.Failure) (value.Value, error) {
 	return value.WithMember(vars, noticeName, map[string]string{
-		"run": run.ID, "workflow": run.Workflow, "key": run.Key, "status": run.Status,
+		"run": run.ID, "workflow": run.Workflow, "key": run.Key, "status": run.Status, "trigger": run.Trigger,
 		"started_at": run.StartedAt.UTC().Format(time.RFC3339Nano),
 		"step":       failure.Step, "code": failure.Code, "message": failure.Message,
 	})
@@ -88,7 +89,7 @@ func Announced(s *eval.Scope) *eval.Scope {
 		return s
 	}
 	out := *s
-	out.Run = eval.RunInfo{ID: n.Run, Workflow: n.Workflow, Key: n.Key, Status: n.Status}
+	out.Run = eval.RunInfo{ID: n.Run, Workflow: n.Workflow, Key: n.Key, Trigger: n.Trigger, Status: n.Status}
 	if at, err := time.Parse(time.RFC3339Nano, n.StartedAt); err == nil {
 		out.Run.StartedAt = at
 	}

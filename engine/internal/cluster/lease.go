@@ -62,6 +62,7 @@ func (t *Membership) listen(ctx context.Context) {
 		return
 	}
 	for range hints {
+		t.n.cfg.Hinted()
 		t.scan()
 	}
 }

@@ -35,6 +35,7 @@ type Config struct {
 	// Announce announces the states of runs that have to be announced, until ctx ends. The other
 	// parameters belong to the membership: it owns the runs, and its committer writes rows.
 	Announce func(ctx context.Context, runs *owner.Scheduler, to *commit.Committer)
+	Hinted   func() // called for each hint of the store; it does not block
 	Options  Options
 }
 

@@ -141,12 +141,13 @@ var RunFields = []Field[Run]{
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
 	},
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
+	plainly(RunParentBit, func(r *Run) *Parent { return &r.Parent }), // only for a child run
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
-	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit
+	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
 )
 

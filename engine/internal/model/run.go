@@ -66,6 +66,15 @@ type Head struct {
 	StartedBy string
 	Workflow  string // name of the workflow; only for display
 	Started   Instant
+	Parent    Parent // only for a child run
+}
+
+// A Parent says which step of which run started a child run. The zero Parent belongs to a run
+// that no other run has started.
+type Parent struct {
+	Run  status.RunID // internal id of the run that started the child
+	Name string       // public id of that run
+	Step string       // name of its step or instance
 }
 
 // A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
@@ -115,6 +124,12 @@ type Output struct {
 	Value     Held
 	Sensitive bool
 	Problem   string // reason why the value is null; "" = the output was evaluated
+}
+
+// Undoable reports whether the run turns back when its parent is undone. This is so if the run is a
+// child run that has succeeded without a pivot.
+func (r *Run) Undoable() bool {
+	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
 }
 
 // DeadlineRuns reports whether the deadline of the run still has an effect when it passes.

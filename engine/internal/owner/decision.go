@@ -56,7 +56,7 @@ func (x *decision) one(i int) (next, error) {
 		x.postpone(i)
 		return noMore, nil
 	}
-	if d.message != 0 && r.state.Status().Final() {
+	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
 		r.inbox.wanted = true // so the shard empties the inbox when it removes the run from memory
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
@@ -155,7 +155,11 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 		f.told += n
 	}
 	AddRecord(&f.Transition, rec, r.state, r.wf)
-	r.state.Apply(rec)
+	change := r.state.Change(&rec)
+	if told.Empty() { // no observer asks for facts, but a snapshot holds their number
+		f.told += story.Count(r.wf, &change)
+	}
+	change.Apply()
 	r.note(rec.Event())
 	x.records = append(x.records, rec)
 	if failpoint.Enabled {
@@ -214,6 +218,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 // the row. encode returns a *rowSizeError if the row is too large for the store.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
+	r.tellRefused(&f.Transition)
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
 	if err != nil {
 		return err

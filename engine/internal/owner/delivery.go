@@ -205,3 +205,9 @@ func (l Message) delivery() *delivery {
 	d.Attempt, _ = answered(l.event)
 	return d
 }
+
+// reopens reports whether the event makes a run that has ended turn back.
+func reopens(state *machine.State, e machine.Event) bool {
+	ev, verb := e.(machine.CompensateRequested)
+	return verb && ev.Parent && state.Run().Undoable()
+}

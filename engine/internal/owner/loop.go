@@ -331,8 +331,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		sh.notLoaded(r, err)
 		return
 	}
-	rows, f := story.rows, r.commit
-	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
+	f := r.commit
+	mine := f != nil && story.wrote(&f.Transition)
 	if f != nil && f.started != nil {
 		if !mine {
 			sh.drop(r, store.ErrExists, nil) // another run has this id
@@ -349,7 +349,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 			return
 		}
 	}
-	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
+	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
 		if r.owned { // the row was committed: r.facts contains its facts, and act adds them again
 			r.facts -= f.told
 			sh.act(ctx, r, f)
@@ -366,6 +366,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {
+	case r.state.Run().Undoable() && (r.reopening || !r.owned && from >= 0):
+		reopened(ctx, sh, r, head.Owner)
 	case r.owned:
 		for _, a := range r.adopts {
 			a.Done(nil)
@@ -399,4 +401,18 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 		}
 		sh.drop(r, call.ErrNotOwner, nil)
 	}
+}
+
+// reopened continues a run that the function reopen has read, and that was owned by the engine in
+// the parameter owner when it ended.
+func reopened(ctx context.Context, sh *shard, r *ownedRun, owner store.EngineID) {
+	r.reopening = false
+	if r.owned {
+		r.inbox.wanted = true
+		sh.readInbox(ctx, r)
+		return
+	}
+	a := Adoption{From: owner, Done: func(error) {}}
+	r.adopts = append(r.adopts, a)
+	sh.takeOver(ctx, r, a)
 }

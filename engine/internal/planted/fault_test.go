@@ -29,6 +29,9 @@ var areas = map[string][]fault{
 	"plugin":   pluginFaults,
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
+	"limits":   limitFaults,
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
+	"starts":   startsFaults,
+	"children": childrenFaults,
 }

@@ -32,18 +32,30 @@ const (
 	kindEngineLost
 	kindSignalReceived
 	kindAttemptRefused
+	kindChildStarted
+	kindUndoRequested
 )
 
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		e.uint(kindStarted)
+		child := ev.Parent != 0
+		if child { // a Started of a child run has its own kind in the journal
+			e.uint(kindChildStarted)
+		} else {
+			e.uint(kindStarted)
+		}
 		e.uint(uint64(ev.RunID))
 		e.string(ev.Name)
 		e.string(ev.Key)
 		e.value(ev.Vars)
 		e.string(ev.Trigger)
 		e.string(ev.StartedBy)
+		if child {
+			e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
+			e.time(ev.Until)
+			e.bool(ev.Void)
+		}
 	case machine.AttemptOK:
 		e.uint(kindAttemptOK)
 		e.attemptID(ev.Attempt)
@@ -121,6 +133,11 @@ func (e *encoder) verb(event machine.Event) error {
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.CompensateRequested:
+		if ev.Parent { // the verb of a parent has its own kind in the journal
+			e.uint(kindUndoRequested)
+			e.who(ev.By, ev.Reason, ev.Ask)
+			return nil
+		}
 		e.uint(kindCompensateRequested)
 		e.string(ev.Step)
 		e.bool(ev.Retry)
@@ -153,6 +170,11 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+	case kindChildStarted:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		p := d.parent()
+		ev.Parent, ev.ParentName, ev.ParentStep, ev.Until, ev.Void = p.Run, p.Name, p.Step, d.time(), d.bool()
+		return ev
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
@@ -220,6 +242,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
+	case kindUndoRequested:
+		ev := machine.CompensateRequested{Parent: true}
+		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
 	case kindRefused:
 		ev := machine.Refused{Verb: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
@@ -254,6 +280,16 @@ func (d *decoder) optional() []byte {
 		return nil
 	}
 	return d.take(n - 1)
+}
+
+func (e *encoder) parent(p model.Parent) {
+	e.uint(uint64(p.Run))
+	e.string(p.Name)
+	e.string(p.Step)
+}
+
+func (d *decoder) parent() model.Parent {
+	return model.Parent{Run: status.RunID(d.uint()), Name: d.string(), Step: d.string()}
 }
 
 func (e *encoder) duration(v time.Duration) { e.int(int64(v)) }

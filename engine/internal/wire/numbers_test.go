@@ -49,10 +49,10 @@ func TestNumbersAreInOneTable(t *testing.T) {
 			}
 		}
 	}
-	if kindAttemptRefused != len(documented["Kinds of events"]) {
-		t.Errorf("the last kind is %d of %d", kindAttemptRefused, len(documented["Kinds of events"]))
+	if kindUndoRequested != len(documented["Kinds of events"]) {
+		t.Errorf("the last kind is %d of %d", kindUndoRequested, len(documented["Kinds of events"]))
 	}
-	if model.NodeGatheredBit != 1<<(len(nodeCodec)-1) || model.RunWaitsBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {
+	if model.NodeGatheredBit != 1<<(len(nodeCodec)-1) || model.RunParentBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {
 		t.Error("the last constants are not those of the last fields")
 	}
 }

@@ -13,7 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -29,15 +32,18 @@ type Store struct {
 	*definitions
 	*membership
 	*hands
+	*published
 	*hints
 	*inboxRole
 	*journal
 	*finder
 	*views
+	*shorts
 	*evidence
 	*retention
 	*resealer
 	*notices
+	*shares
 }
 
 // A state holds the data that the parts share.
@@ -62,6 +68,7 @@ type state struct {
 type flow struct {
 	digest, name string
 	steps        []string
+	retention    time.Duration // 0 = the workflow has none of its own
 }
 
 type key struct{ workflow, key string }
@@ -76,12 +83,15 @@ type member struct {
 }
 
 type run struct {
+	short *snapshots.Snapshot // nil = none; without Last
 	head  store.Head
 	key   key // unique key; zero = none
-	rows  []row
-	nodes []store.NodeName // instances of the run's for_each steps
-	late  []store.LateReply
-	logs  []store.LogLine
+	// internal id of the run that started this run as a child; 0 = none
+	parent status.RunID
+	rows   []row
+	nodes  []store.NodeName // instances of the run's for_each steps
+	late   []store.LateReply
+	logs   []store.LogLine
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
@@ -104,6 +114,9 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	schedules.Store
+	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -129,13 +142,16 @@ func New(o Options) *Store {
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: catalogue,
+		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[place]schedules.Row)},
 		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
+		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 		notices:     announced,
+		shares:      &shares{state: st},
 	}
 }
 

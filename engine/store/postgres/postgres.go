@@ -26,8 +26,14 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/postgres/published"
+	"github.com/saga-engine/engine/engine/store/postgres/shares"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -68,11 +74,15 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
+	*published.Part
+	*published.Intake
 	*evidence
 	*views
+	*shorts
 	*retention
 	*resealer
 	*notices
+	*sharer
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -101,7 +111,14 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	schedules.Store
+	intake.Store
+	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
+
+// sharer is the part of a Store that divides the limits of agents among engines.
+type sharer = shares.Shares
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
 // not fit this binary.
@@ -131,6 +148,7 @@ func newStore(a *access) *Store {
 	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
 	v := &views{access: a}
 	c := &catalogue{access: a}
+	part := &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap}
 	return &Store{
 		access: a, waker: w, views: v,
 		catalogue: c,
@@ -139,9 +157,13 @@ func newStore(a *access) *Store {
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		notices:   &notices{access: a},
+		Part:      part,
+		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},
+		shorts:    &shorts{access: a},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
+		sharer:    &sharer{Begin: a.begin, Explain: wrap},
 		examiner:  &examiner{access: a},
 	}
 }

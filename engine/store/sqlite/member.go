@@ -201,7 +201,7 @@ func (s *members) Pass(ctx context.Context, name string, period time.Duration) (
 	return ok && err == nil, err
 }
 
-// Members returns the live members, and the dead ones that still own open runs.
+// Members returns the live members, and those dead ones that the store has not removed yet.
 func (s *members) Members(ctx context.Context) (found []store.Member, err error) {
 	at := now()
 	err = s.query(ctx, "list engines", memberList, nil, func(r row) error {

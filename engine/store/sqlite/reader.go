@@ -209,6 +209,9 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
   AND r.created_at >= ?5 AND r.run_id < ?7 AND n.key = ?8 ORDER BY r.run_id DESC LIMIT ?6`
 	runFindByName = runColumns + ` WHERE n.name = ?2`
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
+	runListByIDs  = runColumns + ` WHERE r.run_id IN (SELECT value FROM json_each(?2)) ORDER BY r.run_id`
+	// runChildren starts with the names of the child runs, because their index has the parent.
+	runChildren = runColumns + ` WHERE n.parent = ?2 AND n.run_id > ?3 ORDER BY n.run_id LIMIT ?4`
 )
 
 // Runs returns the runs that a filter selects. Each kind of filter has its own statement, so
@@ -228,6 +231,16 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	case storekit.KindOverdue:
 		at := now()
 		return s.runIDs(ctx, "list overdue runs", runOverdue, int64(f.Asking), micros(at), micros(at.Add(-f.Overdue)), f.Max())
+	}
+	switch kind {
+	case storekit.KindIDs:
+		list, err := json.Marshal(f.IDs)
+		if err != nil {
+			return nil, s.explain("list runs", err)
+		}
+		return s.runRows(ctx, "list runs", runListByIDs, []any{micros(now()), string(list)})
+	case storekit.KindChildren:
+		return s.runRows(ctx, "list child runs", runChildren, []any{micros(now()), int64(f.Parent), int64(f.After), f.Max()})
 	}
 	return s.listed(ctx, f)
 }

@@ -27,7 +27,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -55,11 +58,14 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
+	*published
 	*evidence
 	*views
+	*shorts
 	*retention
 	*resealer
 	*notices
+	*shares
 	*waker
 }
 
@@ -99,6 +105,9 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	schedules.Store
+	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -140,9 +149,12 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
+		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
+		shorts:    &shorts{file: f},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
+		shares:    &shares{file: f},
 	}
 }
 

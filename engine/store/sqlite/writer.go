@@ -433,7 +433,7 @@ func (x *landing) side(t *store.Transition, at int64) error {
 const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
-	runNameAdd     = `INSERT INTO run_name (run_id, name, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
 	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
 	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
@@ -458,7 +458,10 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key any // the unique key as an argument; nil = NULL: the run has no key
+	var key, parent any // the unique key and the parent as arguments; nil = NULL: the run has none
+	if t.Names.Parent != 0 {
+		parent = int64(t.Names.Parent)
+	}
 	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key
@@ -470,7 +473,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 			return x.disputed(t, found)
 		}
 	}
-	n, err := x.changed(runNameAdd, int64(t.Run), name, key)
+	n, err := x.changed(runNameAdd, int64(t.Run), name, key, parent)
 	if err != nil {
 		return store.Outcome{}, err
 	}

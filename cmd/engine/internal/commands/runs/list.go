@@ -11,7 +11,6 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
-	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl/diag"
@@ -41,7 +40,8 @@ that are parked, whose undo failed, that are past their deadline, or that no liv
 engine has the agents of.
 
 --alerts lists what an operator was told instead, newest first: parked,
-compensation_failed, overdue, late_reply, set_aside, slow_decision and notify_failed.
+compensation_failed, overdue, late_reply, set_aside, slow_decision, snapshot_refused
+and notify_failed.
 
 Notifications are runs that announce a state of another run (notify blocks). They are
 left out, except with --notifications or with --workflow WORKFLOW.notify.`,
@@ -164,9 +164,9 @@ func sinceFlag(a *cli.App, text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	var span verbs.Span
-	if span.Set(text) == nil {
-		return a.Now().Add(-time.Duration(span)), nil
+	var ago time.Duration
+	if words.Span(&ago).Set(text) == nil {
+		return a.Now().Add(-ago), nil
 	}
 	return time.Time{}, cli.Failed("Invalid flag", "--since must be a duration such as 24h or 7d, or a time such as 2026-03-14T10:00:00Z, not %q.", text)
 }
