@@ -3,7 +3,6 @@ package noun
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
@@ -35,17 +34,6 @@ func NotifyName(workflow string, n int) string {
 		return workflow + ".notify"
 	}
 	return fmt.Sprintf("%s.notify.%d", workflow, n+1)
-}
-
-// Notifications returns the notify blocks of the workflow that announce the state.
-func (w *Workflow) Notifications(state string) []*Notify {
-	var out []*Notify
-	for _, n := range w.Notify {
-		if slices.Contains(n.On, state) {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // noticeName is the name under which the variables of a notification hold the announced run. No

@@ -1,6 +1,7 @@
 package noun
 
 import (
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
@@ -391,3 +392,14 @@ type ValueFunc func(*eval.Scope) (value.Value, error)
 
 // LimitFunc evaluates a deadline and returns it as a Limit.
 type LimitFunc func(*eval.Scope) (Limit, error)
+
+// Notifications returns the notify blocks of the workflow that announce the state.
+func (w *Workflow) Notifications(state string) []*Notify {
+	var out []*Notify
+	for _, n := range w.Notify {
+		if slices.Contains(n.On, state) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
