@@ -24,7 +24,7 @@ var upwardToday = map[string]int{
 	"cmd/bench":                11,
 	"engine/agents":            8,
 	"engine/internal/sim":      27,
-	"engine/store/memory":      26,
+	"engine/store/memory":      27,
 	"engine/store/postgres":    20,
 	"engine/store/sqlite":      22,
 	"engine/store/storetest":   25,

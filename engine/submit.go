@@ -79,7 +79,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 // agents. It returns what is needed to start the run.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
 	wf := s.flow()
-	if wf == nil {
+	if wf == nil || wf.Notifies != "" { // only an engine starts notifications
 		return nil, fmt.Errorf("the definition holds no such workflow")
 	}
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
@@ -96,7 +96,15 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, err
 	}
-	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
+	hidden := confidential(wf, s.Vars, specs)
+	for _, block := range wf.Notify { // a notification must not fail later for want of a key
+		own, err := n.shared.Specs.Specs(block.Flow, s.Vars)
+		if err != nil {
+			return nil, err
+		}
+		hidden = hidden || confidential(block.Flow, s.Vars, own)
+	}
+	if n.cfg.Sealer == nil && hidden {
 		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
 	ids, err := n.workflowIDs(ctx, s)
@@ -119,6 +127,11 @@ func (u *unanswered) Unwrap() error { return u.error }
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
 	for _, step := range wf.Steps {
 		if step.Child != nil && confidential(step.Child.Workflow, dsl.Value{}, nil) {
+			return true
+		}
+	}
+	for _, block := range wf.Notify {
+		if confidential(block.Flow, dsl.Value{}, nil) {
 			return true
 		}
 	}

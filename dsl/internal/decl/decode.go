@@ -160,6 +160,9 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		}
 	}
 	d.content(w, b)
+	for _, c := range b.All("notify") {
+		notifyDecoder{d}.read(w, c)
+	}
 	return w
 }
 
