@@ -306,6 +306,8 @@ type mute struct {
 	notice.Keeper
 	mu         sync.Mutex
 	open, mark error
+	load       error // error of every read of runs
+	reads      int   // number of reads that failed
 }
 
 func (q *mute) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
@@ -536,6 +538,44 @@ func TestNotifyCannotBeSubmitted(t *testing.T) {
 		if _, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: vars, Name: "x.notify.failed.1"}); err == nil {
 			t.Error("a run has the name of a notification")
 		}
+		n.drain(t)
+	})
+}
+
+// Load counts the reads of runs, or fails while the test says so.
+func (q *mute) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.load != nil {
+		q.reads++
+		return nil, q.load
+	}
+	return q.Full.Load(ctx, runs...)
+}
+
+// An engine that cannot read a run leaves its notice to an engine that can, and does not read the
+// run again and again.
+func TestNotifyOfAnUnreadableRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b := belled(t, bellFlow("", allStates))
+		w.store = &mute{Full: store.Complete(w.mem), Keeper: w.mem, open: errors.New("the engine ends here")}
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, status.RunSucceeded)
+		n.kill(t)
+		blind := &mute{Full: store.Complete(w.mem), Keeper: w.mem, load: store.ErrDamaged}
+		w.store = blind
+		other := w.start()
+		time.Sleep(time.Hour)
+		b.wantRung(t)
+		if blind.reads == 0 || blind.reads > 180 { // MaxScan is 1 s here
+			t.Errorf("the run was read %d times in an hour, want once in 20 times MaxScan", blind.reads)
+		}
+		w.store = w.mem
+		n = w.start()
+		time.Sleep(time.Minute)
+		b.wantRung(t, "succeeded:  ")
+		other.drain(t)
 		n.drain(t)
 	})
 }
