@@ -216,10 +216,13 @@ func TestNotifyStates(t *testing.T) {
 	})
 }
 
-// A run that parks twice is announced twice, each time with the failure of that time.
+// A run that parks twice is announced twice, each time with the failure of that time, even if it is
+// announced after the run has ended.
 func TestNotifyEveryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, b := belled(t, bellFlow(`compensation { mode = "manual" }`, allStates))
+		late := &mute{Full: store.Complete(w.mem), Keeper: w.mem, open: errors.New("the store is slow")}
+		w.store = late
 		w.shop.on("book", func(_ context.Context, n int) error {
 			if n < 3 {
 				return &sdk.Failure{Code: fmt.Sprintf("no_carrier_%d", n), Permanent: true}
@@ -235,6 +238,10 @@ func TestNotifyEveryTime(t *testing.T) {
 			}
 		}
 		w.wait(n, run, status.RunSucceeded)
+		b.wantRung(t)
+		late.mu.Lock()
+		late.open = nil
+		late.mu.Unlock()
 		time.Sleep(time.Minute)
 		b.wantRung(t, "parked: book no_carrier_1", "parked: book no_carrier_2", "succeeded:  ")
 		n.drain(t)

@@ -508,7 +508,7 @@ var engineFaults = []fault{
 	{
 		name: "a run that may hold secrets needs a key",
 		in:   "engine.(*Node).prepare",
-		old:  "if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {",
+		old:  "if n.cfg.Sealer == nil && hidden {",
 		new:  "if n.cfg.Sealer == nil && confidential(wf, s.Vars, nil) {",
 		by:   catches("engine", "^TestConfidentialAgentNeedsAKey$"),
 	},

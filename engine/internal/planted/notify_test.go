@@ -87,6 +87,12 @@ var notifyFaults = []fault{
 		by: catches("engine", "^TestNotifyOfAnUnreadableRun$"),
 	},
 	{
+		name: "a notification that may hold secrets needs a key before the run is accepted",
+		in:   "engine.(*Node).prepare",
+		old:  "hidden = hidden || confidential(block.Flow, s.Vars, own)", new: "_ = own",
+		by: catches("engine", "^TestNotifyNeedsAKey$"),
+	},
+	{
 		name: "a notification gives up after a day",
 		in:   "dsl/internal/link.defaultsOf",
 		old:  "out.Deadline = noun.Limit{After: notifyDeadline}", new: "",
