@@ -456,8 +456,12 @@ func TestPlans(t *testing.T) {
 		"goneRows 1":       {goneRows[1], 1, "SEARCH wide USING COVERING INDEX sqlite_autoindex_wide_1 (run_id=?)"},
 		"goneRows 2":       {goneRows[2], 1, "SEARCH run_step USING PRIMARY KEY (run_id=? AND node=?)"},
 		"goneRows 3":       {goneRows[3], 1, "SEARCH alert USING COVERING INDEX alert_run (run_id=?)"},
-		"goneRows 4":       {goneRows[4], 1, "SEARCH late_reply USING COVERING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
-		"goneRows 5":       {goneRows[5], 1, "SEARCH log USING COVERING INDEX log_run (run_id=?)"},
+		"goneRows 4":       {goneRows[4], 1, "SEARCH notice USING PRIMARY KEY (run_id=?)"},
+		"noticeOpen":       {noticeOpen, 4, "SEARCH notice USING COVERING INDEX notice_open"},
+		"noticeDone":       {noticeDone, 3, "SEARCH notice USING PRIMARY KEY (run_id=? AND seq=? AND state=?)"},
+		"noticeOfRun":      {noticeOfRun, 1, "SEARCH notice USING PRIMARY KEY (run_id=?)"},
+		"goneRows 5":       {goneRows[5], 1, "SEARCH late_reply USING COVERING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
+		"goneRows 6":       {goneRows[6], 1, "SEARCH log USING COVERING INDEX log_run (run_id=?)"},
 		"steps":            {"SELECT * FROM steps WHERE run_id = ?1", 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"logTrim":          {logTrim, 2, "SEARCH log USING COVERING INDEX log_run (run_id=? AND id<?)"},
 	} {
@@ -481,7 +485,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|notice)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") && !strings.Contains(scan, "VIRTUAL TABLE") {
