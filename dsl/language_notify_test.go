@@ -111,6 +111,22 @@ func TestNotifyOwnText(t *testing.T) {
 	}
 }
 
+// HCL JSON has the same blocks.
+func TestNotifyInJSON(t *testing.T) {
+	def := linked(t, files{"main.hcl.json": `{"workflow": {"w": {"deadline": "1h",
+		"step": {"a": {"action": "${agent.echo.call}", "compensation": "none"}},
+		"notify": [
+			{"on": ["parked"], "action": "${agent.echo.call}", "input": {"value": "${run.id}"}},
+			{"on": ["failed", "parked"], "action": "${agent.echo.call}", "retry": {"max_attempts": 2}}
+		]}}}`})
+	if wf := def.Workflow("w"); len(wf.Notifications("parked")) != 2 || len(wf.Notifications("failed")) != 1 {
+		t.Errorf("notify blocks: %+v", wf.Notify)
+	}
+	if got := string(sent(t, def.Workflow("w"), `{}`).JSON()); !strings.Contains(got, "order-1") {
+		t.Errorf("sent %s", got)
+	}
+}
+
 // If the retry block cannot be evaluated, the notification has the default settings.
 func TestNotifySettingsThatFail(t *testing.T) {
 	wf := linkedWorkflow(t, "variable \"n\" { type = any }\n"+step("a", "")+notify(`"parked"`, "retry { max_attempts = var.n.missing }"))

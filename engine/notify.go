@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
@@ -30,7 +32,14 @@ const (
 // An announcer makes a notification for each notice in the store: a run of its own that calls the
 // agent. The name of a notification follows from the notice. So if an engine ends after it has
 // made the notification, and before it has marked the notice, no second notification is made.
-type announcer struct{ n *Node }
+type announcer struct {
+	n *Node
+
+	mu sync.Mutex // protects following field
+	// Notices that this engine could not announce, and when it tries each of them again. Other engines
+	// may be able to announce them, for example if this one lacks a key.
+	later map[notice.Notice]time.Time
+}
 
 // A where holds the parts of the present membership that store notifications.
 type where struct {
@@ -41,7 +50,7 @@ type where struct {
 // run announces notices until ctx ends. It works when a run of this engine has reached a state that
 // has to be announced, and after each full scan, because another engine may have ended before it
 // announced a state.
-func (a announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
+func (a *announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
 	keeper, ok := notice.Of(a.n.cfg.Store)
 	if !ok || a.n.shared.Idle != "" {
 		return
@@ -67,7 +76,7 @@ func (a announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Co
 
 // all announces all notices in the store. It leaves a notice of a run that this engine cannot read
 // to other engines.
-func (a announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
+func (a *announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
 	var after notice.Notice
 	for !a.n.shared.Draining.Load() {
 		open, err := keeper.Open(ctx, after, noticeBatch)
@@ -89,25 +98,26 @@ func (a announcer) all(ctx context.Context, w where, keeper notice.Keeper) error
 
 // batch announces notices, several at the same time. It returns those that are announced. The error
 // is one after which another try may succeed.
-func (a announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
-	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex // protects done and err
-		room = make(chan struct{}, noticeParallel)
-	)
+func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, noticeParallel)
 	for _, n := range open {
+		if a.waits(n) {
+			continue
+		}
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			failed := a.announce(ctx, w, n)
-			mu.Lock()
-			defer mu.Unlock()
+			failed := guard.Do(func() error { return a.announce(ctx, w, n) })
+			a.mu.Lock()
+			defer a.mu.Unlock()
 			var never *unsendable
 			switch {
-			case failed == nil, errors.Is(failed, store.ErrNotFound): // retention has removed the run
+			case failed == nil:
 				done = append(done, n)
 			case ctx.Err() != nil:
 			case journal.Lasting(failed), errors.As(failed, &never):
+				a.later[n] = time.Now().Add(20 * a.n.cfg.Options.MaxScan)
 				a.n.cfg.Logger.Warn("a state of a run is not announced", "run", naming.RunName(n.Run), "state", n.State, "error", failed)
 			default:
 				err = errors.Join(err, failed)
@@ -118,6 +128,18 @@ func (a announcer) batch(ctx context.Context, w where, open []notice.Notice) (do
 	return done, err
 }
 
+// waits reports whether this engine could not announce the notice a short time ago.
+func (a *announcer) waits(n notice.Notice) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, failed := a.later[n]
+	if failed && time.Now().After(at) {
+		delete(a.later, n)
+		return false
+	}
+	return failed
+}
+
 // An unsendable says that this engine can never make a notification.
 type unsendable struct{ error }
 
@@ -126,7 +148,7 @@ func (u *unsendable) Unwrap() error { return u.error }
 
 // announce makes the notifications of one notice: one for each notify block that announces the
 // state. It reads the run as it was when it reached the state.
-func (a announcer) announce(ctx context.Context, w where, n notice.Notice) error {
+func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) error {
 	cfg, defs := a.n.cfg, a.n.shared.Defs
 	run, err := journal.LoadAt(ctx, cfg.Store, cfg.Sealer, defs, n.Run, n.Seq)
 	if err != nil {
@@ -171,7 +193,7 @@ func announced(run *journal.Run, state string, most int, with func(dsl.Value, ds
 
 // submit makes a notification. This engine owns it, if it can call the agent. Otherwise the
 // notification has no owner, so that an engine that can call the agent takes it.
-func (a announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
+func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
 	n := a.n
 	mine := true
 	for _, spec := range st.Specs {
@@ -199,7 +221,7 @@ func (a announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl
 }
 
 // leave stores a notification without an owner.
-func (a announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
+func (a *announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
 	row, err := unownedRow(a.n.cfg, st, event, a.n.shared.Clock.Now())
 	if err != nil {
 		return &unsendable{err}

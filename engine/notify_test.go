@@ -216,10 +216,13 @@ func TestNotifyStates(t *testing.T) {
 	})
 }
 
-// A run that parks twice is announced twice, each time with the failure of that time.
+// A run that parks twice is announced twice, each time with the failure of that time, even if it is
+// announced after the run has ended.
 func TestNotifyEveryTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, b := belled(t, bellFlow(`compensation { mode = "manual" }`, allStates))
+		late := &mute{Full: store.Complete(w.mem), Keeper: w.mem, open: errors.New("the store is slow")}
+		w.store = late
 		w.shop.on("book", func(_ context.Context, n int) error {
 			if n < 3 {
 				return &sdk.Failure{Code: fmt.Sprintf("no_carrier_%d", n), Permanent: true}
@@ -235,6 +238,10 @@ func TestNotifyEveryTime(t *testing.T) {
 			}
 		}
 		w.wait(n, run, status.RunSucceeded)
+		b.wantRung(t)
+		late.mu.Lock()
+		late.open = nil
+		late.mu.Unlock()
 		time.Sleep(time.Minute)
 		b.wantRung(t, "parked: book no_carrier_1", "parked: book no_carrier_2", "succeeded:  ")
 		n.drain(t)
@@ -306,6 +313,8 @@ type mute struct {
 	notice.Keeper
 	mu         sync.Mutex
 	open, mark error
+	load       error // error of every read of runs
+	reads      int   // number of reads that failed
 }
 
 func (q *mute) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
@@ -536,6 +545,44 @@ func TestNotifyCannotBeSubmitted(t *testing.T) {
 		if _, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: vars, Name: "x.notify.failed.1"}); err == nil {
 			t.Error("a run has the name of a notification")
 		}
+		n.drain(t)
+	})
+}
+
+// Load counts the reads of runs, or fails while the test says so.
+func (q *mute) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.load != nil {
+		q.reads++
+		return nil, q.load
+	}
+	return q.Full.Load(ctx, runs...)
+}
+
+// An engine that cannot read a run leaves its notice to an engine that can, and does not read the
+// run again and again.
+func TestNotifyOfAnUnreadableRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b := belled(t, bellFlow("", allStates))
+		w.store = &mute{Full: store.Complete(w.mem), Keeper: w.mem, open: errors.New("the engine ends here")}
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, status.RunSucceeded)
+		n.kill(t)
+		blind := &mute{Full: store.Complete(w.mem), Keeper: w.mem, load: store.ErrDamaged}
+		w.store = blind
+		other := w.start()
+		time.Sleep(time.Hour)
+		b.wantRung(t)
+		if blind.reads == 0 || blind.reads > 180 { // MaxScan is 1 s here
+			t.Errorf("the run was read %d times in an hour, want once in 20 times MaxScan", blind.reads)
+		}
+		w.store = w.mem
+		n = w.start()
+		time.Sleep(time.Minute)
+		b.wantRung(t, "succeeded:  ")
+		other.drain(t)
 		n.drain(t)
 	})
 }

@@ -40,7 +40,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notice whose notification is made is marked",
-		in:   "engine.announcer.batch",
+		in:   "engine.(*announcer).batch",
 		old:  "done = append(done, n)", new: "_ = append(done, n)",
 		by: catches("engine", "^TestNotifyStates$"),
 	},
@@ -52,7 +52,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notification without an agent here is left to others",
-		in:   "engine.announcer.submit",
+		in:   "engine.(*announcer).submit",
 		old:  "mine = false", new: "mine = mine && true",
 		by: catches("engine", "^TestNotifyWithoutItsAgent$"),
 	},
@@ -79,6 +79,18 @@ var notifyFaults = []fault{
 		in:   "engine/store/naming.Names.Validate",
 		old:  "case strings.Contains(n.Name, notification) &&", new: `case n.Name == "-" && strings.Contains(n.Name, notification) &&`,
 		by: catches("engine", "^TestNotifyCannotBeSubmitted$"),
+	},
+	{
+		name: "a run that cannot be read is not read again at once to announce it",
+		in:   "engine.(*announcer).batch",
+		old:  "if a.waits(n) {", new: "if a.waits(n) && ctx == nil {",
+		by: catches("engine", "^TestNotifyOfAnUnreadableRun$"),
+	},
+	{
+		name: "a notification that may hold secrets needs a key before the run is accepted",
+		in:   "engine.(*Node).prepare",
+		old:  "hidden = hidden || confidential(block.Flow, s.Vars, own)", new: "_ = own",
+		by: catches("engine", "^TestNotifyNeedsAKey$"),
 	},
 	{
 		name: "a notification gives up after a day",

@@ -206,6 +206,7 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.suspect SELECT n, 1 + n % 5 FROM generate_series(1, 22000, 3) n`)
 	must(t, db, `INSERT INTO engine.snapshot SELECT n, 1, 'x' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.place SELECT n, 'w', 'k' || n % 500, 3, now(), n % 5 < 2 FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.notice SELECT n, 5, 'succeeded', n % 1000 <> 0 FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
@@ -276,6 +277,9 @@ func TestPlans(t *testing.T) {
 		{"logList", false, 3, []string{"log_run"}, ""},
 		{"alertUndelivered", false, 1, []string{"alert_undelivered", "run_pkey", "run_name_pkey"}, "workflow"},
 		{"alertDelivered", false, 1, []string{"alert_undelivered"}, ""},
+		{"noticeOpen", false, 4, []string{"notice_open"}, ""},
+		{"noticeDone", false, 3, []string{"notice_"}, ""},
+		{"noticeOfRun", false, 1, []string{"notice_pkey", "run_pkey"}, ""},
 		{"runLoadMany", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},
 		{"memberForget", false, 1, []string{"run_active"}, "member"},
 		{"runLoad", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},
