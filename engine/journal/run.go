@@ -26,6 +26,8 @@ type Run struct {
 
 	Stored int64 // size of the journal in bytes
 
+	moved int // number of the moves to other definitions that Flow contains
+
 	chain chain
 }
 
@@ -64,7 +66,7 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 			return Run{}, err
 		}
 		story.Stored += int64(len(row.Data))
-		if err := story.fold(sealer, row, scratch, each); err != nil {
+		if err := story.fold(ctx, defs, sealer, row, scratch, each); err != nil {
 			return Run{}, err
 		}
 	}
@@ -101,32 +103,53 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 }
 
 // fold applies the records of one row to the state, and counts their facts.
-func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
+func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
+	var moving error
+	tell := func(c *machine.Change) {
+		if moving == nil {
+			moving = st.move(ctx, defs, c)
+		}
+		st.Facts += story.Count(st.Flow, c)
+		each(c.Event())
+	}
 	if scratch == nil {
-		return st.foldRecords(sealer, row, each)
+		if err := st.foldRecords(sealer, row, tell); err != nil {
+			return err
+		}
+		return moving
 	}
 	plain, err := openRow(sealer, st.Head.Run, row)
 	if err == nil {
-		err = guard.Do(func() error {
-			return scratch.reader.Fold(st.State, plain, func(c *machine.Change) {
-				st.Facts += story.Count(st.Flow, c)
-				each(c.Event())
-			})
-		})
+		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, tell) })
 	}
-	return st.blame(row, err)
+	if err != nil {
+		return st.blame(row, err)
+	}
+	return moving
+}
+
+// move replaces the workflow of the run if the change moves the run to another definition.
+func (st *Run) move(ctx context.Context, defs *Definitions, c *machine.Change) error {
+	moves := c.After().Moves
+	for ; st.moved < len(moves); st.moved++ {
+		next, err := defs.Workflow(ctx, store.WorkflowID(moves[st.moved].Workflow))
+		if err != nil {
+			return err
+		}
+		st.Flow = next.Placed(st.Flow, moves[st.moved].Places)
+	}
+	return nil
 }
 
 // foldRecords does the work of fold. It also adds the records to st.Records.
-func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
+func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, tell func(*machine.Change)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
 			for _, rec := range records {
 				c := st.State.Change(&rec)
-				st.Facts += story.Count(st.Flow, &c)
+				tell(&c)
 				c.Apply()
-				each(rec.Event())
 			}
 			return nil
 		})

@@ -173,6 +173,9 @@ type Workflow struct {
 	CompensationDeadline *eval.Expr
 	Unique               *eval.Expr
 	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
+	// Moved maps the earlier name of a step to its present name, by the moved blocks of the module;
+	// nil = no step was moved.
+	Moved map[string]string
 }
 
 // An Output is an output block.

@@ -72,7 +72,7 @@ func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
 		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &noun.Workflow{
 			Name: w.Name, Description: w.Description, Pivot: -1, Order: w.Order,
-			CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
+			CompensationMode: w.Mode, Moved: w.Moved, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
 		},
 	}
 	wl.shapes()

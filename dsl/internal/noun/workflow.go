@@ -39,6 +39,11 @@ type Workflow struct {
 	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
+	// Moved maps the earlier name of a step to its present name, by the moved blocks; nil = no step
+	// was moved.
+	Moved map[string]string
+	place []int // number of the node of each step, by the index of the step; nil = both are equal (Placed)
+
 	bind  func([]Assignment) (value.Value, diag.Diagnostics)
 	lines Lines
 }
@@ -155,6 +160,14 @@ type Step struct {
 	Settings       func(*eval.Scope) (*Settings, error) // limits of the step, which cannot depend on each.*; never nil
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
+
+	// Parts returns the parts of the step as text, by name (PartAction and others). A part means
+	// the same in two definitions if it has the same text.
+	Parts func() map[string]string
+	// Gone is true if the present definition of the run does not have the step (Workflow.Placed).
+	// Then the step does nothing. Instance is true if its node is an instance of another step.
+	Gone, Instance bool
+	keyName        string // name in idempotency keys; "" = Name
 }
 
 // Calls reports whether the step calls an agent.

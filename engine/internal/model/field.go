@@ -43,6 +43,7 @@ const (
 	RunPauseBit
 	RunLostBit
 	RunWaitsBit
+	RunMovesBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

@@ -141,13 +141,18 @@ var RunFields = []Field[Run]{
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
 	},
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
+	{ // the definitions to which the run was moved
+		Bit:  RunMovesBit,
+		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Moves, b.Moves, sameMove) },
+		Copy: func(dst, src *Run) { dst.Moves = src.Moves },
+	},
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
 	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit
-	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
+	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit
 )
 
 func sameOutput(a, b Output) bool {

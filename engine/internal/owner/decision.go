@@ -95,6 +95,10 @@ func (x *decision) one(i int) (next, error) {
 	}
 	x.consume(d)
 	x.keep(d, rec)
+	if x.f.moved {
+		x.postpone(i + 1)
+		return noMore, nil
+	}
 	return nextEvent, nil
 }
 
@@ -145,6 +149,9 @@ func (x *decision) consume(d *delivery) {
 // keep adds a record to the row, and applies it to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
 	r, f, told := x.r, x.f, x.c.n.Told
+	if wf := rec.Moved(r.wf, d.next); wf != r.wf {
+		r.wf, f.moved = wf, true
+	}
 	x.bytes += journal.EventSize(d.Event)
 	if !told.Empty() {
 		if f.facts == nil {

@@ -33,7 +33,7 @@ type loadedRun struct {
 // the store does not answer, the goroutine reads again. If this membership ends first, the
 // goroutine posts nothing.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
-	n, name := sh.s.n, r.name()
+	n, name, moved := sh.s.n, r.name(), r.moved
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
@@ -44,6 +44,9 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		pause := 20 * time.Millisecond
 		for {
 			story, err := n.loadState(ctx, r.id)
+			if err == nil && moved && story.specsErr == nil {
+				story.unable = n.Equipped(ctx, r.id, name, story.specs)
+			}
 			if err == nil || journal.Permanent(err) {
 				n.Outage.Worked(doingLoad, time.Time{})
 				sh.give(task{back: &loadedRun{r, story, err}})
@@ -121,6 +124,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
+	if len(story.State.Run().Moves) > 0 { // a definition may have brought sensitive defaults
+		r.sensitive = append(r.sensitive, story.State.Vars().SensitiveStrings()...)
+	}
 }
 
 // forget drops the pending commit of a run after the run was read again. The parameter mine is
@@ -175,6 +181,9 @@ func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]M
 	letters := make([]Message, len(messages))
 	for i, m := range messages {
 		letters[i] = s.n.open(m)
+		if letters[i].next, err = nextFlow(ctx, s.n, letters[i].event); err != nil {
+			return nil, fmt.Errorf("read the definition for run %s: %w", naming.RunName(run), err)
+		}
 	}
 	return letters, nil
 }

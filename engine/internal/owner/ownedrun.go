@@ -38,6 +38,7 @@ type ownedRun struct {
 	state *machine.State              // state of the run; ahead of the journal by the transition in flight
 	specs map[string]invoke.AgentSpec // agents of the run, by name
 	notes
+	moved bool           // the run is being read again, because it was moved to another definition
 	owned bool           // the journal says that this engine is the owner
 	owner store.EngineID // owner of the run when the run was loaded; 0 = none
 	seq   int32          // number of the run's next journal row
@@ -81,6 +82,7 @@ type pendingCommit struct {
 	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
+	moved      bool               // the transition moves the run to another definition
 	adopting   bool               // the transition takes the run over
 	late       []*delivery        // answers from the inbox that arrived too late to count
 	events     []machine.Event    // events of the records; kept only in builds with failpoints
@@ -220,6 +222,7 @@ type Story struct {
 	rows     []store.Row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
+	unable   error                       // why this engine cannot call the agents; nil = it can, or they were not checked
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
-	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/journal"
@@ -131,6 +130,10 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 	failpoint.Hit("act.after")
 	f.reserved = nil // from now on each call gives back its own slot
+	if f.moved {
+		reload(ctx, sh, r)
+		return
+	}
 	n.Followers.Tell(r.id)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
@@ -232,32 +235,7 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
 		return
 	}
-	at := n.Clock.Now()
-	if last := r.state.Last(); at.Before(last) {
-		at = last
-	}
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, at, nil)
-	if err != nil {
-		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
-		return
-	}
-	nobody, check := store.EngineID(0), at // any engine may continue the run at once
-	if due, ok := r.state.NextDue(); ok && due.Before(at) {
-		check = due // next_check must never be later than the due time
-	}
-	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
-	r.phase = phaseLoading // nothing is decided until the store has answered
-	sh.s.Timers.set(r.id, time.Time{}, false)
-	// If this membership ends before the store answers, the run becomes free without this row.
-	sh.out.commitRow(ctx, t, func(l commit.Landing) {
-		if l.Err != nil {
-			// Another engine wrote a row with this number, or this membership is over. The
-			// journal shows which.
-			sh.load(ctx, r)
-			return
-		}
-		sh.drop(r, call.ErrNotOwner, nil)
-	})
+	giveUp(ctx, sh, r)
 }
 
 // takeOver begins to make this engine the owner of a run that has no owner, or whose owner

@@ -32,6 +32,9 @@ const (
 	kindEngineLost
 	kindSignalReceived
 	kindAttemptRefused
+
+	// The numbers from 21 to 26 belong to events of other kinds.
+	kindMigrated = 27
 )
 
 func (e *encoder) event(event machine.Event) error {
@@ -139,6 +142,11 @@ func (e *encoder) verb(event machine.Event) error {
 		e.value(ev.Payload)
 		e.string(ev.Fail)
 		e.who(ev.By, ev.Reason, ev.Ask)
+	case machine.Migrated:
+		e.uint(kindMigrated)
+		e.int(int64(ev.Workflow))
+		e.string(ev.Digest)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
@@ -218,6 +226,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		return ev
 	case kindSignalReceived:
 		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string()}
+		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
+	case kindMigrated:
+		ev := machine.Migrated{Workflow: d.int32(), Digest: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:

@@ -147,6 +147,11 @@ var runCodec = []codec[model.Run]{
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
 	},
 	numberCodec(model.RunWaitsBit, func(r *model.Run) *int32 { return &r.Waits }),
+	{ // the definitions to which the run was moved
+		bit: model.RunMovesBit,
+		put: func(e *encoder, r *model.Run) { e.moves(r.Moves) },
+		get: func(d *decoder, r *model.Run) { r.Moves = d.moves() },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{
