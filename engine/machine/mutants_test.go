@@ -22,7 +22,7 @@ var mutants = []mutant{
 		"return a != nil && a.Status == model.AttemptOpen", "return a != nil", nil},
 	{"undo in forward order", "undo.go",
 		"return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)", "return true",
-		[]mutant{{file: "turn.go", old: "if len(step.Before) == 0 {", new: "if len(step.Name) > 0 {"}}},
+		[]mutant{{file: "turn.go", old: "if len(step.Before) == 0 && !step.Instance {", new: "if len(step.Name) > 0 {"}}},
 	{"a lost attempt is forgotten", "attempt.go",
 		"n.Tally(a.Kind)\n\tif a.Kind == model.CallDo", "if a.Kind == model.CallDo {\n\t\tn.Doubt = max(0, n.Doubt-1)\n\t}\n\tn.Tally(a.Kind)\n\tif a.Kind == model.CallDo", nil},
 	{"unknown is treated as failed", "answer.go",

@@ -31,7 +31,7 @@ type Step struct {
 	Changed []string // parts of a kept step that differ, sorted
 	Anew    bool     // the step has no effect yet, and starts again from the beginning
 	State   status.StepState
-	Effect  status.Effect
+	Ended   bool // the step has ended
 }
 
 // A Fate says whether both definitions have a step.
@@ -147,7 +147,7 @@ func (c *comparison) match() {
 		}
 		k, ok := byName[name]
 		if !ok {
-			c.plan.Steps = append(c.plan.Steps, Step{Node: i, Name: was, Fate: Removed, State: n.State, Effect: n.Effect()})
+			c.plan.Steps = append(c.plan.Steps, Step{Node: i, Name: was, Fate: Removed, State: n.State, Ended: n.Ended()})
 			continue
 		}
 		if other, twice := taken[k]; twice {
@@ -156,7 +156,7 @@ func (c *comparison) match() {
 		}
 		taken[k] = was
 		places[i] = int32(k)
-		s := Step{Node: i, Name: name, Fate: Kept, State: n.State, Effect: n.Effect()}
+		s := Step{Node: i, Name: name, Fate: Kept, State: n.State, Ended: n.Ended()}
 		if name != was {
 			s.Was = was
 		}
@@ -363,6 +363,10 @@ func (c *comparison) pivot() {
 
 // variables gives the values of the run to the variables of the new definition.
 func (c *comparison) variables() {
+	if len(c.next.Variables) == 0 { // no expression can read a variable
+		c.plan.Vars = c.run.Vars.V
+		return
+	}
 	vars, diags := dsl.Rebind(c.next, c.run.Vars.V)
 	for _, d := range diags {
 		if d.Severity == diag.SeverityError {
