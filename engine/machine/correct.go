@@ -199,26 +199,29 @@ func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	d.undoing().endUndo(i, model.UndoNothing)
 }
 
+// A mover moves the run to another definition (engine migrate).
+type mover struct{ *decider }
+
 // migrated moves the run to another definition. The nodes keep their numbers, their results and
 // their idempotency keys. Steps that are new, and steps that start again, can start at once, but
 // this decision starts no call: the engine must first load the agents of the new definition.
-func (d verbs) migrated(ev Migrated) {
+func (d mover) migrated(ev Migrated) {
 	nodes := make([]*model.Node, len(d.s.nodes))
 	for i := range nodes {
 		nodes[i] = d.get(i)
 	}
 	plan := moving.Compare(d.wf, d.in.Next, &d.run, nodes)
 	if len(plan.Refusals) > 0 {
-		d.refuse("migrate", ev.By, "%s", moreOf(plan.Refusals))
+		d.verbs().refuse("migrate", ev.By, "%s", moreOf(plan.Refusals))
 		return
 	}
 	deadline, moved, err := d.movedDeadline(plan)
 	switch {
 	case err != nil:
-		d.refuse("migrate", ev.By, "the deadline of the new definition cannot be evaluated: %s", err)
+		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition cannot be evaluated: %s", err)
 		return
 	case moved && deadline != 0 && deadline <= d.at:
-		d.refuse("migrate", ev.By, "the deadline of the new definition has passed already (%s)", deadline.Time().UTC().Format(time.RFC3339))
+		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition has passed already (%s)", deadline.Time().UTC().Format(time.RFC3339))
 		return
 	case moved:
 		d.run.Deadline, d.run.Overdue = deadline, false
@@ -259,7 +262,7 @@ func moreOf(all []moving.Refusal) string {
 
 // movedDeadline returns the deadline of the run by the new definition. The result moved is false
 // if both definitions give the same deadline: then a deadline that a person extended stays.
-func (d verbs) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
+func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
 	if d.run.Phase != model.PhaseForward || d.run.Passed {
 		return 0, false, nil
 	}
@@ -288,7 +291,7 @@ func (d verbs) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, er
 
 // switchTo lets the rest of the decision use the new definition. Values that were decoded for the
 // old definition are dropped.
-func (d verbs) switchTo(plan moving.Plan) {
+func (d mover) switchTo(plan moving.Plan) {
 	d.wf, d.still = plan.Flow, true
 	d.seen = seen{}
 	d.s.cache = &cache{pending: true}
@@ -297,7 +300,7 @@ func (d verbs) switchTo(plan moving.Plan) {
 }
 
 // relaunch removes nodes from the list of planned calls if they are not ready any more.
-func (d verbs) relaunch() {
+func (d mover) relaunch() {
 	planned := slices.Clone(d.launch.items[d.launch.first:])
 	d.launch.reset()
 	for _, i := range planned {
@@ -308,7 +311,7 @@ func (d verbs) relaunch() {
 }
 
 // moveNode changes the node of a step as the plan of a migration says.
-func (d verbs) moveNode(s moving.Step) {
+func (d mover) moveNode(s moving.Step) {
 	i := s.Node
 	switch {
 	case s.Fate == moving.Added:
@@ -336,13 +339,13 @@ func (d verbs) moveNode(s moving.Step) {
 
 // anew makes a step that has no effect pending again, as if it had not begun. If it was called
 // before, it gets a new idempotency key, because its next call may have another input.
-func (d verbs) anew(i int) *model.Node {
+func (d mover) anew(i int) *model.Node {
 	n := d.edit(i)
 	if n.Calls > 0 {
 		n.Wipe(true)
 	}
 	n.State, n.Stated = status.StepPending, model.StatedNothing
-	n.Fwd = model.Track{Total: n.Fwd.Total, Failures: n.Fwd.Failures, Began: n.Fwd.Began}
+	n.Fwd = model.Track{Total: n.Fwd.Total, Failures: n.Fwd.Failures, Began: n.Fwd.Began, Rest: n.Fwd.Rest}
 	n.Queue, n.Hold = 0, 0
 	n.Prepared, n.Input, n.BizKey, n.Data, n.TimedOut = false, model.Held{}, "", model.Held{}, false
 	return n
@@ -350,7 +353,7 @@ func (d verbs) anew(i int) *model.Node {
 
 // freshInput lets an instance that certainly has no effect evaluate its input again before its next
 // attempt.
-func (d verbs) freshInput(i int) {
+func (d mover) freshInput(i int) {
 	n := d.get(i)
 	if n.Open() || n.Well() || n.Effect() != status.EffectNone || !n.Prepared {
 		return
@@ -364,7 +367,7 @@ func (d verbs) freshInput(i int) {
 
 // recount counts again how many steps have ended, for the run and for the dependents of each step.
 // The node of an instance that has a number among those of the steps counts as ended and as undone.
-func (d verbs) recount() {
+func (d mover) recount() {
 	done, past := int32(0), int32(0)
 	for i, step := range d.wf.Steps {
 		if step.Instance {
@@ -388,7 +391,7 @@ func (d verbs) recount() {
 }
 
 // anyFailed reports whether a step has failed, so that the run still needs a person.
-func (d verbs) anyFailed() bool {
+func (d mover) anyFailed() bool {
 	for i := range d.count() {
 		if n := d.get(i); n.State == status.StepFailed && (!n.Item || d.hopeless(i)) {
 			return true

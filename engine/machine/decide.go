@@ -77,7 +77,7 @@ func (d *decider) live() {
 	case SignalReceived:
 		d.waits().signalReceived(ev)
 	case Migrated:
-		d.verbs().migrated(ev)
+		mover{d}.migrated(ev)
 	case Refused:
 	}
 }

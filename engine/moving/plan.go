@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
+	part "github.com/saga-engine/engine/dsl/parts"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
@@ -224,9 +225,9 @@ func parts(s *dsl.Step) map[string]string {
 	if s.Parts != nil {
 		return s.Parts()
 	}
-	out := map[string]string{dsl.PartKind: s.Does(), dsl.PartAction: s.Do.Agent + "." + s.Do.Name, dsl.PartUndo: "none"}
+	out := map[string]string{part.Kind: s.Does(), part.Action: s.Do.Agent + "." + s.Do.Name, part.Undo: "none"}
 	if s.Undo != nil && !s.NoUndo {
-		out[dsl.PartUndo] = s.Undo.Do.Agent + "." + s.Undo.Do.Name
+		out[part.Undo] = s.Undo.Do.Agent + "." + s.Undo.Do.Name
 	}
 	return out
 }
@@ -265,18 +266,18 @@ func (c *comparison) begun(s *Step, n *model.Node) {
 	if n.State == status.StepSkipped {
 		return
 	}
-	for _, part := range []string{dsl.PartKind, dsl.PartAction, dsl.PartUndo, "for_each"} {
-		if slices.Contains(s.Changed, part) {
+	for _, name := range []string{part.Kind, part.Action, part.Undo, "for_each"} {
+		if slices.Contains(s.Changed, name) {
 			c.refuse(s.Name, "leave this part as it was; if the step only has another name, write a moved block",
-				"step %s %s, and its %s has changed", s.Name, progress(n), part)
+				"step %s %s, and its %s has changed", s.Name, progress(n), name)
 		}
 	}
 	if n.Ended() {
 		return
 	}
-	for _, part := range []string{"wait", "timer", "repeat"} {
-		if slices.Contains(s.Changed, part) {
-			c.refuse(s.Name, "leave this block as it was until the step has ended", "step %s %s, and its %s block has changed", s.Name, progress(n), part)
+	for _, name := range []string{"wait", "timer", "repeat"} {
+		if slices.Contains(s.Changed, name) {
+			c.refuse(s.Name, "leave this block as it was until the step has ended", "step %s %s, and its %s block has changed", s.Name, progress(n), name)
 		}
 	}
 }
@@ -367,7 +368,7 @@ func (c *comparison) variables() {
 		c.plan.Vars = c.run.Vars.V
 		return
 	}
-	vars, diags := dsl.Rebind(c.next, c.run.Vars.V)
+	vars, diags := part.Rebind(c.next, c.run.Vars.V)
 	for _, d := range diags {
 		if d.Severity == diag.SeverityError {
 			c.refuse("", "give a new variable a default; leave the type of an old one as it was", "the variables of the run do not fit the new definition: %s", strings.TrimSuffix(d.Summary+": "+d.Detail, "."))

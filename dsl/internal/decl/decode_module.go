@@ -62,7 +62,7 @@ func (d *decoder) module(blocks []*syntax.Block) {
 			moves = append(moves, b)
 		}
 	}
-	d.moves(moves)
+	moveDecoder{d}.moves(moves)
 }
 
 // maxShared limits the product of two numbers: the number of workflows, and the number of

@@ -18,9 +18,12 @@ type moved struct {
 	fromAt   hcl.Range // place of the attribute `from`
 }
 
+// A moveDecoder reads moved blocks.
+type moveDecoder struct{ *decoder }
+
 // moves reads the moved blocks. It must be called after the workflows were read. It sets the field
 // Moved of each workflow.
-func (d *decoder) moves(blocks []*syntax.Block) {
+func (d moveDecoder) moves(blocks []*syntax.Block) {
 	byFrom, byTo := map[string]moved{}, map[string]moved{}
 	for _, b := range blocks {
 		m := moved{where: b.DefRange}
@@ -53,7 +56,7 @@ func (d *decoder) moves(blocks []*syntax.Block) {
 // follow follows the moved blocks from the step `from` to its present name, and adds the result to
 // each workflow that has a step with this name. It reports an error if no workflow has it, if the
 // blocks form a cycle, or if a workflow still has the step `from`.
-func (d *decoder) follow(from string, byFrom map[string]moved) {
+func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	m := byFrom[from]
 	to, steps := m.to, 0
 	for next, ok := byFrom[to]; ok; next, ok = byFrom[to] {
@@ -89,7 +92,7 @@ func (d *decoder) follow(from string, byFrom map[string]moved) {
 }
 
 // stepName reads an attribute of a moved block, which must be step.NAME. It returns the name.
-func (d *decoder) stepName(b *syntax.Block, attr string) (name string, at hcl.Range, ok bool) {
+func (d moveDecoder) stepName(b *syntax.Block, attr string) (name string, at hcl.Range, ok bool) {
 	e := b.Attr(attr)
 	if e == nil { // the Reader has reported that the attribute is missing
 		return "", b.DefRange, false

@@ -29,9 +29,8 @@ type printer struct {
 	b strings.Builder
 }
 
-// parts sets the function Parts of a linked step.
-func (l stepLinker) parts(d *decl.Step, ls *linkedStep, out *noun.Step) {
-	m := l.m
+// addParts sets the function Parts of a linked step.
+func addParts(m *decl.Module, d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Parts = func() map[string]string { return stepParts(m, d, ls, out) }
 }
 

@@ -174,9 +174,11 @@ type Step struct {
 func (s *Step) Calls() bool { return s.Value == nil && s.Until == nil && s.Wait == nil }
 
 // Does returns the kind of a step without a call: "value", "timer" or "wait". It returns "" for a
-// step that calls an agent.
+// step that calls an agent, and for a step that is Gone.
 func (s *Step) Does() string {
 	switch {
+	case s.Gone:
+		return ""
 	case s.Value != nil:
 		return "value"
 	case s.Until != nil:

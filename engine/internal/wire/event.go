@@ -229,7 +229,7 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindMigrated:
-		ev := machine.Migrated{Workflow: d.int32(), Digest: d.string()}
+		ev := machine.Migrated{Workflow: getInt32(d), Digest: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:

@@ -2,7 +2,7 @@ package wire
 
 import "github.com/saga-engine/engine/engine/internal/model"
 
-func (e *encoder) moves(moves []model.Move) {
+func putMoves(e *encoder, moves []model.Move) {
 	e.uint(uint64(len(moves)))
 	for _, m := range moves {
 		e.int(int64(m.Workflow))
@@ -13,20 +13,20 @@ func (e *encoder) moves(moves []model.Move) {
 	}
 }
 
-func (d *decoder) moves() []model.Move {
+func getMoves(d *decoder) []model.Move {
 	var moves []model.Move
 	for range d.count() {
-		m := model.Move{Workflow: d.int32()}
+		m := model.Move{Workflow: getInt32(d)}
 		for range d.count() {
-			m.Places = append(m.Places, d.int32())
+			m.Places = append(m.Places, getInt32(d))
 		}
 		moves = append(moves, m)
 	}
 	return moves
 }
 
-// int32 reads a number that fits into 32 bits.
-func (d *decoder) int32() int32 {
+// getInt32 reads a number that fits into 32 bits.
+func getInt32(d *decoder) int32 {
 	v := d.int()
 	if int64(int32(v)) != v {
 		d.fail()

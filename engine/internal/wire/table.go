@@ -149,8 +149,8 @@ var runCodec = []codec[model.Run]{
 	numberCodec(model.RunWaitsBit, func(r *model.Run) *int32 { return &r.Waits }),
 	{ // the definitions to which the run was moved
 		bit: model.RunMovesBit,
-		put: func(e *encoder, r *model.Run) { e.moves(r.Moves) },
-		get: func(d *decoder, r *model.Run) { r.Moves = d.moves() },
+		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
+		get: func(d *decoder, r *model.Run) { r.Moves = getMoves(d) },
 	},
 }
 

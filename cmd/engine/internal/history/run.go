@@ -37,6 +37,7 @@ func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if err != nil {
 		return nil, s.Wrap("read the run", err)
 	}
+	row.Digest = told.Flow.Digest // the run may have been moved to another definition
 	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }
 
