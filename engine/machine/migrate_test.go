@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +29,17 @@ func (p *play) migrate(next *dsl.Workflow) *play {
 		}
 	}
 	p.last = rec
-	for _, s := range []*machine.State{p.s, p.twin, p.plain} {
-		s.Apply(rec)
+	var j journal
+	if err := j.append(rec); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := foldRow(p.twin, j.rows[0]); err != nil {
+		p.t.Fatal(err)
+	}
+	p.s.Apply(rec)
+	p.plain.Apply(rec)
+	if got, want := p.twin.Run().Moves, p.s.Run().Moves; !reflect.DeepEqual(got, want) {
+		p.t.Errorf("the journal says that the run was moved to %v, want %v", got, want)
 	}
 	p.wf = rec.Moved(p.wf, next)
 	return p
@@ -42,6 +52,12 @@ func TestMigrateRunsANewStepAndUndoesIt(t *testing.T) {
 		t.Fatalf("the run is %s", got)
 	}
 	p.event(machine.SlotsFreed{}, "do c").ok("c").permanent("b", "no", "undo a", "undo c")
+}
+
+func TestMigrateStartsANewStepBehindAnEndedOne(t *testing.T) {
+	p := start(t, flow(do("a"), do("b", after("a"))), "do a").ok("a", "do b")
+	p.migrate(flow(do("a"), do("b", after("a")), do("c", after("a")))).event(machine.SlotsFreed{}, "do c")
+	p.ok("b").ok("c").is("succeeded")
 }
 
 func TestMigrateKeepsTheKeysOfARenamedStep(t *testing.T) {

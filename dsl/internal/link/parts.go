@@ -1,8 +1,6 @@
 package link
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
@@ -127,14 +124,14 @@ func (p *printer) expr(e *eval.Expr) {
 	p.source(e)
 	var locals []*eval.Local
 	gather(e, &locals)
-	reads := readsFiles(e)
+	reads := decl.ReadsFiles(e)
 	for _, l := range locals {
 		p.b.WriteString(" local." + l.Name + " = ")
 		p.source(l.Expr)
-		reads = reads || readsFiles(l.Expr)
+		reads = reads || decl.ReadsFiles(l.Expr)
 	}
 	if reads {
-		p.b.WriteString(" reads " + readsSum(p.m.Reads))
+		p.b.WriteString(" reads " + p.m.ReadsSum())
 	}
 }
 
@@ -160,24 +157,6 @@ func gather(e *eval.Expr, list *[]*eval.Local) {
 			gather(l.Expr, list)
 		}
 	}
-}
-
-// readsFiles reports whether an expression calls a function that reads a file or the environment.
-func readsFiles(e *eval.Expr) bool {
-	return slices.ContainsFunc(eval.Calls(e.Syntax), func(c *hclsyntax.FunctionCallExpr) bool {
-		_, reads := functions.Literal[c.Name]
-		return reads
-	})
-}
-
-// readsSum returns a checksum of everything that file() and similar functions have read.
-func readsSum(r functions.Reads) string {
-	data, err := json.Marshal(functions.Reads{Files: r.Files, Env: r.Env, Sets: r.Sets, Exists: r.Exists})
-	if err != nil { // maps of texts can always be encoded
-		return err.Error()
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // Rebind gives the values of a run's variables to the variables of another workflow. A variable

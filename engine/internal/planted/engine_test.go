@@ -675,7 +675,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a row that hands a run back is bound to the row before",
-		in:   "engine/internal/owner.(*shard).release",
+		in:   "engine/internal/owner.giveUp",
 		old:  "r.link, r.id, r.seq, at, nil",
 		new:  "journal.Link{}, r.id, r.seq, at, nil",
 		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),
