@@ -95,3 +95,12 @@ func (r *Run) Knows(step string) error {
 	return cli.Failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
 		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
 }
+
+// Workflow returns the id of the workflow that the run has now. A run that was moved has another
+// one than at its start.
+func (r *Run) Workflow() store.WorkflowID {
+	if moves := r.State.Run().Moves; len(moves) > 0 {
+		return store.WorkflowID(moves[len(moves)-1].Workflow)
+	}
+	return r.Row.Workflow
+}
