@@ -27,6 +27,7 @@ type Definition struct {
 	digest    string
 	encoded   []byte
 	names     []string
+	inner     []string // names of the workflows that only a step can start, sorted
 	workflows map[string]*Workflow
 }
 
@@ -38,7 +39,12 @@ func (d *Definition) Digest() string { return d.digest }
 // definitions have equal bytes. The caller must not change the bytes.
 func (d *Definition) Encode() []byte { return d.encoded }
 
-// Names returns the names of the workflows, ordered by file name and by position in the file.
+// All returns the names of all workflows: those of Names, and then those that only a step can start
+// (see Workflow.Inner), sorted.
+func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
+
+// Names returns the names of the workflows that can be started, ordered by file name and by position
+// in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
 // Workflow returns a workflow by name, or nil if there is none.

@@ -18,7 +18,7 @@
 // The *.hcl and *.hcl.json files of a directory form one module.
 //
 //	engine    { required_version }
-//	agent "N" { plugin, version, instances, max_concurrency, env, config {}, idempotent,
+//	agent "N" { plugin, version, instances, max_concurrency, rate_limit, env, config {}, idempotent,
 //	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cool_down, probes }
 //	            action "N" { uses, input {}, output, result, ... } }
 //	library "N" { source }

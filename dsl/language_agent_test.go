@@ -82,6 +82,12 @@ func TestNumbersOfAgents(t *testing.T) {
 		{"max_concurrency", "%s", func(a *dsl.Agent) any { return a.MaxConcurrency }, []settingCase{
 			{"1", 1, ""}, {"1000000", 1_000_000, ""}, {"0", nil, "a whole number from 1 to 1000000 is required"}, {"1000001", nil, "from 1 to 1000000"},
 		}},
+		{"rate_limit", "%s", func(a *dsl.Agent) any { return a.RateLimit.String() }, []settingCase{
+			{`"1/s"`, "1/s", ""}, {`"1000000/d"`, "1000000/d", ""}, {`"10/m"`, "10/m", ""}, {`" 5 / h "`, "5/h", ""}, {`"${length("ab")}/h"`, "2/h", ""},
+			{`"0/s"`, nil, "the number of calls is a whole number from 1 to 1000000"}, {`"1000001/s"`, nil, "from 1 to 1000000"}, {`"99999999999999999999/s"`, nil, "from 1 to 1000000"},
+			{`"10/w"`, nil, `"w" is not a period`}, {`"10/sec"`, nil, `"sec" is not a period`},
+			{"100", nil, `such as "100/s"`}, {`"100"`, nil, `such as "100/s"`}, {`"-1/s"`, nil, `such as "100/s"`}, {`"1.5/s"`, nil, `such as "100/s"`}, {`""`, nil, `such as "100/s"`}, {"null", nil, `such as "100/s"`},
+		}},
 		{"trip_after", "circuit_breaker {\n%s\n}", func(a *dsl.Agent) any { return a.Breaker.TripAfter }, []settingCase{
 			{"1", 1, ""}, {"2147483647", 2147483647, ""}, {"0", nil, "a whole number of at least 1 is required"}, {"2147483648", nil, "a whole number of at least 1 is required"},
 		}},

@@ -211,13 +211,13 @@ func TestBlocksInBlocks(t *testing.T) {
 // TestBlocksOfLaterVersions: blocks and arguments that the language does not have yet are
 // unknown, not ignored.
 func TestBlocksOfLaterVersions(t *testing.T) {
-	for _, name := range []string{"group \"g\"", "schedule \"s\"", "on_event \"e\"", "admit \"a\"", "concurrency", "notify"} {
+	for _, name := range []string{"on_event \"e\"", "admit \"a\"", "notify"} {
 		_, diags := check(files{"main.hcl": workflow(name + " {}\n" + step("a", ""))})
 		if len(about(diags, "Unsupported block type")) != 1 {
 			t.Errorf("%s in a workflow: %v", name, diags.Err())
 		}
 	}
-	for _, name := range []string{"workflow", "priority"} {
+	for _, name := range []string{"priority"} {
 		_, diags := check(files{"main.hcl": workflow(step("a", name+" = 1\n"))})
 		if len(about(diags, "Unsupported argument")) != 1 {
 			t.Errorf("%s in a step: %v", name, diags.Err())

@@ -230,7 +230,7 @@ func describeWorkflow(t *testing.T, wf *dsl.Workflow) string {
 	slices.Sort(names)
 	for _, name := range names {
 		a := wf.Agents[name]
-		fmt.Fprintln(&b, a.Name, a.Plugin, a.Version, a.Checksum, a.Instances, a.MaxConcurrency, a.Env, a.Breaker, value(a.Config))
+		fmt.Fprintln(&b, a.Name, a.Plugin, a.Version, a.Checksum, a.Instances, a.MaxConcurrency, a.RateLimit, a.Env, a.Breaker, value(a.Config))
 	}
 	for _, s := range wf.Steps {
 		fmt.Fprintln(&b, s.Index, s.Name, s.After, s.Before, s.NoUndo, s.Pivot, s.OnRerun, action(s.Do), truth(s.When), truth(s.WhenEach), text(s.IdempotencyKey), value(s.Input), settings(s.Settings))

@@ -202,3 +202,19 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestCatchOfRefusals: a fail_when block without error_code fails with "refused", and a catch may name
+// this code; without such a block the code is unknown.
+func TestCatchOfRefusals(t *testing.T) {
+	for block, want := range map[string]int{
+		"": 1,
+		"fail_when {\n condition = false\n error_message = \"no\"\n}":                         0,
+		"fail_when {\n condition = false\n error_message = \"no\"\n error_code = \"busy\"\n}": 1,
+	} {
+		_, diags := check(files{"main.hcl": "workflow \"w\" {\ndeadline = \"1h\"\n" +
+			step("s", block+"\ncatch { errors = [\"refused\"] }\n") + "}\n"})
+		if got := about(diags, "Unknown error code"); len(got) != want {
+			t.Errorf("%q: %v, want %d warnings", block, diags, want)
+		}
+	}
+}

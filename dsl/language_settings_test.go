@@ -388,6 +388,20 @@ func TestShortestInterval(t *testing.T) {
 	}
 }
 
+// TestRetentionOfWorkflows: runs are kept for a constant time, which belongs to the definition; without
+// it, the engine decides.
+func TestRetentionOfWorkflows(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"": 0, `retention = "1m"`: time.Minute, `retention = "30d"`: 30 * 24 * time.Hour, `retention = "${1 + 1}d"`: 48 * time.Hour,
+	} {
+		def := linked(t, files{"main.hcl": "workflow \"w\" {\ndeadline = \"1h\"\n" + text + "\n" + step("s", "") + "}\n"})
+		back, err := dsl.Decode(def.Encode())
+		if err != nil || def.Workflow("w").Retention != want || back.Workflow("w").Retention != want {
+			t.Errorf("%s: %s, want %s; err = %v", text, def.Workflow("w").Retention, want, err)
+		}
+	}
+}
+
 // TestDeadlinesOfWorkflows: the deadlines of a workflow and of its compensation are
 // durations or times, and may depend on variables.
 func TestDeadlinesOfWorkflows(t *testing.T) {

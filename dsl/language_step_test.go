@@ -22,7 +22,7 @@ func TestActionsOfSteps(t *testing.T) {
 		}
 	}
 	checkRules(t, []rule{
-		{"no action", "step \"s\" { compensation = \"none\" }\n", finds(fails("Missing required argument", `step "s"`, "A step needs an action: action = agent.NAME.ACTION. A step without a call has value = ..., timer { ... } or wait { ... }."))},
+		{"no action", "step \"s\" { compensation = \"none\" }\n", finds(fails("Missing required argument", `step "s"`, "A step needs an action: action = agent.NAME.ACTION. A step that starts a child run has workflow = workflow.NAME. A step without a call has value = ..., timer { ... } or wait { ... }."))},
 		{"no action, and something unknown", "step \"s\" {\n acton = agent.echo.call\n}\n", finds(fails("Unsupported argument", "acton", `Did you mean "action"?`))},
 		{"an action that does not exist", "step \"s\" {\n action = agent.shop.chrge\n input { x = var.y }\n}\n", finds(
 			fails("Unknown action", "agent.shop.chrge", `Agent "shop" (shop 1.4.0) has no action "chrge". Did you mean "charge"?`),

@@ -13,10 +13,13 @@ import (
 // An AgentUse is an agent that a module uses. The module declares the agent with an agent
 // block. Without a block, the agent is implied: a step names it in its action.
 type AgentUse struct {
-	Name       string     // name of the block, as in agent.NAME.ACTION; LIBRARY.NAME for an agent of a library
-	Plugin     string     // PLUGIN in engine-agent-PLUGIN, the name of the binary
-	Constraint string     // condition for the version; "" = any version
-	Where      diag.Range // place of the argument `plugin`, else of the agent block, else of the first use of the agent
+	Name       string // name of the block, as in agent.NAME.ACTION; LIBRARY.NAME for an agent of a library
+	Plugin     string // PLUGIN in engine-agent-PLUGIN, the name of the binary
+	Constraint string // condition for the version; "" = any version
+	// Path of the binary, or of its directory, by the argument `source`; "" = the binary is wherever
+	// agents are installed. A path that begins with a dot is relative to the directory of the module.
+	Source string
+	Where  diag.Range // place of the argument `plugin`, else of the agent block, else of the first use of the agent
 	// Name of the declared agent that is most similar to Name; only if the agent is implied.
 	// Perhaps the author of the module meant this agent. "" = no declared agent is similar.
 	Similar string
@@ -34,7 +37,7 @@ func (mod *Module) Agents() []AgentUse {
 	}
 	for _, n := range sorted.Keys(m.Agents) {
 		a := m.Agents[n]
-		use := AgentUse{Name: a.Name, Plugin: a.Plugin, Constraint: a.Constraint, Where: report.Range(a.PluginAt)}
+		use := AgentUse{Name: a.Name, Plugin: a.Plugin, Constraint: a.Constraint, Source: a.Source, Where: report.Range(a.PluginAt)}
 		if a.Implied {
 			use.Similar = diag.Nearest(n, declared)
 		}
@@ -64,6 +67,10 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
+		if wf.Inner {
+			def.inner = append(def.inner, wf.Name)
+			continue
+		}
 		def.names = append(def.names, wf.Name)
 	}
 	if err := def.seal(agents); err != nil {

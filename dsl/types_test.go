@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/link"
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/span"
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
@@ -146,7 +147,7 @@ func TestLists(t *testing.T) {
 		1500 * time.Millisecond: "1.5s", 57500 * time.Millisecond: "57s", 90 * time.Second: "1m30s",
 		3 * time.Hour: "3h", 26 * time.Hour: "1d2h",
 	} {
-		if got := value.SpanText(d); got != want {
+		if got := span.Text(d); got != want {
 			t.Errorf("%v is written %q, want %q", d, got, want)
 		}
 	}

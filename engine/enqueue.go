@@ -363,6 +363,8 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 				continue
 			}
 			again = append(again, entry{n: x.n, st: x.st, t: t})
+		case errors.Is(o.Err, naming.ErrFull):
+			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, fullError(ctx, e.cfg.Store, x.st, o.Err))
 		default:
 			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, o.Err)
 		}
@@ -387,8 +389,8 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	event := machine.Started{RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By}
-	slots := map[string]machine.Slot{}
+	event := s.started(run, &st, st.Flow.Concurrency != nil && !st.Flow.Concurrency.Reject)
+	slots := map[string]machine.Slot{st.Flow.ChildAgent(): {Why: whyUnowned}}
 	for agent := range st.Specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
@@ -398,6 +400,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings,
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 		owner.AddRecord(&t, rec, state)
+		owner.SetRoom(&t, s.Workflow, now, event)
 		t.At = rec.At()
 		t.Data, _, err = journal.EncodeRow(e.cfg.Sealer, &journal.Scratch{}, journal.Link{}, run, 0, t.At, []machine.Record{rec})
 		return err
@@ -408,7 +411,7 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 	if len(t.Data) > e.cfg.Options.MaxRow {
 		return store.Transition{}, fmt.Errorf("submit %q: its first row has %d bytes, more than the %d allowed", s.Workflow, len(t.Data), e.cfg.Options.MaxRow)
 	}
-	t.NextCheck = t.At.Truncate(time.Microsecond)
+	t.NextCheck = st.Line.Rank(t.At) // engines claim the earliest first
 	if t.State.Final() {
 		t.NextCheck = store.Never // a workflow without steps has ended already
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
@@ -18,8 +19,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/pointed"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A Node is one engine on a store. It decides on runs, commits, calls agents and finds runs
@@ -27,8 +30,15 @@ import (
 type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local
+	kids   *children.Room // calls that wait for child runs
 	cfg    Config
 	ids    *naming.RunIDSource
+	// ticking is the role of the store that keeps schedules; nil = the store does not have it.
+	ticking schedules.Store
+	// submitted is the role of the store with submissions of other programs; nil = the store does not
+	// have it. The channel hints receives a value when there may be such submissions.
+	submitted intake.Store
+	hints     chan struct{}
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
@@ -50,15 +60,23 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	role, _ := schedules.Of(cfg.Store)
+	submitted, _ := intake.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
+		ticking: role, submitted: submitted, hints: make(chan struct{}, 1),
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.shared.Told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
+	n.kids = children.New(n.stopped, children.Config{
+		Submit: n.submitChild, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
+		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
+	})
+	n.shared.Ended = n.kids.Ended
 	n.shared.Calls = call.New(call.Config{
-		Invoker: cfg.Invoker, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
+		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
 		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryHeld: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
 	})
@@ -86,10 +104,10 @@ func (n *Node) StopNow() { n.stopNow() }
 //
 // If the lease expires or another engine declares this engine dead, Run stops all its work.
 // Then it joins again with a new membership, which takes over the runs of the former one. Run
-// returns an error if it cannot join at the start. It returns a *LossError if it finds that the
-// store has lost committed rows, and a *crypt.KeyError if it has to join again and the key of the
-// store was changed. After it has joined, Run waits for a store that does not answer. Run may be
-// called only once.
+// returns an error if it cannot join at the start, and nil if ctx ends before it has joined. It
+// returns a *LossError if it finds that the store has lost committed rows, and a *crypt.KeyError if
+// it has to join again and the key of the store was changed. After it has joined, Run waits for a
+// store that does not answer. Run may be called only once.
 func (n *Node) Run(ctx context.Context) error {
 	if n.started.Swap(true) {
 		return errors.New("engine: this node has been run before")
@@ -114,9 +132,27 @@ func (n *Node) Run(ctx context.Context) error {
 	switch {
 	case err != nil && hard.Err() != nil:
 		return ErrStopping
+	case err != nil && soft.Err() != nil:
+		return nil // the node was asked to stop before it had begun
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
+	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
+	defer func() {
+		cancelSoft()
+		<-ticked
+		<-taken
+	}()
+	following := make(chan struct{})
+	go func() {
+		defer close(following)
+		n.kids.Run(hard)
+	}()
+	defer func() {
+		cancel()
+		<-following
+	}()
 	var loss *store.LossError
 	var key *crypt.KeyError
 	for {
@@ -124,6 +160,7 @@ func (n *Node) Run(ctx context.Context) error {
 		cause := t.Run(ctx, hard)
 		runs := t.Runs.Close()
 		n.enter(nil)
+		n.kids.Forget()
 		switch {
 		case hard.Err() != nil:
 			return ErrStopping
@@ -295,7 +332,7 @@ func (n *Node) retained(s store.RetainStats) {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained,
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints) },
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,

@@ -16,9 +16,11 @@ import (
 
 // Config holds the parameters of NewNode.
 type Config struct {
-	Store    store.Store     // required
-	Invoker  invoke.Invoker  // required
-	Capacity invoke.Capacity // limits the calls of each agent; nil = no limit
+	Store   store.Store    // required
+	Invoker invoke.Invoker // required
+	// Capacity limits the calls of each agent; nil = no limit. Without a Capacity, the limits that
+	// engines share (max_concurrency and rate_limit of agents) do not count either.
+	Capacity invoke.Capacity
 	// Sealer encrypts sensitive data. A store accepts only the first key that was used with
 	// it: with another key, or without one, Run returns a *KeyError. nil = a run with
 	// sensitive values is refused.
@@ -80,6 +82,10 @@ type Options struct {
 	// MaxRow is the largest size of a journal row, in bytes. A run that needs a larger row
 	// is quarantined. Default 64 MiB.
 	MaxRow int
+	// SnapshotRows is the number of journal rows after which the engine stores a snapshot of a run,
+	// so that loading the run needs only the snapshot and the rows after it. With a smaller number,
+	// snapshots are a larger share of what is written. Default 1,000.
+	SnapshotRows int
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
 	Ceilings machine.Ceilings
@@ -127,6 +133,7 @@ func (o Options) withDefaults() Options {
 	setInt(&o.MaxBatchBytes, 1<<20)
 	setInt(&o.MaxValue, 1<<20)
 	setInt(&o.MaxRow, store.MaxRowBytes)
+	setInt(&o.SnapshotRows, 1000)
 	o.Ceilings = o.Ceilings.WithDefaults()
 	if o.MaxHeld == 0 {
 		o.MaxHeld = DefaultMaxHeld
@@ -157,7 +164,7 @@ func (o Options) validate() error {
 		n    int
 	}{
 		{"Writers", o.Writers}, {"ClaimBatch", o.ClaimBatch}, {"Shards", o.Shards}, {"MaxBatchRows", o.MaxBatchRows},
-		{"MaxBatchBytes", o.MaxBatchBytes}, {"MaxValue", o.MaxValue}, {"MaxRow", o.MaxRow},
+		{"MaxBatchBytes", o.MaxBatchBytes}, {"MaxValue", o.MaxValue}, {"MaxRow", o.MaxRow}, {"SnapshotRows", o.SnapshotRows},
 	} {
 		if n.n <= 0 {
 			return fmt.Errorf("engine: Options.%s must be above zero, not %d", n.name, n.n)
@@ -218,7 +225,7 @@ func (c Config) forRuns() owner.Config {
 		Store: store.Complete(c.Store), Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
 		Options: owner.Options{
 			Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, RetryStore: o.RetryStore, Shards: o.Shards,
-			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, Ceilings: o.Ceilings, Alone: o.Alone,
+			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, Alone: o.Alone,
 		},
 	}
 }

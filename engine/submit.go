@@ -8,11 +8,11 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -25,6 +25,9 @@ type Submission struct {
 	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
 	Name       string    // public id of the run; "" = made from the internal id
 	By         string    // person or program that submits the run; only for display
+
+	trigger string          // how the run was started; "" = "manual"
+	child   *children.Order // set if a step of another run submits the run; otherwise nil
 }
 
 // submitIDs is the largest number of internal ids that are tried for one submission.
@@ -47,7 +50,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	failpoint.Hit("submit.prepared")
-	for range submitIDs {
+	for waits, try := false, 0; try < submitIDs; try++ {
 		t, err := n.present(ctx)
 		if err != nil {
 			return store.Submitted{}, err
@@ -55,8 +58,13 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		if n.shared.Draining.Load() {
 			return store.Submitted{}, ErrStopping
 		}
-		res, err := n.submit(ctx, t, s, *st)
-		if !errors.Is(err, store.ErrExists) {
+		res, err := n.submit(ctx, t, s, *st, waits)
+		switch {
+		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
+			waits = true // submit the run again, so that it waits in line
+		case errors.Is(err, naming.ErrFull):
+			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, err))
+		case !errors.Is(err, store.ErrExists):
 			return res, err
 		}
 	}
@@ -82,12 +90,19 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 // prepare checks a submission, stores its definition, and evaluates the configurations of its
 // agents. It returns what is needed to start the run.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
-	wf := s.Definition.Workflow(s.Workflow)
+	wf := s.flow()
 	if wf == nil {
 		return nil, fmt.Errorf("the definition holds no such workflow")
 	}
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
+	}
+	line, err := lineOf(wf, s.Vars)
+	if err != nil {
+		return nil, err
+	}
+	if s.void() {
+		line.Limit = 0 // a run that begins no step needs no room
 	}
 	specs, err := n.shared.Specs.Specs(wf, s.Vars)
 	if err != nil {
@@ -96,11 +111,11 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
 		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
-	ids, err := n.shared.Defs.Put(ctx, s.Definition)
+	ids, err := n.workflowIDs(ctx, s)
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: naming.Names{Workflow: s.Workflow, Name: s.Name}}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line}, nil
 }
 
 // An unanswered is an error of the store. It says nothing about the submission, which may be
@@ -114,6 +129,11 @@ func (u *unanswered) Unwrap() error { return u.error }
 // variable, or a secret in an agent's configuration, is enough. The agent may repeat the secret
 // in its reply, and then it is too late to ask for a key.
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
+	for _, step := range wf.Steps {
+		if step.Child != nil && confidential(step.Child.Workflow, dsl.Value{}, nil) {
+			return true
+		}
+	}
 	if wf.Confidential || len(vars.Sensitive()) > 0 {
 		return true
 	}
@@ -125,19 +145,18 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// submit chooses an id for the run and submits the run once. It returns ErrExists if another
-// run has this id.
-func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start) (store.Submitted, error) {
+// submit chooses an id for the run and submits the run once. If waits is true and the run has a
+// limit, the run waits in line. submit returns ErrExists if another run has this id, and ErrFull if
+// the run has a limit and there is no room.
+func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits bool) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	err = t.Runs.Submit(ctx, &st, now, machine.Started{
-		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-	})
+	err = t.Runs.Submit(ctx, &st, now, s.started(run, &st, waits))
 	switch {
-	case errors.Is(err, store.ErrExists):
+	case errors.Is(err, store.ErrExists), errors.Is(err, naming.ErrFull):
 		return store.Submitted{}, err
 	case err != nil:
 		var (
@@ -162,10 +181,10 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 	}
 	st.Public = st.Names.Public(run)
 	scope := &dsl.Scope{
-		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now},
+		Run:  dsl.RunInfo{ID: st.Public, Workflow: st.Flow.Name, StartedAt: now, Trigger: s.trigger},
 		Vars: s.Vars,
 	}
-	if st.Flow.UniqueKey != nil {
+	if st.Flow.UniqueKey != nil && !s.void() {
 		if st.Names.Key, err = st.Flow.UniqueKey(scope); err != nil {
 			return 0, fmt.Errorf("evaluate unique.key: %w", err)
 		}
@@ -180,4 +199,39 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		}
 	}
 	return run, st.Names.Validate()
+}
+
+// submitChild submits a child run. It returns a *children.Refused if the child will never be
+// accepted. After any other error the caller may try again.
+func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitted, error) {
+	s := Submission{Workflow: o.Flow.Name, Vars: o.Vars, Name: o.Name, By: o.ParentName, child: &o}
+	sub, err := n.Submit(ctx, s)
+	var (
+		down *unanswered
+		open *owner.OpenOutcome
+	)
+	switch {
+	case err == nil:
+	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	default:
+		err = &children.Refused{Code: children.CodeRefused, Err: err}
+	}
+	return sub, err
+}
+
+// workflowIDs stores the definition of the run, if it is not stored yet. It returns the ids of the
+// workflows of the definition, by name. The definition of a child run is that of its parent, which
+// is stored.
+func (n *Node) workflowIDs(ctx context.Context, s Submission) (map[string]store.WorkflowID, error) {
+	if s.child == nil {
+		return n.shared.Defs.Put(ctx, s.Definition)
+	}
+	ids, err := n.shared.Defs.Family(ctx, s.child.Flow.Digest, func() (store.WorkflowID, error) {
+		parent, err := store.Complete(n.cfg.Store).Run(ctx, s.child.Parent)
+		return parent.Workflow, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the definition of the parent: %w", err)
+	}
+	return ids, nil
 }

@@ -24,3 +24,18 @@ func TestClients(t *testing.T) {
 		t.Errorf("%d commits, err = %v", sum, err)
 	}
 }
+
+// pgbench measures for the whole time that it is given, also if that is short: connecting its clients
+// takes nothing from it.
+func TestYardstickOfAShortRound(t *testing.T) {
+	d := testDatabase(t, "yardstick")
+	y, err := newYardstick(t.Context(), d, t.TempDir(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []time.Duration{0, time.Second} {
+		if rate, err := y.rate(t.Context(), 64, length); err != nil || rate <= 0 {
+			t.Errorf("%s, %s: %v commits/s, err = %v", y.name(), length, rate, err)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 	var out []store.Transition
 	encoder := journal.RowEncoder{Run: run}
 	for seq, e := range events {
-		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e, Engine: int32(f.owner)})
+		rec := machine.Decide(f.flow, state, machine.Input{At: f.now, Event: e})
 		data, err := encoder.Encode(rec.At(), []machine.Record{rec})
 		if err != nil {
 			return nil, err

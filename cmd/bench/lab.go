@@ -50,6 +50,7 @@ func parts() []part {
 		{"tenants", func(l *lab, ctx context.Context) error { return l.runLab().tenants(ctx) }},
 		{"calls", func(l *lab, ctx context.Context) error { return l.historyLab().calls(ctx) }},
 		{"long", func(l *lab, ctx context.Context) error { return l.historyLab().long(ctx) }},
+		{"loop", func(l *lab, ctx context.Context) error { return l.historyLab().loop(ctx) }},
 		{"queue", func(l *lab, ctx context.Context) error { return l.historyLab().queue(ctx) }},
 		{"recovery", func(l *lab, ctx context.Context) error { return l.historyLab().recovery(ctx) }},
 		{"memory", func(l *lab, ctx context.Context) error { return l.processLab().memory(ctx) }},

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // A historyLab has the methods that measure a long load, a long queue, many stored runs, and
@@ -83,5 +87,101 @@ func (l historyLab) brief(ctx context.Context, round int, row string, pg *runnin
 		return fmt.Errorf("%s: %w", row, err)
 	}
 	res.put(l.book, round, row, steps)
+	return nil
+}
+
+// loopLengths are the numbers of iterations of the loops in workflow.hcl.
+var loopLengths = []int{1000, 100_000}
+
+// A loopResult holds the figures of one run with a loop.
+type loopResult struct {
+	iteration    time.Duration // time of one iteration
+	rows         float64       // rows of the journal for each iteration
+	state        float64       // bytes of memory that the state takes after the last iteration
+	short, whole time.Duration // time to load the run from its snapshot, and from its first row
+	covered      int32         // number of rows that the snapshot covers; 0 = the run has no snapshot
+}
+
+// loop measures runs with one long loop: whether an iteration costs the same in a loop of 1,000
+// iterations and in one of 100,000, and how long such a run takes to load.
+func (l historyLab) loop(ctx context.Context) (err error) {
+	var closing closers
+	defer func() { err = errors.Join(err, closing.close()) }()
+	d, err := makeDatabase(ctx, l.dsn, "loop")
+	if err != nil {
+		return err
+	}
+	closing.add(d.close)
+	r, err := start(ctx, l.work, setup{store: d.store, d: d})
+	if err != nil {
+		return err
+	}
+	closing.add(r.stop)
+	if err := r.once(ctx, "values_1000", status.RunSucceeded); err != nil { // warm up
+		return err
+	}
+	for _, kind := range []string{"values", "calls"} {
+		for _, n := range loopLengths {
+			name := fmt.Sprintf("%s_%d", kind, n)
+			res, err := looped(ctx, r, name, n)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			row := "loop/" + name
+			l.book.put(0, row, "µs/iteration", microseconds(res.iteration))
+			l.book.put(0, row, "rows/iteration", res.rows)
+			l.book.put(0, row, "state bytes", res.state)
+			l.book.put(0, row, "load ms", milliseconds(res.short))
+			l.book.put(0, row, "load whole ms", milliseconds(res.whole))
+			l.book.put(0, row, "covered rows", float64(res.covered))
+		}
+	}
+	l.t.loop(l.book)
+	return nil
+}
+
+// looped makes one run of a workflow with a loop of n iterations, and measures it.
+func looped(ctx context.Context, r *running, workflow string, n int) (res loopResult, err error) {
+	rows := r.store.rows.Load()
+	began := time.Now()
+	run, err := r.submit(ctx, workflow)
+	if err != nil {
+		return res, err
+	}
+	s, err := r.node.Wait(ctx, run.Run)
+	if err != nil {
+		return res, fmt.Errorf("wait: %w", err)
+	}
+	if s.Status() != status.RunSucceeded {
+		return res, fmt.Errorf("run %s: %s: %s", run.Name, s.Status(), s.Failure().Message)
+	}
+	res.iteration = time.Since(began) / time.Duration(n)
+	res.rows = float64(r.store.rows.Load()-rows) / float64(n)
+	defs := journal.NewDefinitions(r.store, nil)
+	began = time.Now()
+	head, all, err := store.LoadRun(ctx, r.store, run.Run)
+	if err == nil {
+		_, err = journal.Fold(ctx, nil, defs, store.Loaded{Head: head, Rows: all}, &journal.Scratch{}, nil)
+	}
+	if err != nil {
+		return res, err
+	}
+	res.whole, all, s = time.Since(began), nil, nil
+	before := inUse()
+	began = time.Now()
+	short, err := journal.LoadState(ctx, r.store.Full, nil, defs, run.Run)
+	if err != nil {
+		return res, err
+	}
+	res.short, res.covered, short.Records = time.Since(began), short.Covered, nil
+	res.state = inUse().Bytes - before.Bytes
+	return res, alive(short.State)
+}
+
+// alive returns an error if the state is not that of a run. So the state is in memory until then.
+func alive(s *machine.State) error {
+	if s.RunID() == 0 {
+		return errors.New("the state is empty")
+	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,13 +65,26 @@ func (p *pgbench) run(ctx context.Context, args ...string) (string, error) {
 
 var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
+// connecting finds how long pgbench took to connect its clients, in milliseconds.
+var connecting = regexp.MustCompile(`(?m)^initial connection time = ([0-9.]+) ms`)
+
+// rate lets clients commit for the time d, and returns their commits per second. The time of pgbench
+// includes the time to connect its clients, and its rate does not. So rate connects them once before,
+// and gives pgbench as much more time as that took.
 func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float64, error) {
-	length := "--time=" + strconv.Itoa(max(1, int(d.Round(time.Second).Seconds())))
-	if d == 0 {
-		length = "--transactions=1"
+	args := []string{"--no-vacuum", "--protocol=prepared", "--file=" + p.script, "--client=" + strconv.Itoa(clients),
+		"--jobs=" + strconv.Itoa(min(2, clients))}
+	out, err := p.run(ctx, append(args, "--transactions=1")...)
+	if err == nil && d > 0 {
+		if m := connecting.FindStringSubmatch(out); m != nil { // pgbench before version 14 does not say it
+			ms, err := strconv.ParseFloat(m[1], 64)
+			if err != nil {
+				return 0, fmt.Errorf("pgbench: time to connect: %w", err)
+			}
+			d += time.Duration(ms * float64(time.Millisecond))
+		}
+		out, err = p.run(ctx, append(args, "--time="+strconv.Itoa(max(1, int(math.Ceil(d.Seconds())))))...)
 	}
-	out, err := p.run(ctx, "--no-vacuum", "--protocol=prepared", "--file="+p.script, "--client="+strconv.Itoa(clients),
-		"--jobs="+strconv.Itoa(min(2, clients)), length)
 	if err != nil {
 		return 0, err
 	}

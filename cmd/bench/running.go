@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
@@ -44,7 +45,7 @@ func (r *running) loader() loader { return loader{r} }
 // start starts an engine in this process, and waits until the engine is ready. The agent runs
 // in another process.
 func start(ctx context.Context, w *work, s setup) (*running, error) {
-	r := &running{work: w, store: &counted{Full: store.Complete(s.store)}, d: s.d, procs: &processes{}, ended: make(chan error, 1)}
+	r := &running{work: w, store: newCounted(s.store), d: s.d, procs: &processes{}, ended: make(chan error, 1)}
 	// Use the same telemetry as `engine serve`.
 	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options, Observer: telemetry.New(nil)}
 	if s.invoker == nil {
@@ -209,7 +210,30 @@ func (p *processes) cpu() time.Duration {
 // counted is a store that counts commits and their rows.
 type counted struct {
 	store.Full
+	snapshots.Keeper
 	commits, rows atomic.Int64
+}
+
+// newCounted returns a counted for a store. If the store keeps snapshots, the counted does, too.
+func newCounted(s store.Store) *counted {
+	c := &counted{Full: store.Complete(s), Keeper: noSnapshots{}}
+	if role, ok := snapshots.Of(c.Full); ok {
+		c.Keeper = role
+	}
+	return c
+}
+
+// A noSnapshots keeps no snapshots.
+type noSnapshots struct{ snapshots.Keeper }
+
+// KeepSnapshot stores nothing.
+func (noSnapshots) KeepSnapshot(context.Context, store.EngineID, snapshots.Snapshot) error {
+	return nil
+}
+
+// Snapshotted finds no snapshot.
+func (noSnapshots) Snapshotted(context.Context, ...status.RunID) ([]status.RunID, error) {
+	return nil, nil
 }
 
 // OpenWriter returns a writer that counts its commits and their rows.

@@ -162,6 +162,21 @@ func (t *table) waits(b *book, p waitPlan) {
 	t.say("signals: %s of them from %d senders, who do what engine signal does, over connections of their own; sent: until the last one is in an inbox, signals: until the last run has ended.", count(p.signals), senders)
 }
 
+// loop prints the figures of long loops.
+func (t *table) loop(b *book) {
+	const columns = "%-28s %14s %16s %12s %12s %14s"
+	t.say("")
+	t.say(columns, "loops", "µs/iteration", "rows/iteration", "state bytes", "load ms", "load whole ms")
+	for _, kind := range []string{"values", "calls"} {
+		for _, n := range loopLengths {
+			row := fmt.Sprintf("loop/%s_%d", kind, n)
+			t.say(columns, fmt.Sprintf("%s, %s iterations", kind, count(n)), cell(b, row, "µs/iteration", "%.1f"), cell(b, row, "rows/iteration", "%.2f"),
+				cell(b, row, "state bytes", "%.0f"), cell(b, row, "load ms", "%.1f"), cell(b, row, "load whole ms", "%.1f"))
+		}
+	}
+	t.say("One run at a time. load: from the last snapshot and the rows after it; load whole: from the first row.")
+}
+
 // cold prints the times that the method processLab.cold has measured.
 func (t *table) cold(b *book, p plan) {
 	t.say("")

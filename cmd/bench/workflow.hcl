@@ -148,3 +148,46 @@ workflow "timer" {
     timer { duration = "5s" }
   }
 }
+
+# Loops, with and without calls of an agent.
+workflow "values_1000" {
+  deadline = "3h"
+  variable "value" { type = string }
+  step "a" {
+    value = { n = try(self.previous.n + 1, 1), text = var.value }
+    repeat { max_iterations = 1000 }
+  }
+}
+
+workflow "values_100000" {
+  deadline = "3h"
+  variable "value" { type = string }
+  step "a" {
+    value = { n = try(self.previous.n + 1, 1), text = var.value }
+    repeat { max_iterations = 100000 }
+  }
+}
+
+workflow "calls_1000" {
+  deadline = "3h"
+  variable "value" { type = string }
+  step "a" {
+    action       = agent.mock.echo
+    compensation = "none"
+    timeout      = "1m"
+    input { value = var.value }
+    repeat { max_iterations = 1000 }
+  }
+}
+
+workflow "calls_100000" {
+  deadline = "3h"
+  variable "value" { type = string }
+  step "a" {
+    action       = agent.mock.echo
+    compensation = "none"
+    timeout      = "1m"
+    input { value = var.value }
+    repeat { max_iterations = 100000 }
+  }
+}

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/saga-engine/engine/sdk/client"
 )
 
 // commands are what scripts have beside the predefined ones.
@@ -30,6 +34,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"inbox":   inbox,
 	"ended":   ended,
 	"sql":     runSQL,
+	"submit":  runSubmit,
 	"sqlfile": runSQLFile,
 	"nobody":  nobody,
 	"cutting": cutting,
@@ -172,10 +177,36 @@ func repeat(ts *testscript.TestScript, neg bool, args []string) {
 
 // sql TEXT runs a statement in the script's database.
 func runSQL(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: sql TEXT")
+	if len(args) != 1 {
+		ts.Fatalf("usage: [!] sql TEXT")
 	}
-	ts.Check(execSQL(context.Background(), "postgres", ts.Getenv("ENGINE_DSN"), args[0]))
+	err := execSQL(context.Background(), "postgres", ts.Getenv("ENGINE_DSN"), args[0])
+	if !neg {
+		ts.Check(err)
+		return
+	}
+	if err == nil {
+		ts.Fatalf("the statement succeeded")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("sql.err"), []byte(err.Error()), 0o600))
+}
+
+// submit WORKFLOW INPUT RUN submits a run as a Go program does, in a transaction of its own.
+func runSubmit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: submit WORKFLOW INPUT RUN")
+	}
+	db, err := sql.Open("postgres", ts.Getenv("ENGINE_DSN"))
+	ts.Check(err)
+	defer db.Close()
+	ctx := context.Background()
+	tx, err := db.BeginTx(ctx, nil)
+	ts.Check(err)
+	run, err := client.Submit(ctx, tx, args[0], json.RawMessage(args[1]), client.Options{Run: args[2]})
+	if err != nil || run != args[2] {
+		ts.Fatalf("run %q, %v", run, errors.Join(err, tx.Rollback()))
+	}
+	ts.Check(tx.Commit())
 }
 
 // sqlfile FILE TEXT runs a statement in an embedded state file.

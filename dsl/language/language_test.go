@@ -29,6 +29,7 @@ type schemaBlock struct {
 		Type     bool   `json:"type_constraint"`
 	} `json:"attributes"`
 	Blocks []schemaBlock `json:"blocks"`
+	Nested bool          `json:"nested"`
 }
 
 type schemaReference struct {
@@ -75,6 +76,10 @@ type schemaPlace struct {
 func (l schemaLanguage) places() []schemaPlace {
 	all := []schemaPlace{{schemaBlock: schemaBlock{Blocks: l.Blocks}}}
 	for i := 0; i < len(all); i++ {
+		if outer := all[i].around; all[i].Nested {
+			all[i].Blocks = outer[len(outer)-2].Blocks // a nested block may have the same inner blocks
+			continue
+		}
 		for _, b := range all[i].Blocks {
 			all = append(all, schemaPlace{
 				strings.TrimPrefix(all[i].path+"/"+b.Name, "/"), b, append(slices.Clone(all[i].around), b),
@@ -290,8 +295,8 @@ func (f schemaFunction) text() string {
 func TestSchemaListsReferences(t *testing.T) {
 	var texts []string
 	for _, r := range describedLanguage(t).References {
-		if r.Root == "agent" {
-			continue // only the argument `action` has it
+		if r.Root == "agent" || r.Root == "library" || r.Root == "workflow" {
+			continue // only the arguments `action` and `workflow` have it
 		}
 		prefix := strings.Replace(r.Form, "ATTRIBUTE", "", 1)
 		if len(r.Attributes) == 0 {
@@ -307,7 +312,7 @@ func TestSchemaListsReferences(t *testing.T) {
 			t.Errorf("%snonsense is accepted", prefix)
 		}
 	}
-	for _, want := range []string{"var.NAME", "local.NAME", "step.NAME.error", "step.NAME[KEY].ended_at", "run.started_at", "self.output", "failure.code", "each.key"} {
+	for _, want := range []string{"var.NAME", "local.NAME", "step.NAME.error", "step.NAME[KEY].ended_at", "group.NAME[KEY].output", "run.started_at", "self.output", "failure.code", "each.key", "args.NAME"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("the schema lacks %s", want)
 		}
@@ -327,8 +332,22 @@ func TestSchemaListsReferences(t *testing.T) {
 // referenceErrors parses a workflow with a reference in the undo of a step. NAME is the name of a
 // variable, a local value and a step, and with a key it is a step with for_each.
 func referenceErrors(reference string) map[string][]string {
+	if strings.HasPrefix(reference, "args.") {
+		return summaries(`
+agent "echo" {
+  action "a" {
+    uses      = "call"
+    arguments = object({ NAME = string })
+    input { value = ` + reference + ` }
+  }
+}
+`)
+	}
 	if keyed := strings.Replace(reference, "NAME[KEY]", `KEYED["k"]`, 1); keyed != reference {
 		reference = keyed
+	}
+	if group, ok := strings.CutPrefix(reference, "group."); ok {
+		reference = "group.IN_" + group
 	}
 	return summaries(`
 workflow "w" {
@@ -349,10 +368,17 @@ workflow "w" {
       collect        = 1
     }
   }
+  group "IN_NAME" {
+    step "inner" { action = agent.echo.call }
+  }
+  group "IN_KEYED" {
+    for_each = toset(["k"])
+    step "inner" { action = agent.echo.call }
+  }
   step "s" {
     action     = agent.echo.call
     for_each   = toset(["k"])
-    depends_on = [step.NAME, step.KEYED]
+    depends_on = [step.NAME, step.KEYED, group.IN_NAME, group.IN_KEYED]
     repeat {
       max_iterations = 2
       collect        = 1

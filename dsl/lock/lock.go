@@ -31,6 +31,7 @@ type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
 	Version    string            // version that every engine uses
 	Constraint string            // condition by which the version was chosen; "" = any version
+	Source     string            // path from which "engine init" took the binary, by the agent block; "" = it was installed
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }
 
@@ -60,6 +61,9 @@ func Format(l Lock) []byte {
 		fmt.Fprintf(&b, "\nagent %s {\n  version = %s\n", quoteHCL(a.Name), quoteHCL(a.Version))
 		if a.Constraint != "" {
 			fmt.Fprintf(&b, "  constraint = %s\n", quoteHCL(a.Constraint))
+		}
+		if a.Source != "" {
+			fmt.Fprintf(&b, "  source = %s\n", quoteHCL(a.Source))
 		}
 		b.WriteString("  hashes = [\n")
 		platforms := make([]string, 0, len(a.Hashes))
@@ -95,6 +99,7 @@ type lockBlock struct {
 	Name       string    `hcl:"name,label"`
 	Version    string    `hcl:"version"`
 	Constraint string    `hcl:"constraint,optional"`
+	Source     string    `hcl:"source,optional"`
 	Hashes     []string  `hcl:"hashes"`
 	Range      hcl.Range `hcl:",def_range"`
 }
@@ -107,7 +112,7 @@ func Read(src []byte, filename string) (Lock, diag.Diagnostics) {
 	var l Lock
 	seen := map[string]bool{}
 	for _, b := range f.Agents {
-		a := Agent{Name: b.Name, Version: b.Version, Constraint: b.Constraint, Hashes: map[string]string{}}
+		a := Agent{Name: b.Name, Version: b.Version, Constraint: b.Constraint, Source: b.Source, Hashes: map[string]string{}}
 		switch {
 		case !lockedName.MatchString(b.Name):
 			r.Errorf(b.Range, "Invalid lock file", "%q cannot be the name of an agent.", b.Name)

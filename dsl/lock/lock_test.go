@@ -23,12 +23,13 @@ var someHash = strings.Repeat("0123456789abcdef", 4)
 func TestLockRoundTrip(t *testing.T) {
 	l := Lock{Agents: []Agent{
 		{Name: "stripe", Version: "1.2.3", Constraint: `~> 1.2, != 1.2.1`, Hashes: map[string]string{"linux_amd64": someHash, "darwin_arm64": strings.Repeat("ab", 32)}},
-		{Name: "http", Version: "0.1.0", Hashes: map[string]string{"linux_amd64": someHash}},
+		{Name: "http", Version: "0.1.0", Source: "./bin", Hashes: map[string]string{"linux_amd64": someHash}},
 	}}
 	text := Format(l)
 	want := lockHeader + `
 agent "http" {
   version = "0.1.0"
+  source  = "./bin"
   hashes = [
     "linux_amd64:sha256:` + someHash + `",
   ]
@@ -55,6 +56,9 @@ agent "stripe" {
 	}
 	if a, ok := back.Agent("stripe"); !ok || a.Version != "1.2.3" || a.Hashes["linux_amd64"] != someHash {
 		t.Errorf("stripe=%+v %v", a, ok)
+	}
+	if a, _ := back.Agent("http"); a.Source != "./bin" {
+		t.Errorf("http=%+v, want its source", a)
 	}
 	if a, ok := back.Agent("other"); ok {
 		t.Errorf("other=%+v, want none", a)

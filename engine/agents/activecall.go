@@ -93,6 +93,12 @@ func (f *activeCall) await(left time.Duration) {
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
+	if by := f.call.StartBy; !f.over && !by.IsZero() && time.Now().After(by) {
+		f.mu.Unlock()
+		f.leave()
+		f.land(sdk.Reply{}, &invoke.Deferred{Why: invoke.WhyTooSlow})
+		return
+	}
 	if f.over { // the method cut has ended the call
 		f.mu.Unlock()
 		f.leave()

@@ -75,7 +75,7 @@ func TestBadBinaries(t *testing.T) {
 			if left := time.Until(d.Until); left < 30*time.Second || left > time.Minute || !strings.Contains(d.Why, tc.want) {
 				t.Errorf("deferred for %s: %s, want the pause and the reason", left, d.Why)
 			}
-			if slot := w.Slot(spec); slot.Free != 0 || slot.Until.IsZero() || !strings.Contains(slot.Why, tc.want) {
+			if slot := w.Slot(spec); slot.Free != 0 || !slot.Down || slot.Until.IsZero() || !strings.Contains(slot.Why, tc.want) {
 				t.Errorf("slot=%+v, want none until the next start, and the reason", slot)
 			}
 		})

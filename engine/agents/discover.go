@@ -34,6 +34,7 @@ const (
 	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
 	SourceUser    Source = "user"              // the user's data directory
 	SourceEngine  Source = "engine"            // the directory of the engine's binary
+	SourceBlock   Source = "source"            // the argument source of an agent block; only "engine init" looks there
 )
 
 // SearchOptions say in which directories the Catalog searches agents. An empty field means that
@@ -47,6 +48,8 @@ type SearchOptions struct {
 	EnvDirs      []string // directories in the variable ENGINE_PLUGIN_DIR
 	UserDir      string   // the user's directory for agents; one subdirectory for each agent name
 	EngineDir    string   // directory of the engine's binary
+
+	block map[string]string // for each agent name, the path that the source of its block means
 }
 
 // A Found is an agent's binary in one of the places.
@@ -89,6 +92,9 @@ func (o SearchOptions) places() []place {
 	}
 	add(SourceUser, o.UserDir, false)
 	add(SourceEngine, o.EngineDir, true)
+	for _, name := range sortedKeys(o.block) {
+		add(SourceBlock, o.block[name], true)
+	}
 	return ps
 }
 
@@ -103,9 +109,12 @@ func Discover(o SearchOptions) ([]Found, error) {
 	for _, p := range o.places() {
 		var here []Found
 		var err error
-		if p.source == SourceDev {
+		switch p.source {
+		case SourceDev:
 			here, err = overrides(o.DevOverrides)
-		} else {
+		case SourceBlock:
+			here, err = blockFound(o.block)
+		default:
 			here, err = p.search()
 		}
 		if err != nil {
@@ -223,6 +232,31 @@ func overrides(m map[string]string) ([]Found, error) {
 			path = filepath.Join(path, binaryName(name))
 		}
 		found = append(found, Found{Name: name, Path: path, Source: SourceDev})
+	}
+	return found, nil
+}
+
+// blockFound lists the binaries that the sources in agent blocks name. The keys are names of agents.
+func blockFound(sources map[string]string) ([]Found, error) {
+	var found []Found
+	for _, name := range sortedKeys(sources) {
+		path, err := filepath.Abs(sources[name])
+		if err != nil {
+			return found, err
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			found = append(found, Found{Name: name, Path: path, Source: SourceBlock, Place: filepath.Dir(path)})
+			continue
+		}
+		here, err := place{SourceBlock, path, true}.search()
+		if err != nil {
+			return found, err
+		}
+		for _, f := range here {
+			if f.Name == name {
+				found = append(found, f)
+			}
+		}
 	}
 	return found, nil
 }

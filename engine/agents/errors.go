@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -129,4 +130,53 @@ func (e *UnlockedError) Error() string {
 // Hint says what a person can do.
 func (e *UnlockedError) Hint() string {
 	return "if you trust the file, run `engine init`: it locks it"
+}
+
+// A SourceError says that the source in an agent block does not give the binary that is needed.
+type SourceError struct {
+	Name string
+	Path string // absolute path that the source means
+	Err  error
+}
+
+// Error names the agent and the path, and contains the text of the cause.
+func (e *SourceError) Error() string {
+	var missing *NotFoundError
+	if errors.As(e.Err, &missing) && len(missing.Misplaced) == 0 && missing.Err == nil {
+		return fmt.Sprintf("agent %q: its source is %s, and no %s is there", e.Name, e.Path, binaryName(e.Name))
+	}
+	return fmt.Sprintf("agent %q: its source is %s, and there: %v", e.Name, e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// Hint says how a person can make the source right.
+func (e *SourceError) Hint() string {
+	var changed *ChecksumError
+	var missing *NotFoundError
+	if errors.As(e.Err, &missing) && len(missing.Misplaced) > 0 {
+		return missing.Hint()
+	}
+	if errors.As(e.Err, &changed) {
+		return "if the change is meant, run `engine init --upgrade` to lock it; otherwise put the locked binary there"
+	}
+	return fmt.Sprintf("put %s there, or correct the argument source of the agent block", binaryName(e.Name))
+}
+
+// An OccupiedError says that another build of the same version is in the place where an agent has to
+// be installed.
+type OccupiedError struct {
+	Name, Version string
+	Path          string // the other file
+}
+
+// Error names the file that is in the way.
+func (e *OccupiedError) Error() string {
+	return fmt.Sprintf("agent %q: %s is another build of version %s, and open runs may need it", e.Name, e.Path, e.Version)
+}
+
+// Hint says how a person can install the new build.
+func (e *OccupiedError) Hint() string {
+	return "give the new build another version; or, if `engine list` shows no open run that needs the old one, delete that file, and run `engine init --upgrade` again"
 }

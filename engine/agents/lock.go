@@ -1,9 +1,11 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +16,9 @@ import (
 type Use struct {
 	Name       string // plugin name
 	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
+	// Path of the binary, or of its directory, by the agent block; "" = the binary is wherever agents
+	// are installed. A relative path is relative to the directory of the module.
+	Source string
 }
 
 // A LockError says that a lock file does not fit the module or this platform.
@@ -35,9 +40,16 @@ func (e *LockError) Hint() string { return e.hint }
 // Resolve returns the binary that a module uses for an agent. The parameter of is the lock file of
 // the module. Resolve returns the binary with the version and the checksum in the lock file. If
 // the parameter of is nil, the module has no lock file, and Resolve calls Find. For an override,
-// Resolve ignores the lock file. The errors are those of Find and Exact, or a *LockError.
+// Resolve ignores the lock file. If the agent has a source, the module must have a lock file with
+// the same source: only `engine init` takes a binary from a source. The errors are those of Find and Exact, or a *LockError.
 func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
-	if of == nil || c.overridden(use.Name) {
+	if c.overridden(use.Name) {
+		return c.Find(ctx, use.Name, use.Constraint)
+	}
+	if err := sourceLocked(use, of); err != nil {
+		return Binary{}, err
+	}
+	if of == nil {
 		return c.Find(ctx, use.Name, use.Constraint)
 	}
 	locked, ok := of.Agent(use.Name)
@@ -94,7 +106,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 			return lock.Lock{}, err
 		}
 		next := lock.Agent{
-			Name: use.Name, Version: b.Version, Constraint: use.Constraint,
+			Name: use.Name, Version: b.Version, Constraint: use.Constraint, Source: use.Source,
 			Hashes: map[string]string{Platform(): b.Checksum},
 		}
 		// Another build of the same version has other hashes on all platforms.
@@ -115,27 +127,91 @@ func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrad
 	if err != nil {
 		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
 	}
-	if upgrade || before.Version == "" || !fit {
+	keep := !upgrade && before.Version != "" && fit
+	if use.Source != "" {
+		return c.fromSource(ctx, use, before, keep && before.Source == use.Source)
+	}
+	if !keep {
 		return c.find(ctx, use.Name, use.Constraint, func(Found) bool { return true })
 	}
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
 // merge returns one Use for each agent, sorted by the agent's name. The constraint of this Use
-// joins the constraints of all given uses of the agent.
+// joins the constraints of all given uses of the agent. Its source is the first source in these uses:
+// the language refuses a module with different sources of one agent.
 func merge(uses []Use) []Use {
-	constraints := map[string][]string{}
+	constraints, sources := map[string][]string{}, map[string]string{}
 	for _, u := range uses {
 		list := constraints[u.Name]
 		if text := strings.TrimSpace(u.Constraint); text != "" && !slices.Contains(list, text) {
 			list = append(list, text)
 		}
 		constraints[u.Name] = list
+		sources[u.Name] = cmp.Or(sources[u.Name], u.Source)
 	}
 	var out []Use
 	for _, name := range sortedKeys(constraints) {
 		slices.Sort(constraints[name])
-		out = append(out, Use{Name: name, Constraint: strings.Join(constraints[name], ", ")})
+		out = append(out, Use{Name: name, Constraint: strings.Join(constraints[name], ", "), Source: sources[name]})
 	}
 	return out
+}
+
+// sourceLocked returns an error if an agent has a source and the lock file does not say that its
+// binary came from there.
+func sourceLocked(use Use, of *lock.Lock) error {
+	if use.Source == "" {
+		return nil
+	}
+	fails := func(format string, args ...any) error {
+		return &LockError{
+			Name: use.Name, Err: fmt.Errorf(format, args...),
+			hint: fmt.Sprintf("run `engine init`: it takes the agent from %s and locks it", use.Source),
+		}
+	}
+	if of == nil {
+		return fails("its block names a source, and there is no %s", lock.File)
+	}
+	locked, ok := of.Agent(use.Name)
+	switch {
+	case !ok:
+		return fails("is not in %s", lock.File)
+	case locked.Source == "":
+		return fails("its block names the source %s, and %s names none", use.Source, lock.File)
+	case locked.Source != use.Source:
+		return fails("its block names the source %s, and %s names %s", use.Source, lock.File, locked.Source)
+	}
+	return nil
+}
+
+// fromSource returns the binary of an agent whose block names a source. If keep is true, it returns
+// the binary in the lock entry before: a file that is installed already, or else one of the source.
+// Otherwise it returns the newest file of the source that meets the constraint.
+func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
+	sum := before.Hashes[Platform()]
+	if keep && sum != "" {
+		if b, err := c.Exact(ctx, use.Name, before.Version, sum); err == nil {
+			return b, nil // an error here only means that the binary is not installed yet
+		}
+	}
+	path := use.Source
+	if !filepath.IsAbs(filepath.FromSlash(path)) && len(c.search.Modules) > 0 {
+		path = filepath.Join(c.search.Modules[0], path)
+	}
+	path = filepath.FromSlash(path)
+	there := &Catalog{
+		search: SearchOptions{block: map[string]string{use.Name: path}}, cache: c.cache, tempDir: c.tempDir, logger: c.logger,
+		described: map[string]*description{},
+	}
+	b, err := Binary{}, error(nil)
+	if keep {
+		b, err = there.Exact(ctx, use.Name, before.Version, sum)
+	} else {
+		b, err = there.Find(ctx, use.Name, use.Constraint)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = &SourceError{Name: use.Name, Path: path, Err: err}
+	}
+	return b, err
 }

@@ -93,7 +93,7 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
 		}
 		if until, why := a.downLocked(time.Now()); why != nil {
-			return machine.Slot{Until: until, Why: why.Error()}
+			return machine.Slot{Until: until, Why: why.Error(), Down: true}
 		}
 	}
 	free := unlimited

@@ -59,6 +59,10 @@ type Call struct {
 	Agent   AgentSpec
 	Request sdk.Request
 	Run     status.RunID // internal id of the run; Request contains the public id
+	// StartBy is the last time, by this process's clock, at which the Invoker may send the call,
+	// because later the call could be too many for the agent's rate_limit. If the Invoker cannot
+	// send it in time, it returns a *Deferred with WhyTooSlow. zero = there is no such time.
+	StartBy time.Time
 	// OnProgress receives heartbeats and checkpoints while the call runs, in order. An Invoker
 	// does not call OnProgress after Invoke has returned. OnProgress does not block. nil =
 	// progress is ignored.
@@ -109,6 +113,9 @@ type AgentSpec struct {
 	// the limits and the settings of the circuit.
 	Key string
 }
+
+// WhyTooSlow is the Deferred.Why of a call that was not sent before its StartBy.
+const WhyTooSlow = "it was not ready in time for its turn in rate_limit"
 
 // A Deferred is the error that an Invoker returns for a call that was not sent.
 type Deferred struct {

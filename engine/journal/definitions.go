@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
@@ -93,10 +94,10 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	// If there is a key, every definition is sealed. The reason is that literals, and results
 	// of env() and file(), may be secret without being marked as sensitive.
 	sensitive := d.sealer != nil
-	for _, name := range def.Names() {
+	for _, name := range def.All() {
 		wf := def.Workflow(name)
 		sensitive = sensitive || hasSensitiveDefault(wf)
-		w := store.DefinedWorkflow{Name: name}
+		w := store.DefinedWorkflow{Name: name, Retention: wf.Retention.Truncate(time.Microsecond)}
 		for _, s := range wf.Steps {
 			w.Steps = append(w.Steps, s.Name)
 		}
@@ -120,6 +121,27 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		d.byID[id] = def.Workflow(name)
 	}
 	return ids, nil
+}
+
+// Family returns the ids of all workflows of the definition with the given digest, by name. The
+// function member returns the id of any workflow of this definition. Family calls it only if it
+// does not know the definition yet.
+func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
+	d.mu.Lock()
+	ids := d.byDigest[digest]
+	d.mu.Unlock()
+	if ids != nil {
+		return ids, nil
+	}
+	id, err := member()
+	if err != nil {
+		return nil, err
+	}
+	def, err := d.Definition(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return d.Put(ctx, def)
 }
 
 // hasSensitiveDefault reports whether a workflow has a sensitive variable with a default. In

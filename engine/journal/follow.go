@@ -150,8 +150,10 @@ func (st *Run) tell(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 	err = guard.Do(func() error {
 		for _, rec := range records {
 			c := st.State.Change(&rec)
-			if err := st.move(ctx, defs, &c); err != nil {
-				return err
+			for _, m := range c.After().Moves[st.moved:] {
+				if err := st.move(ctx, defs, m.Workflow, m.Places); err != nil {
+					return err
+				}
 			}
 			facts := story.Facts(st.Flow, st.State, rec)
 			st.State.Apply(rec)

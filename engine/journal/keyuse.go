@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A KeyUse says how much data of a store one key has sealed or tagged.
@@ -19,7 +20,7 @@ type KeyUse struct {
 	Messages    int
 	LateReplies int
 	Definitions int
-	Settings    int
+	Settings    int // number of settings, and of published workflows with sealed variables
 }
 
 // Total returns the number of all rows that the key has sealed or tagged.
@@ -56,6 +57,15 @@ func CountKeys(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]KeyUs
 	err = eachDefinition(ctx, role, func(d store.Definition) error {
 		if id := crypt.WrappedWith(d.Data); id != "" {
 			uses.of(id).Definitions++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachGiven(ctx, st, func(_ schedules.Store, w schedules.Workflow) error {
+		if id := crypt.WrappedWith(w.Given); id != "" {
+			uses.of(id).Settings++
 		}
 		return nil
 	})

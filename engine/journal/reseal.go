@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A Resealing holds the results of Reseal.
@@ -44,6 +45,9 @@ func Reseal(ctx context.Context, st store.Full, sealer crypt.Sealer) (Resealing,
 	err = r.mark(ctx)
 	if err == nil {
 		err = eachDefinition(ctx, role, func(d store.Definition) error { return r.definition(ctx, d) })
+	}
+	if err == nil {
+		err = eachGiven(ctx, st, func(role schedules.Store, w schedules.Workflow) error { return r.given(ctx, role, w) })
 	}
 	if err == nil {
 		err = eachKept(ctx, st, role, func(k kept) error { return r.run(ctx, k) })
@@ -113,6 +117,23 @@ func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 		return fmt.Errorf("seal definition %.12s again: %w", d.Digest, err)
 	}
 	r.Done.Definitions++
+	return nil
+}
+
+// given seals the variables of a published workflow again, if another key than the newest one has
+// sealed them. If the workflow was published again meanwhile, they stay.
+func (r *resealing) given(ctx context.Context, role schedules.Store, w schedules.Workflow) error {
+	if !r.old(w.Given) {
+		return nil
+	}
+	data, err := crypt.Rewrap(r.sealer, givenPlace(w.Name), w.Given)
+	if err == nil {
+		_, err = role.ReplaceGiven(ctx, w.Name, w.Given, data)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the variables of published workflow %q again: %w", w.Name, err)
+	}
+	r.Done.Settings++
 	return nil
 }
 

@@ -26,10 +26,19 @@ type Run struct {
 
 	Stored int64 // size of the journal in bytes
 
+	// The snapshot with which FoldShort began: number and size of the rows that it covers, and its
+	// own size in bytes. All are 0 if FoldShort has read all rows.
+	Covered                     int32
+	CoveredBytes, SnapshotBytes int64
+	Refused                     *SnapshotError // why FoldShort did not use the snapshot; nil = it did, or there is none
+
 	moved int // number of the moves to other definitions that Flow contains
 
 	chain chain
 }
+
+// Rows returns the number of rows of the run's journal.
+func (st *Run) Rows() int32 { return st.chain.rows }
 
 // Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
@@ -54,26 +63,37 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 		each = func(machine.Event) {}
 	}
 	story := Run{Head: l.Head, State: machine.NewState()}
-	var err error
-	if story.Flow, err = defs.Workflow(ctx, l.Head.Workflow); err != nil {
+	if err := story.begin(ctx, defs); err != nil {
 		return Run{}, err
 	}
-	if story.chain.strict, err = defs.strict(ctx, l.Head.Run); err != nil {
-		return Run{}, err
-	}
-	for _, row := range l.Rows {
-		if err := story.verify(sealer, row); err != nil {
-			return Run{}, err
-		}
-		story.Stored += int64(len(row.Data))
-		if err := story.fold(ctx, defs, sealer, row, scratch, each); err != nil {
-			return Run{}, err
-		}
-	}
-	if err := story.whole(); err != nil {
+	if err := story.foldAll(ctx, defs, sealer, l.Rows, scratch, each); err != nil {
 		return Run{}, err
 	}
 	return story, nil
+}
+
+// begin finds out what the rows of the run are read with: the workflow, and whether every row must
+// have a tag.
+func (st *Run) begin(ctx context.Context, defs *Definitions) (err error) {
+	if st.Flow, err = defs.Workflow(ctx, st.Head.Workflow); err != nil {
+		return err
+	}
+	st.chain.strict, err = defs.strict(ctx, st.Head.Run)
+	return err
+}
+
+// foldAll verifies the remaining rows of the run, and applies them to the state.
+func (st *Run) foldAll(ctx context.Context, defs *Definitions, sealer crypt.Sealer, rows []store.Row, scratch *Scratch, each func(machine.Event)) error {
+	for _, row := range rows {
+		if err := st.verify(sealer, row); err != nil {
+			return err
+		}
+		st.Stored += int64(len(row.Data))
+		if err := st.fold(ctx, defs, sealer, row, scratch, each); err != nil {
+			return err
+		}
+	}
+	return st.whole()
 }
 
 // whole checks that no row is missing at the end of the journal. It compares the journal rows
@@ -106,8 +126,10 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	var moving error
 	tell := func(c *machine.Change) {
-		if moving == nil {
-			moving = st.move(ctx, defs, c)
+		for _, m := range c.After().Moves[st.moved:] {
+			if moving == nil {
+				moving = st.move(ctx, defs, m.Workflow, m.Places)
+			}
 		}
 		st.Facts += story.Count(st.Flow, c)
 		each(c.Event())
@@ -128,16 +150,15 @@ func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 	return moving
 }
 
-// move replaces the workflow of the run if the change moves the run to another definition.
-func (st *Run) move(ctx context.Context, defs *Definitions, c *machine.Change) error {
-	moves := c.After().Moves
-	for ; st.moved < len(moves); st.moved++ {
-		next, err := defs.Workflow(ctx, store.WorkflowID(moves[st.moved].Workflow))
-		if err != nil {
-			return err
-		}
-		st.Flow = next.Placed(st.Flow, moves[st.moved].Places)
+// move replaces the workflow of the run with the next one to which the run was moved. The parameter
+// places has the meaning that it has in Workflow.Placed.
+func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, places []int32) error {
+	next, err := defs.Workflow(ctx, store.WorkflowID(workflow))
+	if err != nil {
+		return err
 	}
+	st.Flow = next.Placed(st.Flow, places)
+	st.moved++
 	return nil
 }
 

@@ -36,3 +36,19 @@ func (e *RunError) PublicName() string {
 
 // Unwrap returns the cause.
 func (e *RunError) Unwrap() error { return e.Err }
+
+// A SnapshotError says why an engine does not use the snapshot of a run. The run itself is well:
+// its journal was read instead.
+type SnapshotError struct {
+	Run  string // public id
+	Next int32  // number of rows that the snapshot covers
+	Err  error
+}
+
+// Error says which snapshot is wrong, and why.
+func (e *SnapshotError) Error() string {
+	return fmt.Sprintf("the snapshot of the first %d rows of run %s is not used: %v", e.Next, e.Run, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *SnapshotError) Unwrap() error { return e.Err }

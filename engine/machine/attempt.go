@@ -27,9 +27,38 @@ func (d caller) needless(i int, kind model.CallKind) {
 	for k := range n.Attempts {
 		if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.Kind == kind {
 			d.close(a, model.AttemptNeedless, "", "")
-			n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
+			d.quiet(n, a)
 		}
 	}
+}
+
+// quiet records that the agent may still work on the attempt a of node n until complete-by plus
+// grace. The calls for a child run need no such time: each of them asks for the same run.
+func (d caller) quiet(n *model.Node, a *model.Attempt) {
+	if !d.isChild(n, a.Kind) {
+		n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
+	}
+}
+
+// attach sends the open calls for the child run of node i again, after a takeover. A call for a
+// child run finds the child by its key. So it is the same attempt, and its answer counts once.
+// attach returns false if the node has no such call.
+func (d caller) attach(i int) bool {
+	n, any := d.get(i), false
+	for k := range n.Attempts {
+		a := &n.Attempts[k]
+		if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
+			continue
+		}
+		any = true
+		inv := d.invocation(i, a.Kind, d.action(n, a.Kind), int(a.Number), a.CompleteBy)
+		inv.Attempt.Call = int(a.Call)
+		d.commands = append(d.commands, inv)
+	}
+	if any && (n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot) {
+		d.stop(i) // the former owner may have ended before it asked the child to stop
+	}
+	return any
 }
 
 // rest makes the active track (forward or undo) of node i idle, so that the node neither pauses
@@ -74,7 +103,7 @@ func (d caller) closeAttempts(i int, code string) {
 func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
 	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
-	n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
+	d.quiet(n, a)
 	n.Tally(a.Kind)
 	if a.Kind == model.CallDo || a.Kind == model.CallLearn {
 		n.TimedOut = n.TimedOut || code == sdk.CodeTimeout
@@ -134,14 +163,15 @@ func (d caller) retract(i int) {
 
 // action returns the action that a call of the given kind invokes for node n.
 func (d caller) action(n *model.Node, kind model.CallKind) *dsl.Action {
-	step := d.step(n)
-	if (kind == model.CallUndo || kind == model.CallUndoLookup) && step.Undo != nil {
-		return step.Undo.Do
-	}
-	return step.Do
+	return model.CalledAction(d.step(n), kind)
 }
 
 func (d caller) agentOf(n *model.Node, kind model.CallKind) string { return d.action(n, kind).Agent }
+
+// isChild reports whether a call of the given kind starts or undoes a child run.
+func (d caller) isChild(n *model.Node, kind model.CallKind) bool {
+	return d.agentOf(n, kind) == d.wf.ChildAgent()
+}
 
 // pause records that node i waits until the given time before its next call, forward or undo.
 func (d caller) pause(i int, until model.Instant) {

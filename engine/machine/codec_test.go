@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -55,6 +56,8 @@ func TestCodecEvents(t *testing.T) {
 		machine.AttemptDeferred{Attempt: id, Until: noon, Why: "full"},
 		machine.AttemptProgress{Attempt: id, Number: 4, Note: "half", Blob: []byte{1, 2}},
 		machine.AttemptProgress{Attempt: id, Number: 4, Blob: []byte{}}, machine.AttemptProgress{Attempt: id},
+		machine.Started{RunID: 1, Name: "o-2", Line: line.Line{Lift: -50, Limit: 3, Key: "eu"}, Waits: true},
+		machine.Started{RunID: 1, Name: "o-3", Line: line.Line{Lift: 40}}, machine.SlotsFreed{Admitted: true},
 		machine.TimePassed{}, machine.SlotsFreed{}, machine.TakenOver{By: 2, From: 1}, machine.EngineLost{Deaths: 3, Why: "gone"},
 		machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7},
 		machine.PauseRequested{By: "ann", Reason: "why", Ask: 7},

@@ -26,7 +26,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		d.forward().accept(ev)
 	case s.run.ID == 0 || isStart || in.Event == nil:
 		return d.nothing()
-	case s.run.State.Final():
+	case s.run.State.Final() && !reopens(&s.run, in.Event):
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
@@ -57,7 +57,11 @@ func (d *decider) live() {
 		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotUnknown(ev, a) })
 	case AttemptNotDone:
 		d.answers().answered(ev.Attempt, func(a *model.Attempt) { d.answers().gotNotDone(ev, a) })
-	case AttemptDeferred, TimePassed, SlotsFreed, Started:
+	case AttemptDeferred, TimePassed, Started:
+	case SlotsFreed:
+		if ev.Admitted {
+			d.forward().admitted()
+		}
 	case AttemptProgress:
 		d.answers().progress(ev)
 	case TakenOver:
@@ -98,7 +102,7 @@ func (d *decider) afterEnd() Record {
 	case RetryRequested:
 		r.event = d.verbs().refusal("retry", "the run has ended: "+d.run.State.String(), ev.By)
 	case CompensateRequested:
-		r.event = d.verbs().refusal("compensate", "the run has ended: "+d.run.State.String(), ev.By)
+		r.event = d.verbs().refusal("compensate", ended(&d.run, ev), ev.By)
 	case SettleRequested:
 		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
 	case SignalReceived:
@@ -204,6 +208,9 @@ func (d *decider) lastAlerts() []Command {
 // For nil it returns TimePassed.
 func normal(e Event) Event {
 	switch ev := e.(type) {
+	case Started:
+		ev.Until = model.ToInstant(ev.Until).Time()
+		return ev
 	case AttemptDeferred:
 		ev.Until = model.ToInstant(ev.Until).Time()
 		return ev

@@ -18,8 +18,6 @@ type Input struct {
 	// Next is the workflow to which the event Migrated moves the run; nil = this engine cannot read
 	// it, or the event is another one.
 	Next *dsl.Workflow
-	// Engine is the membership of the engine that decides. The decision does not depend on it.
-	Engine int32
 	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
 	// the store, in bytes.
 	Ceilings Ceilings
@@ -47,6 +45,9 @@ type Slot struct {
 	// zero, calls wait only until a slot becomes free.
 	Until time.Time
 	Why   string // why no call can start: "circuit open", "full", "secret env:X is not set"
+	// Down is true if the agent has no working process in this engine. Another engine may have
+	// one. Decide does not use this field.
+	Down bool
 }
 
 // A Scratch holds memory that several decisions use, one after the other, to save allocations.
@@ -275,7 +276,7 @@ func (d *decider) runState() status.RunState {
 		return status.RunPaused
 	case r.Phase == model.PhaseUndo:
 		return status.RunCompensating
-	case r.Begun && r.Waits > 0 && r.Waits == r.Live:
+	case r.Begun && (r.Waits > 0 && r.Waits == r.Live || r.Awaits):
 		return status.RunWaiting
 	case r.Begun:
 		return status.RunRunning
@@ -308,10 +309,10 @@ func (d *decider) pivotOpen() bool {
 	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
 }
 
-// forwardOpen reports whether steps may begin. It returns false if the run has turned back,
-// is parked, or has ended.
+// forwardOpen reports whether steps may begin. It returns false if the run waits for room, has
+// turned back, is parked, or has ended.
 func (d *decider) forwardOpen() bool {
-	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0
+	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0 && !d.run.Awaits
 }
 
 // hopeless reports whether only a person can deal with the effect that node i may have.

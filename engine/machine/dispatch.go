@@ -53,11 +53,47 @@ func (d caller) call(i int) {
 	if kind == model.CallDo && !d.prepare(i) || kind == model.CallUndo && !d.undoing().prepareUndo(i) {
 		return
 	}
-	d.start(i, kind)
+	asked, err := d.lookupInput(n, kind)
+	if err != nil {
+		d.cannotAsk(i, kind)
+		return
+	}
+	d.start(i, kind, asked)
 }
 
-// start opens an attempt of node i, and adds the command that calls the agent.
-func (d caller) start(i int, kind model.CallKind) {
+// lookupInput evaluates the input of a lookup that is another action. For any other call, it returns
+// null.
+func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, error) {
+	step := d.step(n)
+	switch {
+	case kind == model.CallLookup && step.Do.Asks != nil:
+		return step.Do.AskInput(d.selfScope(n))
+	case kind == model.CallUndoLookup && step.Undo.Do.Asks != nil:
+		return step.Undo.Do.AskInput(d.undoScope(n))
+	}
+	return dsl.Value{}, nil
+}
+
+// cannotAsk handles a planned lookup whose input cannot be evaluated. Another lookup would have the
+// same input, so the engine continues as after the last lookup that did not find out the outcome.
+func (d caller) cannotAsk(i int, kind model.CallKind) {
+	n := d.edit(i)
+	d.rest(i)
+	switch {
+	case kind == model.CallUndoLookup:
+		d.undoing().undoFails(i, n.Und.Blamed())
+	case n.Undo != model.UndoNone:
+		n.Fwd.Lookups = maxLookups
+		d.undoing().resumeUndo(i)
+	default:
+		n.Fwd.Lookups = maxLookups - 1
+		d.forward().lookupMissed(i)
+	}
+}
+
+// start opens an attempt of node i, and adds the command that calls the agent. The parameter asked
+// is the input of a lookup that is another action; for any other call it is null.
+func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n := d.edit(i)
 	act := d.action(n, kind)
 	t := n.Track()
@@ -95,7 +131,11 @@ func (d caller) start(i int, kind model.CallKind) {
 	})
 	d.hear(n, &n.Attempts[len(n.Attempts)-1])
 	d.slots().take(act.Agent)
-	d.commands = append(d.commands, d.invocation(i, kind, act, int(number), by))
+	inv := d.invocation(i, kind, act, int(number), by)
+	if kind.Purpose() == sdk.PurposeLookup && !asked.IsNull() {
+		inv.Input = asked
+	}
+	d.commands = append(d.commands, inv)
 }
 
 // completeBy returns the complete-by of a new call. It is the end of the timeout, or a
@@ -120,6 +160,9 @@ func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 }
 
 func (d caller) timeout(n *model.Node, kind model.CallKind) time.Duration {
+	if d.isChild(n, kind) {
+		return childTimeout
+	}
 	var settings *dsl.Settings
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		settings = d.undoSettings(n)
@@ -143,6 +186,9 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
+		if d.isChild(n, kind) { // if the child does not exist yet, the undo needs its variables
+			inv.Input = n.Input.V
+		}
 	}
 	switch {
 	case (kind == model.CallDo || kind == model.CallLearn) && n.Marked():

@@ -80,7 +80,7 @@ func (d ending) settle() {
 	case r.Phase == model.PhaseUndo && !r.Stuck && !r.Held():
 		r.Stuck = true
 		d.alertStuck()
-	case r.Phase == model.PhaseForward && !r.Parked && !r.Held():
+	case r.Phase == model.PhaseForward && !r.Parked && !r.Held() && !r.Awaits:
 		d.park(d.unresolved())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -25,8 +26,23 @@ type Started struct {
 	Name      string       // public id of the run
 	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
-	Trigger   string // how the run was started; the engine writes "manual"
+	Trigger   string // how the run was started: "manual", "submitted" by another program, or the text that cron.Trigger returned
 	StartedBy string // the person who started the run; only for display
+
+	// Only for a child run: the run and the step that started it, and the time at which this step
+	// does not wait any more. If the workflow has no earlier deadline, this time is the run's
+	// deadline; zero = the step waits without a limit.
+	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
+	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	Until                  time.Time
+	// Void is true if the parent has turned back before it started the child. The run begins no
+	// step and ends as cancelled at once. So a start that arrives late finds this run and starts
+	// nothing.
+	Void bool
+	Line line.Line
+	// Waits is true if the run must wait for room in its limit. Its steps start after a
+	// SlotsFreed with Admitted.
+	Waits bool
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,
@@ -87,7 +103,12 @@ type TimePassed struct{}
 
 // SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
 // else happens.
-type SlotsFreed struct{}
+type SlotsFreed struct {
+	// Admitted is true if the run has got room in the concurrency limit of its workflow instead.
+	// Then the steps of a run that waits for room start. The store commits the record only if
+	// there is room (Record.Admits).
+	Admitted bool
+}
 
 // TakenOver says that an engine took over a run whose owner is gone. Open attempts of the
 // former owner stay open, and their answers still count. The new owner may start other
@@ -141,9 +162,13 @@ type RetryRequested struct {
 // CompensateRequested makes a parked run turn back. If Retry or Skip is true, it instead
 // repeats or skips failed undos: those of Step, or all of them if Step is "".
 type CompensateRequested struct {
-	Step       string
-	Retry      bool
-	Skip       bool
+	Step  string
+	Retry bool
+	Skip  bool
+	// Parent is true if the parent of a child run is being undone. Then the child turns back, although
+	// it has succeeded. Only the engine sends this verb. A second one changes nothing, because the run
+	// has turned back by then.
+	Parent     bool
 	By, Reason string
 	Ask        int64
 }

@@ -151,6 +151,20 @@ var explained = []struct {
 		p.fail("b", "declined")
 		return p.unknown("a", "agent_lost", "alert compensation_failed")
 	}},
+	{"waits for child runs", func(t *testing.T) *play {
+		p := start(t, flow(do("c", child), do("d", child, each("berlin"), deadline(second(40)))), "do c", "do d[berlin]")
+		p.now = p.now.Add(second(3))
+		return p
+	}},
+	{"stops a child run", func(t *testing.T) *play {
+		p := start(t, flow(do("c", child)), "do c")
+		return p.event(machine.CancelRequested{By: "ann"}, "stop c")
+	}},
+	{"undoes a child run", func(t *testing.T) *play {
+		p := start(t, flow(do("c", child), do("a", after("c"))), "do c")
+		p.ok("c", "do a")
+		return p.permanent("a", "declined", "undo c")
+	}},
 	{"succeeded", func(t *testing.T) *play { return start(t, flow(do("a")), "do a").ok("a") }},
 	{"failed", func(t *testing.T) *play { return start(t, flow(do("a")), "do a").permanent("a", "declined") }},
 	{"compensated", func(t *testing.T) *play {

@@ -20,6 +20,8 @@ const (
 	CodeLimit          = "limit_exceeded" // a step would have exceeded a ceiling of its run
 	// A loop has made all its iterations, and `until` was never true.
 	codeMaxIterations = "max_iterations"
+	// The run is a child run, and its parent is being undone.
+	codeUndone = "undone_by_parent"
 )
 
 // expressionMiss returns the failure of a step if an expression cannot be evaluated. The

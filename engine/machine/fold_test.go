@@ -75,7 +75,7 @@ func decideTwice(wf *dsl.Workflow, s *machine.State, in machine.Input) (machine.
 	if !bytes.Equal(a, b) || !slices.Equal(tellAll(rec), tellAll(again)) {
 		return rec, fmt.Errorf("promise 1: Decide(%T) decided differently the second time", in.Event)
 	}
-	return rec, nil
+	return rec, decideFromImage(wf, s, in, rec)
 }
 
 // tellAll writes a record's commands out, values included.
@@ -98,7 +98,12 @@ func tellAll(r machine.Record) []string {
 }
 
 // A journal is what a store would hold: bytes only.
-type journal struct{ rows [][]byte }
+type journal struct {
+	rows [][]byte
+
+	image   []byte // the last snapshot; nil = none
+	covered int    // number of rows before the last snapshot
+}
 
 func (j *journal) append(rec machine.Record) error {
 	row, err := wire.Encode([]machine.Record{rec})
@@ -147,7 +152,14 @@ func (j *journal) fold(wf *dsl.Workflow, scratch *wire.Reader) (*machine.State, 
 	if err := sameFold(s, plain); err != nil {
 		return nil, err
 	}
-	return s, nil
+	if j.image == nil {
+		return s, nil
+	}
+	rest, err := j.foldRest(scratch)
+	if err == nil {
+		err = sameFold(s, rest)
+	}
+	return rest, err
 }
 
 func foldRow(s *machine.State, row []byte) error {

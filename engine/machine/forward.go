@@ -14,8 +14,10 @@ func (d forward) accept(ev Started) {
 	r.Vars = model.Held{V: ev.Vars}
 	r.Trigger, r.StartedBy, r.Workflow = ev.Trigger, ev.StartedBy, d.wf.Name
 	r.Steps = int32(len(d.wf.Steps))
+	r.Line, r.Awaits = ev.Line, ev.Waits && r.Steps > 0
 	r.Started = d.at
 	r.State = status.RunQueued
+	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {
@@ -26,14 +28,38 @@ func (d forward) accept(ev Started) {
 			r.Deadline = model.ToInstant(at)
 		}
 	}
+	if ev.Parent != 0 {
+		r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))
+	}
+	if ev.Void {
+		r.Cancel = true
+		d.undoing().turn(dsl.Failure{Code: CodeCancelled, Message: "the parent turned back before it started this run"})
+		return
+	}
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {
 		d.clocks().passRun()
 		return
 	}
+	if r.Awaits {
+		return
+	}
+	d.first()
+}
+
+// first makes the steps without dependencies ready.
+func (d forward) first() {
 	for i := range d.wf.Steps {
 		if len(d.wf.Steps[i].After) == 0 {
 			d.ready.push(i)
 		}
+	}
+}
+
+// admitted lets a run start that waited for room in its limit.
+func (d forward) admitted() {
+	if d.run.Awaits && d.run.Phase == model.PhaseForward && d.run.Finished == 0 {
+		d.run.Awaits = false
+		d.first()
 	}
 }
 

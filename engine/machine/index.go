@@ -1,10 +1,12 @@
 package machine
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
 	"slices"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
@@ -188,12 +190,15 @@ func ascending(nodes []int) []int {
 }
 
 // A known is an index of the values that the state has. It maps the hash of a value to the
-// place of the value. If two values have the same hash, the index has only the later one. It
-// uses a list for few values and a map for many, because a list is faster for few.
+// place of the value. If two values have the same hash, the index has only the later one. A place
+// has at most one entry: a later value replaces the earlier one. Otherwise the index of a long loop
+// would grow with each iteration. It uses a list for few values and maps for many, because a list
+// is faster for few.
 type known struct {
-	list  []knownValue
-	more  map[uint64]model.Origin
-	bytes int64 // total size of the values of all nodes, in bytes
+	list   []knownValue
+	more   map[uint64]model.Origin
+	hashes map[model.Origin]uint64 // the same as more, by place; nil as long as more is nil
+	bytes  int64                   // total size of the values of all nodes, in bytes
 }
 
 type knownValue struct {
@@ -220,15 +225,13 @@ func (k *known) get(hash uint64) (model.Origin, bool) {
 
 func (k *known) put(hash uint64, from model.Origin) {
 	if k.more != nil {
-		k.more[hash] = from
+		if old, ok := k.hashes[from]; ok && k.more[old] == from {
+			delete(k.more, old)
+		}
+		k.more[hash], k.hashes[from] = from, hash
 		return
 	}
-	for i := range k.list {
-		if k.list[i].hash == hash {
-			k.list[i].from = from
-			return
-		}
-	}
+	k.list = slices.DeleteFunc(k.list, func(v knownValue) bool { return v.from == from || v.hash == hash })
 	if len(k.list) < fewValues {
 		if k.list == nil {
 			k.list = make([]knownValue, 0, 4)
@@ -236,15 +239,15 @@ func (k *known) put(hash uint64, from model.Origin) {
 		k.list = append(k.list, knownValue{hash, from})
 		return
 	}
-	k.more = make(map[uint64]model.Origin, 2*fewValues)
-	for _, v := range k.list {
-		k.more[v.hash] = v.from
+	k.more, k.hashes = make(map[uint64]model.Origin, 2*fewValues), make(map[model.Origin]uint64, 2*fewValues)
+	for _, v := range append(k.list, knownValue{hash, from}) {
+		k.more[v.hash], k.hashes[v.from] = v.from, v.hash
 	}
-	k.more[hash], k.list = from, nil
+	k.list = nil
 }
 
 func (k *known) clone() known {
-	return known{list: slices.Clone(k.list), more: maps.Clone(k.more), bytes: k.bytes}
+	return known{list: slices.Clone(k.list), more: maps.Clone(k.more), hashes: maps.Clone(k.hashes), bytes: k.bytes}
 }
 
 // remember adds a value to the index, so that later records can refer to the value. It ignores
@@ -254,4 +257,25 @@ func (k *known) remember(h model.Held, o model.Origin) {
 		return
 	}
 	k.put(model.HashValue(h.V), o)
+}
+
+// places returns the places to which the index refers and which still hold the value that the
+// index knows there. They are in ascending order. The function at returns the value at a place.
+func (k *known) places(at func(model.Origin) dsl.Value) []model.Origin {
+	var all []model.Origin
+	add := func(hash uint64, from model.Origin) {
+		if model.HashValue(at(from)) == hash {
+			all = append(all, from)
+		}
+	}
+	for _, v := range k.list {
+		add(v.hash, v.from)
+	}
+	for hash, from := range k.more {
+		add(hash, from)
+	}
+	slices.SortFunc(all, func(a, b model.Origin) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
 }

@@ -10,6 +10,8 @@ import "github.com/saga-engine/engine/engine/internal/model"
 // that the record makes, and Apply changes the state. If a record cannot be read to its end,
 // the reader does not call Apply, and the state stays as it was.
 //
+// A Loader also makes a state of an image, and an image of a state (Restore, Image).
+//
 // The zero Loader is ready to use. Only one goroutine at a time may use it.
 type Loader struct {
 	s       *State
@@ -125,4 +127,32 @@ func (l *Loader) Apply() {
 	if len(l.slots) > keptScratch { // drop the memory of an unusually large record
 		*l = Loader{}
 	}
+}
+
+// Image returns everything that a state knows, for a snapshot of the run. The image shares its data
+// with the state, so neither of them may be changed afterwards: the caller passes a Clone.
+func (l *Loader) Image(s *State) model.Image {
+	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.list, SignalIDs: s.signals.ascendingIDs(),
+		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
+}
+
+// Restore returns the state of which an image was made. The state takes over the data of the image.
+// Every later record has the same effect on both states, and every decision about them is the same.
+func (l *Loader) Restore(im model.Image) *State {
+	s := &State{run: im.Run, nodes: im.Nodes, private: true, checkpoints: im.Checkpoints, signals: restoredSignals(im)}
+	s.queues = make([]lazyHeap, len(s.run.Holds))
+	for i, n := range s.nodes {
+		s.expiry.change(i, 0, n.Expires())
+		s.limits.change(i, 0, n.Limit())
+		s.wakes.change(i, 0, n.Wake())
+		for h := range s.queues {
+			s.queues[h].change(i, 0, n.Place(h))
+		}
+		s.values.bytes += n.Weight() - model.Blank.Weight()
+	}
+	for _, o := range im.Shared {
+		s.values.put(model.HashValue(s.at(o)), o)
+	}
+	s.prune()
+	return s
 }

@@ -47,9 +47,14 @@ func start(t *testing.T, wf *dsl.Workflow, want ...string) *play {
 
 func startWith(t *testing.T, wf *dsl.Workflow, slots map[string]machine.Slot, want ...string) *play {
 	t.Helper()
-	p := &play{t: t, wf: wf, s: machine.NewState(), twin: machine.NewState(), plain: machine.NewState(), now: noon, slots: slots}
+	p := newPlay(t, wf, slots)
 	p.event(machine.Started{RunID: 42, Name: "o-42", Key: "k", Vars: js(`{"x":1}`), Trigger: "manual", StartedBy: "ann"}, want...)
 	return p
+}
+
+// newPlay returns a play of a run that is not accepted yet.
+func newPlay(t *testing.T, wf *dsl.Workflow, slots map[string]machine.Slot) *play {
+	return &play{t: t, wf: wf, s: machine.NewState(), twin: machine.NewState(), plain: machine.NewState(), now: noon, slots: slots}
 }
 
 // event delivers an event now.

@@ -90,6 +90,12 @@ func (r Record) Refused() (Refused, bool) {
 // heartbeat is not an answer. For a record that was read from a journal, Late returns false.
 func (r Record) Late() bool { return r.late }
 
+// Admits reports whether the record lets a run start that waited for room in its limit. The store
+// must commit such a record only if there is room.
+func (r Record) Admits() bool {
+	return r.run != nil && r.run.Mask&model.RunAwaitsBit != 0 && !r.run.To.Awaits
+}
+
 // Commands returns the work that must be done after the commit of the record, by the
 // process that committed it. A record that was read from a journal has none.
 func (r Record) Commands() []Command { return r.commands }
@@ -293,7 +299,7 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// Kind of the alert. This package uses parked, compensation_failed and overdue. The engine
-	// adds late_reply, set_aside and slow_decision.
+	// adds late_reply, set_aside, slow_decision and snapshot_refused.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string

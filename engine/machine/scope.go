@@ -29,7 +29,7 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 		}
 		*sc = dsl.Scope{
 			Run: dsl.RunInfo{
-				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(),
+				ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger,
 			},
 			Vars: d.run.Vars.V,
 			Step: d.seen.results,
@@ -252,6 +252,10 @@ var undoDefaults = dsl.Settings{
 }
 
 const defaultTimeout = 30 * time.Second
+
+// childTimeout is how long a step waits for its child run if no deadline comes first. It is ten
+// years, because a child run may wait for a person.
+const childTimeout = 10 * 365 * 24 * time.Hour
 
 // checkCondition evaluates one precondition or postcondition. It returns true if the condition
 // holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false.

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // maxSignals is the largest number of early signals that a run keeps.
@@ -13,16 +13,8 @@ const maxSignals = 1000
 // signalCost is an estimate of the memory for an early signal without its payload, in bytes.
 const signalCost = 160
 
-// A signal (this type) holds the data of one signal that a run has accepted. It is early
-// while no wait step has taken it.
-type signal struct {
-	Number  int32 // a run numbers its signals from 1, in the order in which it accepted them
-	Name    string
-	Payload dsl.Value
-	Fail    string // error code with which the wait step fails; "" = the step succeeds
-	Reason  string
-	By      string
-}
+// A signal (this type) holds the data of one signal that a run has accepted.
+type signal = model.Signal
 
 // signals holds the early signals of a run. They are computed from the journal: the events say
 // which signals the run accepted, and the nodes say which signals ended a wait.
@@ -85,4 +77,22 @@ func (s *signals) clone() signals {
 	c := *s
 	c.list, c.ids = slices.Clone(s.list), maps.Clone(s.ids)
 	return c
+}
+
+// ascendingIDs returns the ids of all signals that the run accepted, in ascending order.
+func (s *signals) ascendingIDs() []string { return slices.Sorted(maps.Keys(s.ids)) }
+
+// restoredSignals returns the signals of an image.
+func restoredSignals(im model.Image) signals {
+	s := signals{list: im.Signals, last: im.LastSignal}
+	if len(im.SignalIDs) > 0 {
+		s.ids = make(map[string]bool, len(im.SignalIDs))
+	}
+	for _, id := range im.SignalIDs {
+		s.ids[id] = true
+	}
+	for k := range s.list {
+		s.bytes += int64(len(s.list[k].Payload.JSON())) + signalCost
+	}
+	return s
 }

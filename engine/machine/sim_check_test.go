@@ -313,6 +313,14 @@ func (w *world) checkInvoke(before *machine.State, inv machine.Invoke) error {
 	if !inv.CompleteBy.After(w.now) {
 		return fail("S10: complete-by %v is not in the future", inv.CompleteBy)
 	}
+	if w.start.Void {
+		return fail("a child run that must begin no step calls")
+	}
+	if w.isChild(inv) {
+		if err := w.checkChild(before, inv, n); err != nil || attached(before, inv) {
+			return err
+		}
+	}
 	r := w.s.Run()
 	if r.Paused {
 		return fail("the run is paused")

@@ -97,6 +97,10 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 		return s
 	}
 	s := do(stepName(i))
+	kid := i != pivotAt && c.chance(15)
+	if kid {
+		s = randomChild(c, i)
+	}
 	for j := range i {
 		switch {
 		case i == pivotAt, j == pivotAt: // nothing runs beside the pivot
@@ -104,6 +108,9 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 		case c.chance(35):
 			after(stepName(j))(s)
 		}
+	}
+	if kid {
+		return s
 	}
 	if c.chance(30) {
 		agent("bank")(s)

@@ -33,6 +33,8 @@ type world struct {
 	calls    []*call             // in flight, or with an effect still to come
 	old      []machine.Event     // answers that were delivered, for duplicates
 	ledger   map[string]*account // by forward key
+	start    machine.Started     // first event of the run
+	kids     map[string]*kid     // child runs by forward key
 	undone   map[string]int      // by undo key: how often it was carried out
 	keys     map[string]string   // (node, direction, generation) → key
 	misses   map[machine.AttemptID]bool
@@ -95,8 +97,19 @@ func (w *world) note(format string, args ...any) {
 
 // live runs the world to its end.
 func (w *world) live() error {
-	if err := w.deliver(machine.Started{RunID: simStart, Name: "sim", Vars: js(`{"order":"a value that is long enough"}`)}); err != nil {
+	start := machine.Started{RunID: simStart, Name: "sim", Vars: js(`{"order":"a value that is long enough"}`)}
+	if w.c.chance(25) {
+		start.Parent, start.ParentName, start.ParentStep, start.Void = simStart-1, "parent", "step", w.c.chance(4)
+		if w.c.chance(15) {
+			start.Until = w.now.Add(time.Duration(10+w.c.n(200)) * time.Second)
+		}
+	}
+	w.start = start
+	if err := w.deliver(start); err != nil {
 		return err
+	}
+	if r := w.s.Run(); !start.Until.IsZero() && (r.Deadline == 0 || r.Deadline > model.ToInstant(start.Until)) {
+		return fmt.Errorf("the run has the deadline %v, but its parent waits only until %v", r.Deadline.Time(), start.Until)
 	}
 	for !w.s.Status().Final() {
 		if w.turns++; w.turns > 3000 {
@@ -112,6 +125,9 @@ func (w *world) live() error {
 		if err := w.turn(); err != nil {
 			return err
 		}
+	}
+	if err := w.parentTurns(); err != nil {
+		return err
 	}
 	w.c.calm = true
 	if err := w.stragglers(); err != nil {
@@ -533,6 +549,9 @@ func (w *world) settle(i int) error {
 	if n.Expanded {
 		return nil
 	}
+	if kid := w.kids[w.forwardKey(i)]; kid != nil {
+		w.pass(kid.endAt)
+	}
 	for _, k := range w.calls {
 		if k.node == i && !k.applyAt.IsZero() {
 			w.pass(k.applyAt) // an operator looks when the dust has settled
@@ -633,7 +652,7 @@ func (w *world) deliver(ev machine.Event) error {
 	if err := w.checkLate(before, ev, rec); err != nil {
 		return err
 	}
-	if ask, _, ok := machine.Asked(rec.Event()); isVerb && (!ok || ask != w.asks || rec.Empty() != before.Status().Final()) {
+	if ask, _, ok := machine.Asked(rec.Event()); isVerb && (!ok || ask != w.asks || rec.Empty() != (before.Status().Final() && !reopened(before, ev))) {
 		return fmt.Errorf("S85: the request %T has no answer", ev)
 	}
 	w.noteWish(before, ev, rec)
@@ -647,7 +666,7 @@ func (w *world) deliver(ev machine.Event) error {
 		}
 		return nil
 	}
-	if before.Status().Final() {
+	if before.Status().Final() && !reopened(before, ev) {
 		return fmt.Errorf("promise 3: a final run changed on %T", ev)
 	}
 	if err := w.j.append(rec); err != nil {
@@ -665,6 +684,7 @@ func (w *world) deliver(ev machine.Event) error {
 	} else {
 		w.s.Apply(rec)
 	}
+	w.j.keep(w.s)
 	w.note("%T%+v", ev, ev)
 	w.wf = rec.Moved(w.wf, w.moves.next)
 	if err := checkAlerts(rec, before); err != nil {
@@ -680,6 +700,11 @@ func (w *world) deliver(ev machine.Event) error {
 		w.entry(w.forwardKey(answer.Attempt.Node), answer.Attempt.Node).parts = 0
 	}
 	w.forgetParts(before)
+	if _, taken := ev.(machine.TakenOver); taken {
+		if err := w.checkAttached(rec); err != nil {
+			return err
+		}
+	}
 	dies := w.c.chance(2) // between the commit and the calls
 	for _, cmd := range rec.Commands() {
 		switch cmd := cmd.(type) {
@@ -726,6 +751,11 @@ func (w *world) noteWish(before *machine.State, ev machine.Event, rec machine.Re
 	case machine.RetryRequested:
 		if _, refused := rec.Refused(); !refused {
 			clear(w.wishes)
+			for i, n := range before.Nodes() {
+				if rest, ok := w.rests[i]; ok && n.State == status.StepFailed { // the new round begins at once
+					w.rests[i] = resting{rest.iteration, w.now}
+				}
+			}
 		}
 	}
 	if after > 0 && !rec.Late() && before.Nodes()[id.Node].Find(id.Call).Kind == model.CallDo {
@@ -745,6 +775,10 @@ func (w *world) forgetParts(before *machine.State) {
 
 // invoke plans what becomes of a call.
 func (w *world) invoke(inv machine.Invoke) {
+	if w.isChild(inv) {
+		w.invokeChild(inv)
+		return
+	}
 	a := w.s.Nodes()[inv.Attempt.Node].Find(inv.Attempt.Call)
 	k := &call{inv: inv, kind: a.Kind, node: inv.Attempt.Node}
 	w.calls = append(w.calls, k)
@@ -816,6 +850,9 @@ func randomData(c *chooser) dsl.Value {
 // stop interrupts a call, as most agents do when they are asked to: the answer
 // is lost, and the effect happens or not.
 func (w *world) stop(cmd machine.Stop) {
+	if w.stopChild(cmd) {
+		return
+	}
 	for _, k := range w.calls {
 		if k.inv.Attempt != cmd.Attempt || k.answer == nil || w.c.chance(30) {
 			continue

@@ -48,7 +48,7 @@ func (d verbs) takenOver(ev TakenOver) {
 	}
 	const always = model.Instant(1<<63 - 1)
 	for _, i := range ascending(d.s.expiry.upTo(always, nil)) {
-		if d.get(i).Open() {
+		if d.get(i).Open() && !d.caller().attach(i) {
 			d.supersede(i)
 		}
 	}
@@ -107,6 +107,31 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	r.Cancel, r.NoUndo = true, ev.NoCompensate
 	r.Failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
 	d.undoing().turn(r.Failure)
+}
+
+// reopens reports whether the event makes a run that has ended turn back.
+func reopens(r *model.Run, e Event) bool {
+	ev, verb := e.(CompensateRequested)
+	return verb && ev.Parent && r.Undoable()
+}
+
+// ended returns the reason for which the verb compensate does not change a run that has ended.
+func ended(r *model.Run, ev CompensateRequested) string {
+	if ev.Parent && r.State == status.RunSucceeded && r.Passed {
+		return "the pivot has succeeded: nothing is undone any more"
+	}
+	return "the run has ended: " + r.State.String()
+}
+
+// parentUndone makes a child run that has succeeded turn back, because its parent is being undone.
+func (d verbs) parentUndone(ev CompensateRequested) {
+	r := &d.run
+	if r.State != status.RunSucceeded {
+		d.refuse("compensate", ev.By, "the run has not ended: it is %s", d.runState())
+		return
+	}
+	r.Finished, r.State, r.Outputs = 0, status.RunRunning, nil
+	d.undoing().turn(dsl.Failure{Code: codeUndone, Message: ev.Reason})
 }
 
 // turned returns the reason for which the run is turning back already.
@@ -235,7 +260,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 	n.Fwd.Ended, n.Fwd.Rest = 0, 0
 	n.Fwd.Kind = model.CallDo
 	n.Fwd.Blame(model.Miss{})
-	if newKey {
+	if newKey || d.step(n).Child != nil && n.Effect() == status.EffectNone { // the child run with the present key has ended
 		n.Gen++
 		n.Point, n.Blob = 0, nil
 	}
@@ -295,6 +320,10 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 // skips failed undos: those of the step ev.Step, or all if that is "".
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
+	if ev.Parent {
+		d.parentUndone(ev)
+		return
+	}
 	if ev.Step == "" && !ev.Retry && !ev.Skip {
 		switch {
 		case r.Lost() && r.Phase == model.PhaseUndo:

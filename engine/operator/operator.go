@@ -71,7 +71,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 // and a *RefusedError if not. It changes nothing, because machine.Decide is a pure function.
 // Other errors are those of journal.Load.
 func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
-	story, err := journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
+	story, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
 		return err
 	}
@@ -132,25 +132,42 @@ func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.Messag
 		}
 	}
 	var story journal.Run
-	err := ask.Do(ctx, func() (err error) {
+	load := func() (err error) {
+		story, err = journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
+		return err
+	}
+	whole := func() (err error) {
 		story, err = journal.Load(ctx, o.Store, o.Sealer, o.Defs, run)
 		return err
-	})
-	if err != nil {
+	}
+	if err := ask.Do(ctx, load); err != nil {
 		return err
 	}
-	for i := len(story.Records) - 1; i >= 0; i-- {
-		ask, refused, ok := machine.Asked(story.Records[i].Event())
-		switch {
-		case !ok || ask != int64(id):
-		case refused.Verb != "":
-			return &RefusedError{Verb: refused.Verb, Reason: refused.Reason, Output: refused.WantsOutput()}
-		default:
-			return nil
+	refused, found := answer(story.Records, id)
+	if !found && story.Covered > 0 { // the snapshot may have been made after the answer
+		if err := ask.Do(ctx, whole); err != nil {
+			return err
 		}
+		refused, found = answer(story.Records, id)
 	}
-	if story.State.Status().Final() {
+	switch {
+	case found && refused.Verb != "":
+		return &RefusedError{Verb: refused.Verb, Reason: refused.Reason, Output: refused.WantsOutput()}
+	case found:
+		return nil
+	case story.State.Status().Final():
 		return &RefusedError{Verb: "verb", Reason: fmt.Sprintf("the run had ended before (%s)", story.State.Status())}
 	}
 	return errors.New("the message is gone without an answer")
+}
+
+// answer looks for the record that answers a message. It returns the refusal in it, which is zero if
+// the verb was accepted. found is false if no record answers the message.
+func answer(records []machine.Record, id store.MessageID) (refused machine.Refused, found bool) {
+	for i := len(records) - 1; i >= 0; i-- {
+		if ask, refused, ok := machine.Asked(records[i].Event()); ok && ask == int64(id) {
+			return refused, true
+		}
+	}
+	return machine.Refused{}, false
 }

@@ -14,10 +14,12 @@ import (
 const defaultRunLimit = 100
 
 // A RunFilter selects runs. A field that is zero does not limit the selection. There are
-// five kinds of filters. Each has an order and an index that serves it. A store refuses all
+// seven kinds of filters. Each has an order and an index that serves it. A store refuses all
 // other combinations (storekit.KindOf).
 //
 //   - Name is set: the run with that name.
+//   - IDs is set: the runs with these ids that exist, ascending by id.
+//   - Parent is set: the child runs of one run, ascending by id, page by page with After.
 //   - Owners is not set: a list for people, newest run first, page by page with Before.
 //   - OwnerDead, with or without OwnerNone: ascending by id, page by page with After. Runs at
 //     rest (Head.AtRest) are left out, unless a message waits for the run and fewer than
@@ -35,6 +37,9 @@ type RunFilter struct {
 	// internal id in decimal. If Name is set, only Limit may be set, too.
 	Name string
 
+	IDs    []status.RunID // internal ids of runs, at most 1000; if IDs is set, no other field may be set
+	Parent status.RunID   // internal id of a parent; if it is set, only After and Limit may be set, too
+
 	// A list for people uses the next six fields.
 	States   []status.RunState
 	Workflow string
@@ -46,7 +51,7 @@ type RunFilter struct {
 	// An engine that searches for runs to take over uses the next five fields. Owners
 	// selects open runs by the kind of their owner.
 	Owners  Owners
-	After   status.RunID  // with OwnerDead or OwnerNone: only runs with a greater id, to read page by page
+	After   status.RunID  // with OwnerDead, OwnerNone or Parent: only runs with a greater id, to read page by page
 	Waiting bool          // with OwnerDead: only runs with waiting messages
 	Asking  EngineID      // with OwnerOther: the engine that asks; its own runs are left out
 	Overdue time.Duration // with OwnerOther: only runs whose next_check passed longer ago than this
@@ -67,6 +72,9 @@ const (
 
 // Max returns the largest number of runs that a store returns for the filter.
 func (f RunFilter) Max() int {
+	if len(f.IDs) > 0 {
+		return len(f.IDs)
+	}
 	if f.Limit == 0 {
 		return defaultRunLimit
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A Full store has all methods that engines and the command line use: the methods of Store,
@@ -134,7 +135,7 @@ type LogLine struct {
 	Message string // one line of text without sensitive values
 }
 
-// Views lists steps and alerts for people, without loading runs. Its methods never block a
+// Views lists steps, alerts and places in limits for people, without loading runs. Its methods never block a
 // writer and never make a commit slower (S86). The role is optional. In a store without
 // this role the lists are empty. Then an engine that cannot work on a run repeats its alert
 // after each restart, because it cannot find the earlier alert.
@@ -144,6 +145,10 @@ type Views interface {
 	// Alerts returns the alerts of a run, or of all runs if run is 0, newest first. It
 	// returns no more alerts than the parameter limit says.
 	Alerts(ctx context.Context, run status.RunID, limit int) ([]AlertRow, error)
+	// Places returns which open runs hold a place in the limit with this workflow and key
+	// (naming.Room), and how many wait in line. It names no more runs than the parameter limit
+	// says.
+	Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error)
 }
 
 // A StepView is a step or instance as lists show it.
@@ -178,9 +183,12 @@ type Waker interface {
 // store without this role keeps all runs for ever.
 type Retainer interface {
 	// Retain removes runs that finished before the given time, and everything that the
-	// store has about these runs: rows, names, steps, alerts, late replies and logs.
+	// store has about these runs: rows, names, steps, alerts, late replies and logs. The zero
+	// time means that no run is old enough. If the workflow of a run has a retention of its own
+	// (DefinedWorkflow), the given time does not count: the run is removed if it finished longer
+	// ago than that, by the clock of the store.
 	//
-	// Retain examines runs that were created before the given time, oldest first. One call
+	// Retain examines runs that were created early enough to be removed, oldest first. One call
 	// examines no more runs than the parameter limit says. If there may be more, it sets
 	// RetainStats.More, and the next call continues after the last examined run. Otherwise the
 	// next call begins with the oldest run again.
@@ -188,7 +196,7 @@ type Retainer interface {
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods
 	// find nothing of it. Another run can use its name and its unique key, even if the
 	// removed run succeeded (language.md, Uniqueness). A run stays if it is open, finished
-	// later, or has waiting messages.
+	// later, has waiting messages, or is a child of a run that exists.
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of
@@ -239,3 +247,7 @@ func (fallback) Delivered(context.Context, []int64) error { return nil }
 func (fallback) StepRows(context.Context, status.RunID) ([]StepView, error) { return nil, nil }
 
 func (fallback) Alerts(context.Context, status.RunID, int) ([]AlertRow, error) { return nil, nil }
+
+func (fallback) Places(context.Context, string, string, int) (naming.Places, error) {
+	return naming.Places{}, nil
+}

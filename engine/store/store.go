@@ -69,6 +69,9 @@ type Definition struct {
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps; the index is the node number of the step
+	// How long runs of this workflow are kept after their end, in whole microseconds; 0 = as long as
+	// the engine says that removes runs (Retainer).
+	Retention time.Duration
 }
 
 // Members records which engines are alive. An expired lease is the only sign that an engine
@@ -92,8 +95,8 @@ type Members interface {
 	// the engine is fenced. Other engines can take over the runs that the engine still
 	// owns. Leave counts no death for the runs that the engine had in hand.
 	Leave(ctx context.Context, engine EngineID) error
-	// Members returns the live members, and the dead ones that still own open runs, in the
-	// order of their numbers. A member is alive while Member.Left is positive.
+	// Members returns the live members, and those dead ones that the store has not removed
+	// yet, in the order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
 
@@ -120,6 +123,10 @@ type Tick struct {
 	// tick continues after the last run of the list.
 	Inbox []status.RunID
 	Dead  []EngineID
+	// Next holds the runs of this engine that are the next in line and for which there is room
+	// in the limit that they share with other runs (naming.Room). For each run that is not admitted,
+	// Commit may still return naming.ErrFull, because another run may be admitted first.
+	Next []status.RunID
 }
 
 // A DueRun is a run whose next_check has passed.
@@ -256,6 +263,13 @@ type Transition struct {
 	Heard *int32
 	Data  []byte        // encoded records; they may be sealed
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
+	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
+	// Admit is true if the transition needs room in the limit of its run. The transition is
+	// committed only if there is room; otherwise the outcome is naming.ErrFull. From then on the run
+	// holds a place until it has ended. At Seq 0, there is no room either if another run waits
+	// in line. A transition that admits a run which is admitted already needs no room.
+	Admit bool
+	Frees bool // the run has ended and frees its place: the store sends a hint to the engines
 }
 
 // A StepRow is the state of one step or instance as the views show it.
@@ -291,8 +305,9 @@ type Outcome struct {
 	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run
 	// and decide again. ErrStale has one of three reasons: the journal has another row with
 	// this seq, more messages wait than Heard allows, or retention has removed the run.
-	// ErrExists means that a new run has the id of another run. Any other error means that
-	// the store refuses this transition because of its contents.
+	// ErrExists means that a new run has the id of another run. naming.ErrFull means that there is no
+	// room for the run (Transition.Admit). Any other error means that the store refuses this
+	// transition because of its contents.
 	Err error
 }
 
@@ -315,6 +330,16 @@ type Head struct {
 	NextCheck  time.Time
 	CreatedAt  time.Time
 	FinishedAt time.Time // time at which the run ended; zero = it has not ended
+}
+
+// DueSince returns the time from which an engine should work on the run. That is NextCheck, but
+// not before the run was created: the NextCheck of a run that no engine has claimed yet is earlier,
+// the higher its priority is.
+func (h Head) DueSince() time.Time {
+	if h.NextCheck.Before(h.CreatedAt) {
+		return h.CreatedAt
+	}
+	return h.NextCheck
 }
 
 // AtRest reports whether the run waits for a person and for nothing else. Engines have no
@@ -341,4 +366,5 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
+	InLine       bool // the run waits for room in its limit (naming.Room)
 }

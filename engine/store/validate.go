@@ -35,6 +35,11 @@ func (t *Transition) Validate() error {
 	case len(t.Data) > MaxRowBytes:
 		return fmt.Errorf("engine: run %d seq %d: row of %d bytes exceeds %d", t.Run, t.Seq, len(t.Data), MaxRowBytes)
 	}
+	if t.Room != nil || t.Admit {
+		if err := t.validateRoom(); err != nil {
+			return err
+		}
+	}
 	for _, s := range t.Steps {
 		if s.State < status.StepPending || s.State > status.StepUndoFailed {
 			return fmt.Errorf("engine: run %d seq %d: step %d: no such step state: %v", t.Run, t.Seq, s.Node, s.State)
@@ -42,6 +47,19 @@ func (t *Transition) Validate() error {
 		if s.State == status.StepRunning && s.CompleteBy.IsZero() {
 			return fmt.Errorf("engine: run %d seq %d: step %d is running without a complete-by", t.Run, t.Seq, s.Node)
 		}
+	}
+	return nil
+}
+
+// validateRoom returns an error if the transition's limit is not valid.
+func (t *Transition) validateRoom() error {
+	switch {
+	case t.Room != nil && (t.Seq != 0 || t.Names == nil):
+		return fmt.Errorf("engine: run %d seq %d: only a submission may set the limit of a run", t.Run, t.Seq)
+	case t.Room != nil:
+		return t.Room.Validate()
+	case t.Seq == 0:
+		return fmt.Errorf("engine: run %d is admitted, but has no limit", t.Run)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // step returns a sentence that says what a node is doing or what it waits for. It returns "" if
@@ -79,6 +80,9 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	}
 	if open == nil {
 		return ""
+	}
+	if model.ActionOf(x.wf, n, open.Kind).Agent == x.wf.ChildAgent() {
+		return x.child(n, name, open)
 	}
 	action := model.ActionName(x.wf, n, open.Kind)
 	what := ""
@@ -249,4 +253,35 @@ func (x *explainer) within(n *model.Node) string {
 		return ""
 	}
 	return ", in " + IterationText(int(n.Loop.Iteration)+1, mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V}))
+}
+
+// child returns a sentence about the open call of a node that waits for a child run.
+func (x *explainer) child(n *model.Node, name string, open *model.Attempt) string {
+	run := ChildName(x.s, x.wf, n)
+	text := fmt.Sprintf("%s waits for child run %s%s", name, run, x.within(n))
+	switch {
+	case open.Kind == model.CallUndo:
+		text = fmt.Sprintf("The undo of %s waits until child run %s is undone", name, run)
+	case n.Undo != model.UndoNone:
+		text = fmt.Sprintf("%s is not wanted any more and waits until child run %s has stopped", name, run)
+	}
+	text += ", since " + x.when(open.Started)
+	if open.CompleteBy.Time().Sub(open.Started.Time()) < x.far() {
+		text += ", until " + x.when(open.CompleteBy)
+	}
+	return fmt.Sprintf("%s: engine explain %s.", text, word(run))
+}
+
+// far is a time after which nobody waits: a limit that is farther away is not worth a word.
+func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
+
+// ChildName returns the public name of the child run that a node starts, or has started. The step
+// of the node must start child runs.
+func ChildName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
+	key, _ := machine.Keys(wf, s.Run(), n)
+	name := wf.Steps[n.Step].KeyName()
+	if n.Item {
+		name = fmt.Sprintf("%s[%q]", name, n.Key)
+	}
+	return naming.ChildName(s.Name(), name, key)
 }

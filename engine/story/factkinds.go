@@ -12,7 +12,7 @@ type FactKinds struct {
 var allFacts = []FactKind{
 	FactRunCreated, FactStepHeld, FactAttemptStarted, FactAttemptProgress, FactAttemptFinished, FactRetryScheduled, FactStepFinished,
 	FactUndoStarted, FactUndoFinished, FactRunTurned, FactRunParked, FactRunTakenOver, FactVerb, FactRunFinished,
-	FactWaitStarted, FactSignalReceived,
+	FactWaitStarted, FactSignalReceived, FactRunAdmitted,
 }
 
 // AllFactKinds returns the set of every kind.

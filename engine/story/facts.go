@@ -127,6 +127,10 @@ func (t *teller) heads() {
 		if !t.skips(FactRunTakenOver) {
 			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
 		}
+	case machine.SlotsFreed:
+		if ev.Admitted && !t.skips(FactRunAdmitted) {
+			t.say(Fact{Kind: FactRunAdmitted})
+		}
 	case machine.CancelRequested:
 		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)
 	case machine.PauseRequested:

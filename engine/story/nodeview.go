@@ -32,6 +32,10 @@ type NodeView struct {
 	// not known. For other steps both are 0.
 	Iteration, Iterations int
 
+	// Child is the public name of the child run that the node has started; "" = it has started none.
+	// If the node starts a new child, it is the name of the new one.
+	Child string
+
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
 	FinishedAt time.Time
 	CompleteBy time.Time // latest complete-by of the calls in flight; zero = no call is in flight
@@ -140,6 +144,9 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		}
 		if loops(wf, n) && n.Fwd.Ready != 0 {
 			v.Iteration, v.Iterations = int(n.Loop.Iteration)+1, mostIterations(wf, n, &dsl.Scope{Vars: r.Vars.V})
+		}
+		if wf.Steps[n.Step].Child != nil && !v.Each && n.Fwd.Began != 0 {
+			v.Child = ChildName(s, wf, n)
 		}
 		work, undo := machine.Keys(wf, r, n)
 		v.IdempotencyKey = work

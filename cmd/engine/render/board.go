@@ -182,7 +182,7 @@ func (b *board) apply(f story.Fact) {
 	case story.FactRunFinished:
 		b.status, b.outputs = f.Status, f.Outputs
 		return
-	case story.FactVerb, story.FactRunTakenOver, story.FactSignalReceived:
+	case story.FactVerb, story.FactRunTakenOver, story.FactSignalReceived, story.FactRunAdmitted:
 		b.status = ""
 		return
 	}

@@ -49,7 +49,7 @@ func Sentence(f story.Fact, exit int) string {
 func aboutStep(k story.FactKind) bool {
 	switch k {
 	case story.FactRunCreated, story.FactRunTurned, story.FactRunParked, story.FactRunFinished,
-		story.FactRunTakenOver, story.FactVerb, story.FactSignalReceived:
+		story.FactRunTakenOver, story.FactVerb, story.FactSignalReceived, story.FactRunAdmitted:
 		return false
 	}
 	return true
@@ -105,6 +105,8 @@ func runSentence(f story.Fact, why string) string {
 			return "run claimed by an engine"
 		}
 		return "run taken over from an engine that is gone"
+	case story.FactRunAdmitted:
+		return "run admitted: there is room in its concurrency limit"
 	case story.FactSignalReceived:
 		s := "signal " + Clean(f.Signal) + prefixed(" by ", Clean(f.By))
 		if f.Known {

@@ -6,6 +6,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -69,4 +70,24 @@ func attribute(v cty.Value, name string) cty.Value {
 		return cty.NullVal(cty.DynamicPseudoType)
 	}
 	return raw.GetAttr(name).WithMarks(marks)
+}
+
+// Passed returns the arguments of another action: those of the given arguments that it has, too, under
+// the same names. The keys of the map named specs are the names of its arguments.
+func Passed(given value.Value, specs map[string]*Spec) (value.Value, error) {
+	from, err := value.Decode(given)
+	if err != nil {
+		return value.Value{}, err
+	}
+	attrs := map[string]cty.Value{}
+	for _, name := range sorted.Keys(specs) {
+		v, err := specs[name].Accept(attribute(from, name))
+		if err != nil {
+			return value.Value{}, fmt.Errorf("argument %q of the lookup: %w", name, err)
+		}
+		if v != cty.NilVal {
+			attrs[name] = v
+		}
+	}
+	return value.Encode(cty.ObjectVal(attrs), true)
 }

@@ -68,9 +68,8 @@ func (d actionDecoder) action(b *syntax.Block) *Action {
 		a.CompensatedBy, _ = d.lit.literalText(e, "compensated_by")
 	}
 	if e := b.Attr("lookup"); e != nil {
-		d.lit.literalText(e, "lookup")
-		d.Errorf(e.Range, "Lookup is not possible",
-			"The engine asks an agent about the outcome of a call with the action of that call, and cannot name another action. An action that uses one with a lookup has this lookup, too. Remove the argument.")
+		a.LookupAt = e.Range
+		a.Lookup, _ = d.lit.literalText(e, "lookup")
 	}
 	a.Errors = d.errorCodes(b.Attr("errors"))
 	return a

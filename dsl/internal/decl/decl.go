@@ -1,6 +1,7 @@
 package decl
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"time"
@@ -79,13 +80,18 @@ type Agent struct {
 	Implied                  bool
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
-	Env                      []string
-	Breaker                  noun.Breaker
-	Config                   []syntax.Arg
-	Library                  *Module   // library that declares the agent; nil = the module itself declares it
-	Idempotent               bool      // true = an action is idempotent if it does not say itself whether it is
-	Actions                  []*Action // declared actions: the action blocks, without duplicates
-	twinActions              []*Action // action blocks whose name is already used
+	Rate                     noun.RateLimit
+	// Path of the binary, or of its directory; "" = the binary is wherever agents are installed. A
+	// relative path is relative to the directory of the main module.
+	Source      string
+	SourceAt    hcl.Range // place of the argument `source`
+	Env         []string
+	Breaker     noun.Breaker
+	Config      []syntax.Arg
+	Library     *Module   // library that declares the agent; nil = the module itself declares it
+	Idempotent  bool      // true = an action is idempotent if it does not say itself whether it is
+	Actions     []*Action // declared actions: the action blocks, without duplicates
+	twinActions []*Action // action blocks whose name is already used
 }
 
 // An Action is an action block of an agent: a declared action. Steps use it like an action of the
@@ -110,6 +116,8 @@ type Action struct {
 
 	CompensatedBy   string // name of the action that undoes the effect; "" = none
 	CompensatedByAt hcl.Range
+	Lookup          string // name of the action that says whether the call had its effect; "" = none
+	LookupAt        hcl.Range
 	Timeout         time.Duration // default timeout of steps and undos that use the action; 0 = none
 }
 
@@ -132,6 +140,7 @@ type Variable struct {
 	Name, Description string
 	Where             hcl.Range
 	Deployment        bool               // true = the variable is declared outside of workflows
+	Hidden            bool               // true = the variable holds a value that a group takes from its surroundings
 	Type              cty.Type           // declared type, or type of the default; otherwise cty.DynamicPseudoType
 	TypeText          string             // name of the type, for messages
 	typed             bool               // true = the variable has a declared type
@@ -171,11 +180,24 @@ type Workflow struct {
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
+	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
 	Unique               *eval.Expr
-	Order                []int // indexes of the steps in a topological order; nil = the steps have a cycle
+	Priority             *eval.Expr
+	Concurrency          *syntax.Block // block concurrency; nil = none
+	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
+	Schedules            []*Schedule   // all schedules, with duplicates
+	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
 	// Moved maps the earlier name of a step to its present name, by the moved blocks of the module;
 	// nil = no step was moved.
-	Moved map[string]string
+	Moved   map[string]string
+	height  int      // how deep the child runs of the workflow are nested; 0 = it starts none
+	visited bool     // true = height is set
+	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
+
+	// Only for the workflow of a group.
+	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
+	Holder *Step             // step of Outer that starts the group
+	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
 }
 
 // An Output is an output block.
@@ -211,6 +233,7 @@ type Step struct {
 	FailWhen   []*Refusal
 	Wait       *Wait         // nil = Kind is not StepWait
 	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
+	Child      *Child        // nil = Kind is not StepChild
 	Repeat     *syntax.Block // the repeat block; nil = the step has none, so it is done once
 	Catch      *syntax.Block
 	Undo       *Undo
@@ -246,6 +269,25 @@ type Undo struct {
 // Attr returns an attribute of the step block; nil if the block does not have this attribute.
 func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
 
+// pivotAt returns the place that makes the step a pivot: its attribute `pivot`, or its child run.
+func (s *Step) pivotAt() hcl.Range {
+	if e := s.Attr("pivot"); e != nil {
+		return e.Range
+	}
+	if s.Child != nil {
+		return s.Child.Where
+	}
+	return s.Where
+}
+
+// Title returns the name of the step with its kind, for messages.
+func (s *Step) Title() string {
+	if s.Child != nil && s.Child.Group {
+		return fmt.Sprintf("Group %q", s.Name)
+	}
+	return fmt.Sprintf("Step %q", s.Name)
+}
+
 // Conditions returns the conditions of all precondition, postcondition and fail_when blocks of the
 // step.
 func (s *Step) Conditions() []*Condition {
@@ -278,3 +320,38 @@ const (
 	kindList                    // only lists, sets and tuples
 	kindObject                  // only objects and maps
 )
+
+// A StepKind says what a step does.
+type StepKind uint8
+
+// The kinds of steps.
+const (
+	StepCalls StepKind = iota // the step calls an action of an agent
+	StepValue                 // the step computes its output from an expression
+	StepTimer                 // the step waits for a time
+	StepWait                  // the step waits for a signal
+	StepChild                 // the step starts a child run
+)
+
+// A Child is what a step with a child run says about this run.
+type Child struct {
+	Library string // name of the library that has the workflow; "" = the module itself has it
+	Name    string // name of the workflow in its module; "" = the attribute `workflow` is invalid
+	Group   bool   // true = the workflow is the inside of a group
+	Where   hcl.Range
+	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
+	// reported.
+	Workflow *Workflow
+	// Passed holds the values of those variables of the child that the input block of the step cannot
+	// set. Their values come from the run of the step.
+	Passed []syntax.Arg
+}
+
+// A taken is a value that a group takes from its surroundings. It becomes a hidden variable.
+type taken struct {
+	at     hcl.Range            // place of the first reference
+	root   string               // first name of the reference, such as "step"
+	name   string               // second name of the reference
+	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
+	expr   *eval.Expr           // expression of the surroundings; nil = root.name
+}

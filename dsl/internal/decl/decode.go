@@ -136,8 +136,10 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		Name: b.Label, Where: b.DefRange, Block: b, Mode: noun.ModeAutomatic,
 		Description: d.lit.text(b, "description"), Deadline: b.Attr("deadline"),
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
-		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"),
+		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"), Priority: b.Attr("priority"),
+		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
 	}
+	readRetention(d, b, w)
 	for n, v := range d.m.Variables {
 		w.Variables[n] = v
 	}
@@ -150,29 +152,73 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			if twin := d.variable(c, w.Variables, false); twin != nil {
 				w.TwinVariables = append(w.TwinVariables, twin)
 			}
-		case "locals":
-			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
-		case "step":
-			s := d.step(c)
-			s.Index = len(w.Steps)
-			w.Steps = append(w.Steps, s)
-			if first, dup := w.Index[c.Label]; dup {
-				d.duplicate(c, w.Steps[first].Where)
-				s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
-				continue
-			}
-			w.Index[s.Name] = s.Index
-		case "output":
-			d.output(w, c)
+		case "schedule":
+			scheduleDecoder{d}.schedule(w, c)
 		case "compensation":
 			w.CompensationDeadline = c.Attr("deadline")
 			w.Mode = d.mode(c.Attr("mode"))
 		}
 	}
+	d.content(w, b)
+	return w
+}
+
+// group reads a group block of the workflow w. It returns the step that starts the group.
+func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
+	inner := &Workflow{
+		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
+		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		Outer: w, taken: map[string]*taken{},
+	}
+	for n, v := range d.m.Variables {
+		inner.Variables[n] = v
+	}
+	for n, l := range d.m.locals {
+		inner.Locals[n] = l
+	}
+	s := &Step{
+		Name: b.Label, Where: b.DefRange, Block: b, Kind: StepChild, After: map[int]hcl.Range{}, OutputType: cty.NilType,
+		InputAt: b.DefRange, ActionAt: b.DefRange, Catch: b.One("catch"),
+		Child: &Child{Name: inner.Name, Where: b.DefRange, Workflow: inner, Group: true},
+	}
+	inner.Holder = s
+	d.content(inner, b)
+	if len(inner.Steps) == 0 && !b.Broken {
+		d.Errorf(b.DefRange, "Group without steps", "Group %q has no step, so it does nothing. Write a step block in it, or remove it.", b.Label)
+	}
+	return s
+}
+
+// content reads the steps, groups, locals and outputs in a workflow block or group block.
+func (d *decoder) content(w *Workflow, b *syntax.Block) {
+	for _, c := range b.Blocks {
+		var s *Step
+		switch c.Kind {
+		case "locals":
+			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
+			continue
+		case "output":
+			d.output(w, c)
+			continue
+		case "step":
+			s = d.step(c)
+		case "group":
+			s = d.group(w, c)
+		default:
+			continue
+		}
+		s.Index = len(w.Steps)
+		w.Steps = append(w.Steps, s)
+		if first, dup := w.Index[c.Label]; dup {
+			d.duplicate(c, w.Steps[first].Where)
+			s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
+			continue
+		}
+		w.Index[s.Name] = s.Index
+	}
 	if len(w.Steps) > maxSteps {
 		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
 	}
-	return w
 }
 
 const maxSteps = 10_000
@@ -303,6 +349,11 @@ func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	if len(t) == 3 && t.RootName() == "agent" {
 		x, okX := t[1].(hcl.TraverseAttr)
 		y, okY := t[2].(hcl.TraverseAttr)
+		if okX && okY && x.Name == noun.ChildAgent && !d.m.Older {
+			e.Bad = true
+			d.Errorf(e.Range, "Reserved name", "No agent has the name %q. To start a child run write workflow = workflow.%s.", noun.ChildAgent, y.Name)
+			return "", "", e.Range
+		}
 		if okX && okY && syntax.ValidName(x.Name) && syntax.ValidName(y.Name) {
 			return x.Name, y.Name, e.Range
 		}

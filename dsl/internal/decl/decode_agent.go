@@ -22,6 +22,9 @@ func (d *decoder) agent(b *syntax.Block) *Agent {
 		Name: b.Label, Plugin: b.Label, Where: b.DefRange, PluginAt: b.DefRange, Block: b, Instances: 1,
 		Breaker: noun.Breaker{TripAfter: 5, Window: time.Minute, Cooldown: 30 * time.Second, Probes: 1},
 	}
+	if b.Label == noun.ChildAgent && !d.m.Older {
+		d.Errorf(b.DefRange, "Reserved name", "The engine uses the agent name %q for child runs. Use another name, and plugin = %q.", noun.ChildAgent, noun.ChildAgent)
+	}
 	if e := b.Attr("plugin"); e != nil {
 		a.PluginAt = e.Range
 		if s, ok := d.lit.literalText(e, "plugin"); ok {
@@ -41,6 +44,7 @@ func (d *decoder) agent(b *syntax.Block) *Agent {
 			}
 		}
 	}
+	sourceDecoder{d}.read(b, a)
 	if e := b.Attr("env"); e != nil {
 		a.Env = d.envNames(e)
 	}
@@ -79,7 +83,7 @@ func (d *decoder) envNames(e *eval.Expr) []string {
 	return names
 }
 
-// limits reads circuit_breaker, instances and max_concurrency of an agent block. These limits
+// limits reads circuit_breaker, instances, max_concurrency and rate_limit of an agent block. These limits
 // are the same for all runs of a definition, so they must not refer to variables.
 func (d *decoder) limits(a *Agent) {
 	if a.Block == nil {
@@ -87,6 +91,7 @@ func (d *decoder) limits(a *Agent) {
 	}
 	d.whole(a.Block.Attr("instances"), "instances", 1, 1000, &a.Instances)
 	d.whole(a.Block.Attr("max_concurrency"), "max_concurrency", 1, 1_000_000, &a.Concurrency)
+	decodeRate(d, a.Block.Attr("rate_limit"), &a.Rate)
 	b := a.Block.One("circuit_breaker")
 	if b == nil {
 		return

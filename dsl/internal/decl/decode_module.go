@@ -65,28 +65,43 @@ func (d *decoder) module(blocks []*syntax.Block) {
 	moveDecoder{d}.moves(moves)
 }
 
-// maxShared limits the product of two numbers: the number of workflows, and the number of
-// variables and locals outside of workflows. For each workflow, the engine checks all these
-// variables and locals again.
+// maxShared limits the product of two numbers: the number of workflows, groups and steps with a child
+// run, and the number of variables and locals outside of workflows. For each workflow and group, the
+// engine checks all these variables and locals again, and each child run gets their values.
 const maxShared = 1_000_000
 
 // tooMany returns whether the module has too many workflows: more than maxWorkflows, or more than
 // maxShared allows. If so, it also reports an error.
 func (d *decoder) tooMany(blocks []*syntax.Block) bool {
-	n := 0
+	n, uses := 0, 0
 	for _, b := range blocks {
 		if b.Kind == "workflow" {
 			n++
+			uses += 1 + childStarts(b)
 		}
 	}
 	shared := len(d.m.Variables) + len(d.m.locals)
-	if d.m.Older || n <= maxWorkflows && n*shared <= maxShared {
+	if d.m.Older || n <= maxWorkflows && uses*shared <= maxShared {
 		return false
 	}
 	d.Errorf(hcl.Range{}, "Too many workflows",
-		"The module declares %d workflows and %d variables and local values for all of them. It may declare at most %d workflows, and workflows times such declarations may be at most %d. Split the module.",
-		n, shared, maxWorkflows, maxShared)
+		"The module declares %d workflows, %d groups and steps with child runs, and %d variables and local values for all of them. It may declare at most %d workflows. All three kinds together, times such variables and local values, may be at most %d. Split the module.",
+		n, uses-n, shared, maxWorkflows, maxShared)
 	return true
+}
+
+// childStarts returns the number of groups and of steps with a child run in a workflow or group.
+func childStarts(b *syntax.Block) int {
+	n := 0
+	for _, c := range b.Blocks {
+		switch {
+		case c.Kind == "group":
+			n += 1 + childStarts(c)
+		case c.Kind == "step" && c.Attr("workflow") != nil:
+			n++
+		}
+	}
+	return n
 }
 
 const maxWorkflows = 10_000

@@ -41,6 +41,7 @@ func (d graphDecoder) resolve() {
 	for _, a := range d.m.TwinAgents {
 		d.resolveAgent(a, fileNames)
 	}
+	childDecoder{d.decoder}.resolve()
 	for _, w := range d.m.Workflows {
 		d.resolveWorkflow(w)
 		d.impliedAgents(w)
@@ -85,7 +86,7 @@ func (d graphDecoder) validations(v *Variable, ns *names) {
 }
 
 func (w *Workflow) names() *names {
-	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index}
+	return &names{variables: w.Variables, locals: w.Locals, steps: w.Steps, index: w.Index, of: w}
 }
 
 func (d graphDecoder) resolveWorkflow(w *Workflow) {
@@ -104,6 +105,9 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	d.refs.compile(w.Deadline, ns, allowRunLevel)
 	d.refs.compile(w.CompensationDeadline, ns, allowRunLevel)
 	d.refs.compile(w.Unique, ns, allowVar|allowLocal|allowRun)
+	d.refs.compile(w.Priority, ns, allowVar|allowLocal)
+	d.refs.compile(w.Concurrency.Attr("limit"), ns, allowVar|allowLocal)
+	d.refs.compile(w.Concurrency.Attr("key"), ns, allowVar|allowLocal)
 	for _, n := range sorted.Keys(AttrsOf(w.Retry)) {
 		d.refs.compile(w.Retry.Attrs[n], ns, allowRunLevel)
 	}
@@ -133,6 +137,8 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	whole := *ns
 	inst := *ns
 	inst.hasEach = s.Each()
+	d.resolveGroup(s)
+	childDecoder{d.decoder}.secrets(s)
 	use := func(e *eval.Expr, ns *names, a allow) {
 		if c := d.refs.compile(e, ns, a); c != nil {
 			for _, i := range c.Steps {
@@ -160,6 +166,11 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	}
 	for _, a := range s.Input {
 		use(a.Expr, &inst, perInstance|allowSecret)
+	}
+	if s.Child != nil {
+		for _, a := range s.Child.Passed {
+			use(a.Expr, &inst, perInstance)
+		}
 	}
 	for _, c := range s.Pre {
 		use(c.Condition, &inst, perInstance)
@@ -198,6 +209,19 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
+// resolveGroup resolves the workflow of a group. After that it is known what the group takes from
+// its surroundings. It does nothing if s starts no group.
+func (d graphDecoder) resolveGroup(s *Step) {
+	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
+		return
+	}
+	inner := s.Child.Workflow
+	groupDecoder{d.decoder}.settings(inner)
+	d.resolveWorkflow(inner)
+	d.impliedAgents(inner)
+	s.Child.Passed = inner.passed(d.m.Variables)
+}
+
 // dependsOn reads depends_on of a step: a list of steps without keys. It adds these steps to
 // s.After and s.dependsOn.
 func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
@@ -212,7 +236,7 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 	for _, item := range items {
 		t := item.Traversal()
-		if len(t) < 2 || t.RootName() != "step" {
+		if len(t) < 2 || t.RootName() != "step" && t.RootName() != "group" {
 			d.Errorf(item.Range, "Invalid depends_on", "depends_on is a list of steps: depends_on = [step.NAME].")
 			continue
 		}
@@ -222,9 +246,15 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 			continue
 		}
 		i, ok := w.Index[attr.Name]
+		if !ok && d.dependsAround(w, attr.Name, item.Range) {
+			continue
+		}
 		if !ok {
-			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)))
+			d.Errorf(item.Range, "Reference to undeclared step", "There is no step named %q in this workflow.%s%s",
+				attr.Name, diag.DidYouMean(attr.Name, sorted.Keys(w.Index)), w.hint(attr.Name))
+			continue
+		}
+		if !d.refs.kindOf(t, w.Steps[i]) {
 			continue
 		}
 		if attr.Name == s.Name {
@@ -236,6 +266,26 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 		}
 		s.dependsOn = append(s.dependsOn, i)
 	}
+}
+
+// dependsAround makes the group w, or a group around it, wait for a step outside that a step of w
+// names in depends_on. It returns false if there is no such step outside.
+func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
+	if w.Outer == nil {
+		return false
+	}
+	i, ok := w.Outer.Index[name]
+	if !ok {
+		return d.dependsAround(w.Outer, name, at)
+	}
+	if w.Holder.Name == name {
+		d.Errorf(at, "Group refers to itself", "A step of group %q cannot depend on the group, because the group ends after its steps.", name)
+		return true
+	}
+	if _, known := w.Holder.After[i]; !known {
+		w.Holder.After[i] = at
+	}
+	return true
 }
 
 // sortSteps sorts the steps topologically: it sets w.Order and returns true. If the steps have a
@@ -364,7 +414,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 			continue
 		}
 		if pivot >= 0 {
-			d.Errorf(s.Block.Attr("pivot").Range, "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.Steps[pivot].Name)
+			d.Errorf(s.pivotAt(), "More than one pivot", "Step %q is the pivot already. A workflow has one point of no return at most.", w.Steps[pivot].Name)
 			s.Pivot = false
 			continue
 		}
@@ -381,7 +431,7 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	for k := len(w.Order) - 1; k >= 0; k-- {
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
-			p.After[i] = p.Block.Attr("pivot").Range
+			p.After[i] = p.pivotAt()
 			covered[i] = true
 			for a := range w.upstream(i) {
 				covered[a] = true

@@ -269,7 +269,7 @@ func TestLinksOfFiles(t *testing.T) {
 	} {
 		reads := functions.Reads{Files: map[string]string{}, Env: map[string]*string{}}
 		got := "-"
-		if err := (liveSource{fsys: fsys, reads: &reads}).readFile(name, true); err == nil {
+		if err := (liveSource{fsys: fsys, reads: &reads, use: &readUse{}}).readFile(name, true); err == nil {
 			got = reads.Files[name]
 		}
 		if got != want {

@@ -7,18 +7,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
-)
-
-// A StepKind says what a step does.
-type StepKind uint8
-
-// The kinds of steps.
-const (
-	StepCalls StepKind = iota // the step calls an action of an agent
-	StepValue                 // the step computes its output from an expression
-	StepTimer                 // the step waits for a time
-	StepWait                  // the step waits for a signal
 )
 
 // kinds holds, for each kind of step, the attribute or block that makes a step be of this kind.
@@ -29,6 +19,7 @@ var kinds = []struct {
 	at   func(b *syntax.Block) (hcl.Range, bool)
 }{
 	{"action", StepCalls, writtenArgument("action")},
+	{"workflow", StepChild, writtenArgument("workflow")},
 	{"value", StepValue, writtenArgument("value")},
 	{"timer", StepTimer, writtenBlock("timer")},
 	{"wait", StepWait, writtenBlock("wait")},
@@ -53,7 +44,7 @@ func writtenBlock(name string) func(*syntax.Block) (hcl.Range, bool) {
 }
 
 // kind sets the kind of the step s, and the fields that only steps of this kind have. It reports an
-// error if s does not have exactly one of action, value, timer and wait.
+// error if s does not have exactly one of action, workflow, value, timer and wait.
 func (d *decoder) kind(s *Step) {
 	b, first := s.Block, ""
 	for _, k := range kinds {
@@ -67,7 +58,7 @@ func (d *decoder) kind(s *Step) {
 		}
 	}
 	if first == "" && !b.Broken {
-		d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION. A step without a call has value = ..., timer { ... } or wait { ... }.")
+		d.Errorf(b.DefRange, "Missing required argument", "A step needs an action: action = agent.NAME.ACTION. A step that starts a child run has workflow = workflow.NAME. A step without a call has value = ..., timer { ... } or wait { ... }.")
 	}
 	s.Agent, s.Action, s.ActionAt = d.action(b)
 	switch s.Kind {
@@ -75,8 +66,10 @@ func (d *decoder) kind(s *Step) {
 		s.Timer = d.timer(b.One("timer"))
 	case StepWait:
 		s.Wait = d.wait(b.One("wait"))
+	case StepChild:
+		d.child(s)
 	}
-	if s.Kind != StepCalls {
+	if s.Kind != StepCalls && s.Kind != StepChild {
 		d.callOnly(b)
 	}
 }
@@ -154,5 +147,52 @@ func (d *decoder) repeat(s *Step) {
 	if u := s.Block.One("compensate"); u.Attr("by_key") != nil {
 		d.Errorf(u.Attr("by_key").Range, "Undo of a loop by key",
 			"Each iteration of step %q has a key of its own, and the undo is called once for all of them. Remove by_key, and say in input what to undo: self.output or self.collected.", s.Name)
+	}
+}
+
+// refusedOfChild holds the advice about attributes and blocks that a step with a child run must not
+// have. The key is the name.
+var refusedOfChild = map[string]string{
+	"timeout":           `A child run may take any time. Write deadline = "..." in this step, or in the workflow of the child.`,
+	"heartbeat_timeout": `A child run sends no heartbeats. Write deadline = "..." in this step, or in the workflow of the child.`,
+	"retry":             `A child run is not started again after it has failed. Write retry in the steps of the child, or a repeat block in this step.`,
+	"idempotency_key":   `The engine gives each child run a key of its own. To have one run at a time for one key write unique { key = ... } in the workflow of the child.`,
+	"idempotent":        `The engine never starts a child run twice for one step. Remove it.`,
+	"read_only":         `Whether a child run changes anything is known from its steps. Remove it.`,
+	"on_rerun":          `A child run continues where it was, on any engine. Remove it.`,
+	"output_type":       `The outputs of a child run are the output blocks of its workflow. Remove it.`,
+	"fail_when":         `A child run that has succeeded has changed things. Write a postcondition block: if it fails, the child is undone.`,
+}
+
+// child reads the attribute `workflow` of the step s, and reports attributes and blocks that make no
+// sense in a step with a child run.
+func (d *decoder) child(s *Step) {
+	s.Child = &Child{}
+	e := s.Attr("workflow")
+	s.Child.Where = e.Range
+	t := e.Traversal()
+	var names []string
+	for _, part := range t[min(1, len(t)):] {
+		if attr, ok := part.(hcl.TraverseAttr); ok && syntax.ValidName(attr.Name) {
+			names = append(names, attr.Name)
+		}
+	}
+	switch {
+	case len(t) == 2 && len(names) == 1 && t.RootName() == "workflow":
+		s.Child.Name = names[0]
+	case len(t) == 4 && len(names) == 3 && t.RootName() == "library" && names[1] == "workflow":
+		s.Child.Library, s.Child.Name = names[0], names[2]
+	default:
+		e.Bad = true
+		d.Errorf(e.Range, "Invalid workflow", "The workflow of a child run is written workflow.NAME, or library.LIBRARY.workflow.NAME, without quotes.")
+	}
+	for _, name := range sorted.Keys(refusedOfChild) {
+		at, written := writtenArgument(name)(s.Block)
+		if !written {
+			at, written = writtenBlock(name)(s.Block)
+		}
+		if written {
+			d.Errorf(at, "Not allowed with a child run", "A step with workflow = ... cannot have %s. %s", name, refusedOfChild[name])
+		}
 	}
 }

@@ -115,7 +115,7 @@ func (d libraryDecoder) action(e *eval.Expr, t hcl.Traversal) (agent, action str
 	case len(t) == 5 && len(names) == 4 && names[1] == "agent":
 		return names[0] + "." + names[2], names[3]
 	case len(names) > 1 && names[1] == "workflow":
-		d.Errorf(e.Range, "Invalid action", "A step cannot run a workflow of a library: this engine has no child workflows yet. A step can call an agent of a library: library.LIBRARY.agent.NAME.ACTION.")
+		d.Errorf(e.Range, "Invalid action", "action calls an agent. To start a workflow of a library write workflow = library.LIBRARY.workflow.NAME instead.")
 	default:
 		d.Errorf(e.Range, "Invalid action", "An action of a library is written library.LIBRARY.agent.NAME.ACTION, without quotes.")
 	}
@@ -151,6 +151,8 @@ func (d libraryDecoder) agent(name string, at hcl.Range) {
 		return
 	}
 	own := *a
-	own.Name, own.Library = name, lib.Module
+	if own.Name = name; own.Library == nil {
+		own.Library = lib.Module
+	}
 	d.m.Agents[name] = &own
 }

@@ -95,7 +95,7 @@ func (s liveLibraries) open(name string) (*Module, readSource, error) {
 	if err == nil {
 		err = lib.loadLibrary(fsys, shown, path.Base(real))
 	}
-	return lib, liveSource{fsys: fsys, env: s.env, reads: &lib.Reads}, err
+	return lib, liveSource{fsys: fsys, env: s.env, reads: &lib.Reads, use: &readUse{}}, err
 }
 
 // loadLibrary reads the files of a library into m.Files. The parameter `fsys` is the directory of

@@ -48,7 +48,7 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if !r.Bounded(func() {
 		m.load(r, fsys, opts.Dir)
-		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads}
+		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads, use: &readUse{}}
 		below := liveLibraries{root: opts.Root, home: opts.Home, env: opts.Env}
 		if below.root == nil {
 			below.root = fsys
@@ -180,6 +180,7 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d.module(blocks)
 	if !broken { // after a broken file, the names that it declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
+		sourceDecoder{d}.agree()
 	} else {
 		m.Failed, m.Partial = true, true
 	}

@@ -1,14 +1,21 @@
 package decl
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/functions"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
@@ -77,11 +84,36 @@ type liveSource struct {
 	fsys  fs.FS
 	env   func(string) (string, bool) // looks up an environment variable; nil = no variable is set
 	reads *functions.Reads            // results that the liveSource has read
+	use   *readUse
+}
+
+// These constants limit what the functions for files read for one module: the number of different
+// reads, and the bytes of all files together. All of it becomes a part of the definition.
+const (
+	maxReads     = 10_000
+	maxReadBytes = 16 << 20
+)
+
+// A readUse counts what a module has read.
+type readUse struct{ reads, bytes int }
+
+// admit returns an error if the module has read so much that it may not read once more.
+func (u *readUse) admit() error {
+	switch u.reads++; {
+	case u.reads > maxReads:
+		return fmt.Errorf("a module may read at most %d files and file names", maxReads)
+	case u.bytes > maxReadBytes:
+		return fmt.Errorf("the files that a module reads may hold at most %d MiB", maxReadBytes>>20)
+	}
+	return nil
 }
 
 // locate checks a path of a definition and returns the path without symbolic links. It returns an
 // error for a path that leads out of the directory of the module, or into .engine.
 func (s liveSource) locate(name string) (string, error) {
+	if err := s.use.admit(); err != nil {
+		return "", err
+	}
 	clean := path.Clean(name)
 	if name == "" || strings.Contains(name, `\`) || !fs.ValidPath(clean) {
 		return "", errors.New("the path must be relative and stay inside the module's directory")
@@ -109,6 +141,7 @@ func (s liveSource) readFile(name string, text bool) error {
 			return err
 		}
 		content = string(data)
+		s.use.bytes += len(data)
 	}
 	if text && !utf8.ValidString(content) {
 		return errors.New("the file is not valid UTF-8 text")
@@ -201,3 +234,23 @@ func held(known bool, name string) error {
 }
 
 func (s storedSource) readEnv(string) {}
+
+// ReadsFiles reports whether an expression calls a function that reads a file or the environment.
+func ReadsFiles(e *eval.Expr) bool {
+	return slices.ContainsFunc(eval.Calls(e.Syntax), func(c *hclsyntax.FunctionCallExpr) bool {
+		_, reads := functions.Literal[c.Name]
+		return reads
+	})
+}
+
+// ReadsSum returns a checksum of everything that file() and similar functions have read for the
+// module.
+func ReadsSum(m *Module) string {
+	r := functions.Reads{Files: m.Reads.Files, Env: m.Reads.Env, Sets: m.Reads.Sets, Exists: m.Reads.Exists}
+	data, err := json.Marshal(r)
+	if err != nil { // maps of texts can always be encoded
+		return err.Error()
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

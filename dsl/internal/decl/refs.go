@@ -63,6 +63,7 @@ type names struct {
 	locals    map[string]*eval.Local
 	steps     []*Step        // steps of the workflow; nil outside of workflows
 	index     map[string]int // indexes in steps, by name of the step; nil outside of workflows
+	of        *Workflow      // workflow or group that contains the place; nil outside of workflows
 	hasEach   bool           // true = the place is inside of a step with for_each
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
 	arguments []string       // names of the arguments to which args.NAME may refer
@@ -153,10 +154,14 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 			}
 		}
 	}
-	known := root == "var" || root == "local" || root == "step" || root == "args" || syntax.RootFields[root] != nil
-	if known && !named {
+	if !named && (slices.Contains([]string{"var", "local", "step", "group", "args"}, root) || syntax.RootFields[root] != nil) {
 		d.Errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
 		return false
+	}
+	if named {
+		if ok, handled := d.around(c, t, name, ns, a); handled {
+			return ok
+		}
 	}
 	switch root {
 	case "var":
@@ -175,7 +180,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		}
 		locals[name] = l
 		return d.refLocal(l, rng, ns, a, c)
-	case "step":
+	case "step", "group":
 		return d.refStep(c, t, name, rng, ns, a)
 	case "each", "self", "failure", "run":
 		return d.refField(c, root, name, rng, ns, a)
@@ -203,7 +208,7 @@ func (d referenceDecoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 	case has(ns.locals, root):
 		hint = fmt.Sprintf(" Did you mean \"local.%s\"?", root)
 	default:
-		hint = diag.DidYouMean(root, []string{"var", "local", "step", "each", "self", "failure", "run"})
+		hint = diag.DidYouMean(root, []string{"var", "local", "step", "group", "each", "self", "failure", "run"})
 	}
 	if len(t) == 1 && hint == "" {
 		hint = fmt.Sprintf(" A string is written in quotes: %q.", root)
@@ -249,14 +254,18 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 // refStep checks a reference step.NAME, with its key and its attribute. After an error it returns
 // false.
 func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
+	word := t.RootName()
 	if a&allowStep == 0 {
-		d.unavailable(at, "step")
+		d.unavailable(at, word)
 		return false
 	}
 	i, ok := ns.index[name]
 	if !ok {
-		d.Errorf(at, "Reference to undeclared step", "There is no step named %q in this workflow.%s",
-			name, diag.DidYouMean(name, sorted.Keys(ns.index)))
+		d.Errorf(at, "Reference to undeclared "+word, "There is no %s named %q in this workflow.%s%s",
+			word, name, diag.DidYouMean(name, sorted.Keys(ns.index)), ns.of.hint(name))
+		return false
+	}
+	if !d.kindOf(t, ns.steps[i]) {
 		return false
 	}
 	if _, seen := c.Direct[i]; !seen {
@@ -267,32 +276,54 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	if s.Each() {
 		if len(t) > 2 {
 			if attr, ok := t[2].(hcl.TraverseAttr); ok && slices.Contains(syntax.StepFields, attr.Name) {
-				d.Errorf(at, "Missing key of step", "Step %q has for_each: step.%s is a map with one entry a key. Write step.%s[KEY].%s.",
-					name, name, name, attr.Name)
+				d.Errorf(at, "Missing key of step", "%s has for_each: %s.%s is a map with one entry a key. Write %s.%s[KEY].%s.",
+					s.Title(), word, name, word, name, attr.Name)
 				return false
 			}
 		}
 		field = 3
 	} else if len(t) > 2 {
 		if _, ok := t[2].(hcl.TraverseIndex); ok {
-			d.Errorf(at, "Step without instances", "Step %q has no for_each, so it has no key. Write step.%s.output.NAME.", name, name)
+			d.Errorf(at, "Step without instances", "%s has no for_each, so it has no key. Write %s.%s.output.NAME.", s.Title(), word, name)
 			return false
 		}
 	}
 	if len(t) > field {
-		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(syntax.StepFields, attr.Name) {
-			hint := diag.DidYouMean(attr.Name, syntax.StepFields)
+		fields := syntax.StepFields
+		if word == "group" {
+			fields = syntax.GroupFields
+		}
+		if attr, ok := t[field].(hcl.TraverseAttr); ok && !slices.Contains(fields, attr.Name) {
+			hint := diag.DidYouMean(attr.Name, fields)
 			if hint == "" {
-				hint = fmt.Sprintf(" Results are under output: step.%s%s.output.%s.", name, instanceKey(s), attr.Name)
+				hint = fmt.Sprintf(" Results are under output: %s.%s%s.output.%s.", word, name, instanceKey(s), attr.Name)
 			}
-			d.Errorf(t.SourceRange(), "Unsupported attribute", "A step has no attribute %q.%s", attr.Name, hint)
+			d.Errorf(t.SourceRange(), "Unsupported attribute", "A %s has no attribute %q.%s", word, attr.Name, hint)
 			return false
 		} else if ok && attr.Name == "collected" && !s.Collects() {
 			d.Errorf(t.SourceRange(), "Nothing is collected", "Step %q has no repeat block with collect = ..., so it collects no values.", name)
 			return false
 		}
 	}
+	if word == "group" {
+		rename(t, "step", name)
+	}
 	return true
+}
+
+// kindOf reports an error and returns false if the reference t to s begins with step, but s is a
+// group, or if it begins with group, but s is a step.
+func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
+	group := s.Child != nil && s.Child.Group
+	switch root := t.RootName(); {
+	case group && root == "step":
+		d.Errorf(t.SourceRange(), "Reference to a group", "%q is a group: write group.%s%s.output.NAME, or group.%s in depends_on.", s.Name, s.Name, instanceKey(s), s.Name)
+	case !group && root == "group":
+		d.Errorf(t.SourceRange(), "Reference to a step", "%q is a step: write step.%s.", s.Name, s.Name)
+	default:
+		return true
+	}
+	return false
 }
 
 // stepStars reports an error for each [*] and .* directly after a step with for_each. These
@@ -383,6 +414,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 		"self":    "inside fail_when, postcondition, repeat and compensate",
 		"failure": "inside compensate",
 		"step":    "inside steps, outputs and the locals of a workflow",
+		"group":   "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",
 		"local":   "where the rest of the definition is not needed",
 		"var":     "where a value is known when a run starts",
@@ -523,4 +555,75 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 		return false
 	}
 	return true
+}
+
+// around checks a reference t in a group to something around the group. It makes a hidden variable
+// of the group, and lets t refer to this variable. The result handled is false if t refers to
+// something of the group itself, or to nothing. The result ok is false after an error.
+func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
+	g := ns.of
+	if g == nil || g.Outer == nil {
+		return false, false
+	}
+	at := t.SourceRange()
+	value := &taken{at: at, root: t.RootName(), name: name}
+	key := value.root + "." + name
+	switch value.root {
+	case "var":
+		v := g.outerVariable(name)
+		if a&allowVar == 0 || v == nil {
+			return false, false
+		}
+		own := *v
+		own.Validations = nil // the values were checked when the outermost run started
+		g.Variables[name], key = &own, name
+	case "local":
+		w := g.outerLocal(name)
+		if a&allowLocal == 0 || ns.locals[name] != nil || w == nil {
+			return false, false
+		}
+		if !d.refLocal(w.Locals[name], at, w.names(), a, &eval.Compiled{}) {
+			return false, true
+		}
+	case "each":
+		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() {
+			return false, false
+		}
+		if !slices.Contains(syntax.RootFields["each"], name) {
+			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
+			return false, true
+		}
+	case "run":
+		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
+			return false, false
+		}
+	case "step", "group":
+		w := g.outerStep(name)
+		if _, own := ns.index[name]; own || a&allowStep == 0 || w == nil {
+			return false, false
+		}
+		if !d.stepAround(t, name, g, w, a) {
+			return false, true
+		}
+		value.fields = fieldsOf(t, w.Steps[w.Index[name]])
+	default:
+		return false, false
+	}
+	g.take(key, value)
+	rename(t, "var", key)
+	c.Vars = true
+	return true, true
+}
+
+// stepAround checks a reference t in group g to a step or group of the workflow w around g.
+func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
+	i := w.Index[name]
+	for inner := g; inner != w; inner = inner.Outer {
+		if inner.Outer == w && inner.Holder.Name == name {
+			d.Errorf(t.SourceRange(), "Group refers to itself", "Group %q cannot use its own result here, because it ends after its steps.", name)
+			return false
+		}
+	}
+	copied := slices.Clone(t) // refStep renames the reference
+	return d.refStep(&eval.Compiled{Direct: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
 }

@@ -53,6 +53,9 @@ type RunInfo struct {
 	Workflow  string // name of the workflow
 	Key       string // unique key of the run; "" = the run has none
 	StartedAt time.Time
+	// Trigger says what started the run. If it is a text that cron.Trigger returned, it holds
+	// run.tick; otherwise run.tick is null.
+	Trigger string
 }
 
 // An EachItem holds the values of each.key and each.value.

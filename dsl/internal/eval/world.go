@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -245,9 +246,10 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		if s.Run.Key != "" {
 			key = cty.StringVal(s.Run.Key)
 		}
+		_, tick, _ := cron.TickOf(s.Run.Trigger)
 		return cty.ObjectVal(map[string]cty.Value{
 			"id": cty.StringVal(s.Run.ID), "workflow": cty.StringVal(s.Run.Workflow), "key": key,
-			"started_at": timeValue(s.Run.StartedAt), "tick": cty.NullVal(cty.String),
+			"started_at": timeValue(s.Run.StartedAt), "tick": timeValue(tick),
 		}), nil
 	case name == "each" && s.Each != nil:
 		if err := w.meter().Input(value.LoadOf(s.Each.Value)); err != nil {

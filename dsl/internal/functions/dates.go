@@ -10,12 +10,13 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/span"
 )
 
 var (
 	// timeAddFunc adds a duration to a point in time. Unlike stdlib.TimeAdd, it accepts days, too.
 	timeAddFunc = textPair("timestamp", "duration", cty.String, func(at, text string) (cty.Value, error) {
-		span, err := value.ParseOffset(text)
+		span, err := span.Offset(text)
 		if err != nil {
 			return cty.NilVal, function.NewArgError(1, err)
 		}
@@ -36,7 +37,7 @@ var (
 	})
 
 	durationSecondsFunc = textFunction("duration", func(text string) (cty.Value, error) {
-		span, err := value.ParseOffset(text)
+		span, err := span.Offset(text)
 		if err != nil {
 			return cty.NilVal, function.NewArgError(0, err)
 		}

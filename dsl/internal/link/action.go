@@ -38,6 +38,9 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 		do.Uses, do.Keyed = f.used.name, f.keyed
 		do.Output, do.Stated = f.reply(a.schema.Outputs, out), do.Output
 	}
+	if a.asks != nil {
+		do.Asks = a.asker(out)
+	}
 	return do
 }
 

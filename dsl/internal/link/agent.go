@@ -26,7 +26,7 @@ func (l *linker) agent(d *decl.Agent, bins map[string]noun.AgentBinary) {
 	la.bin = bin
 	la.noun = &noun.Agent{
 		Name: d.Name, Plugin: d.Plugin, Version: bin.Version, Checksum: bin.Checksum,
-		Instances: d.Instances, MaxConcurrency: d.Concurrency, Env: d.Env, Breaker: d.Breaker,
+		Instances: d.Instances, MaxConcurrency: d.Concurrency, RateLimit: d.Rate, Env: d.Env, Breaker: d.Breaker,
 	}
 	l.constraint(la)
 	specs, err := argument.Specs(bin.Schema.Config)

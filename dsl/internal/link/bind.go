@@ -28,6 +28,22 @@ type bind struct {
 
 // values does the work of Workflow.Bind, and has the same results.
 func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
+	return b.some(b.decls, assigned)
+}
+
+// deployed does the work of Workflow.BindDeployed, and has the same results.
+func (b *bind) deployed(assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
+	outside := map[string]*decl.Variable{}
+	for name, v := range b.decls {
+		if v.Deployment {
+			outside[name] = v
+		}
+	}
+	return b.some(outside, assigned)
+}
+
+// some gives values to the variables in the map wanted, and returns them as one object.
+func (b *bind) some(wanted map[string]*decl.Variable, assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
 	for n, src := range b.sources {
 		r.Sources[n] = src
@@ -42,14 +58,14 @@ func (b *bind) values(assigned []noun.Assignment) (value.Value, diag.Diagnostics
 		}
 	}
 	vals := map[string]cty.Value{}
-	for _, name := range sorted.Keys(b.decls) {
+	for _, name := range sorted.Keys(wanted) {
 		a, given := last[name]
-		if v, ok := b.one(r, b.decls[name], a, given); ok {
+		if v, ok := b.one(r, wanted[name], a, given); ok {
 			vals[name] = v
 		}
 	}
 	if !(diag.Diagnostics(r.List)).HasErrors() {
-		b.validate(r, vals, last)
+		b.validate(r, wanted, vals, last)
 	}
 	if diags := r.Finish(); diags.HasErrors() {
 		return value.Value{}, diags
@@ -129,12 +145,12 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 	return x, true
 }
 
-// validate checks the validation blocks of all variables, and reports each condition that is not
-// met. The map vals holds the values of the variables, and the map last holds their assignments.
-func (b *bind) validate(r *report.Reporter, vals map[string]cty.Value, last map[string]noun.Assignment) {
+// validate checks the validation blocks of the variables in the map wanted, and reports each
+// condition that is not met. The map vals holds the values of the variables, and the map last holds their assignments.
+func (b *bind) validate(r *report.Reporter, wanted map[string]*decl.Variable, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
-	for _, name := range sorted.Keys(b.decls) {
-		v := b.decls[name]
+	for _, name := range sorted.Keys(wanted) {
+		v := wanted[name]
 		for _, c := range v.Validations {
 			if c.Condition == nil || c.Condition.Compiled == nil {
 				continue
@@ -197,7 +213,12 @@ func messageText(v cty.Value) string {
 func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	out := make([]noun.Variable, 0, len(decls))
 	for _, v := range decls {
+		form, err := v.Type.MarshalJSON()
+		if err != nil {
+			panic(err) // cty writes every type that a variable can have
+		}
 		out = append(out, noun.Variable{
+			Form: form,
 			Name: v.Name, Description: v.Description, Type: v.TypeText, Sensitive: v.Sensitive,
 			Nullable: v.Nullable, HasDefault: v.Default != cty.NilVal, Deployment: v.Deployment,
 		})

@@ -61,7 +61,7 @@ type knownCodes struct {
 // codesOf returns the error codes with which a call can fail. These are the codes in the schema of
 // the action, the codes in the input of the call, and the codes of the conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
-	k := knownCodes{others: "Action " + a.title() + " does not answer with"}
+	k := knownCodes{others: "Action " + a.title() + " does not answer with", open: a.child != nil}
 	if a.form != nil {
 		k.open = a.form.open
 	}
@@ -189,9 +189,12 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // workflowCodes checks the error codes in the retry block of the workflow. This block applies to
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
+	if l.decl.Outer != nil {
+		return // the retry block of a group is the one of its workflow, where it is checked
+	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {
-		if s.decl.Kind != decl.StepCalls {
+		if !s.calls() {
 			continue
 		}
 		if s.action == nil {

@@ -32,6 +32,9 @@ func confidential(l *workflowLinker) bool {
 		if s.action == nil {
 			continue
 		}
+		if c := s.action.child; c != nil && c.out.Confidential {
+			return true
+		}
 		undo, given := s.action.schema.CompensatedBy, []syntax.Arg(nil)
 		agent := s.decl.Agent
 		if u := s.decl.Undo; u != nil {
@@ -40,7 +43,7 @@ func confidential(l *workflowLinker) bool {
 		if hides(s.action, s.decl.Input) {
 			return true
 		}
-		if la := l.agents[agent]; la != nil && undo != "" {
+		if la := l.agents[l.prefix+agent]; la != nil && undo != "" {
 			if a := la.linked(undo); a != nil && hides(a, given) {
 				return true
 			}

@@ -45,6 +45,9 @@ func (l actionLinker) actions(la *linkedAgent) {
 			l.form(a)
 		}
 	}
+	for _, d := range la.decl.Actions {
+		lookupLinker(l).lookup(la.declared[d.Name], d, names)
+	}
 }
 
 func declaredNames(d *decl.Agent) []string {

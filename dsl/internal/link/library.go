@@ -63,7 +63,7 @@ func (l *linker) library(m *decl.Module) *library {
 	if l.m.Failed {
 		return lib // a variable may have an error: then its validation rules cannot be checked
 	}
-	(&bind{ev: ev, decls: m.Variables}).validate(l.Reporter, vals, nil)
+	(&bind{ev: ev, decls: m.Variables}).validate(l.Reporter, m.Variables, vals, nil)
 	var err error
 	if lib.vars, err = value.Encode(cty.ObjectVal(vals), false); err != nil {
 		l.Errorf(hcl.Range{}, "Invalid default value", "The variables of a library cannot be stored: %s.", err)

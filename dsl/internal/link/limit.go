@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/span"
 )
 
 // errLimit says that a text is not a deadline, and shows how to write a deadline.
@@ -23,11 +24,11 @@ func parseLimit(s string) (noun.Limit, error) {
 		}
 		return noun.Limit{At: at}, nil
 	}
-	span, err := value.ParseSpan(s)
-	if errors.Is(err, value.ErrSpan) {
+	after, err := span.Parse(s)
+	if errors.Is(err, span.ErrFormat) {
 		err = errLimit
 	}
-	return noun.Limit{After: span}, err
+	return noun.Limit{After: after}, err
 }
 
 // limitOf converts a value to a deadline. It returns an error if the value is not a deadline.

@@ -26,13 +26,17 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent   // agents by name
-	known     map[string]bool           // names of the variables of all workflows
-	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none linked yet
+	fileLevel *eval.Evaluator            // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent    // agents by name
+	known     map[string]bool            // names of the variables of all workflows
+	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
+	workflows map[string]*workflowLinker // workflows that are linked, by name in the definition; twins are not in it
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
+	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". It is the beginning
+	// of the names of the library's agents and workflows in the definition.
+	prefix string
 }
 
 // A linkedAgent is an agent of the module with its binary.
@@ -63,6 +67,10 @@ type linkedAction struct {
 	broken bool                      // true = the schema is invalid, and the error was reported
 	// form holds what the action block of a declared action says; nil = an action of the plugin
 	form *actionForm
+	asks *linkedAction // action in the attribute lookup of a declared action; nil = none
+	// child holds the workflow of a child run; nil = the action is an action of an agent
+	child   *workflowLinker
+	childIn cty.Type // object type of the variables of the child; only if child is not nil
 }
 
 // An actionForm is a linked action block. It turns the arguments of a declared action into the
@@ -169,11 +177,22 @@ func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr
 
 // title returns the name of the action with its plugin and version, for messages.
 func (a *linkedAction) title() string {
+	if a.child != nil {
+		return a.childTitle()
+	}
 	v := a.agent.bin.Version
 	if v != "" {
 		v = " " + v
 	}
 	return fmt.Sprintf("%s.%s (%s%s)", a.agent.decl.Name, a.name, a.agent.decl.Plugin, v)
+}
+
+// subject returns the name of the action with its kind, as the first words of a sentence.
+func (a *linkedAction) subject() string {
+	if a.child != nil {
+		return upperFirst(a.title())
+	}
+	return "Action " + a.title()
 }
 
 func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name }
@@ -182,7 +201,7 @@ func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name 
 // such action, or if the schema of the action is invalid (S73). If the agent is missing, action
 // returns nil without an error, because the missing agent was already reported.
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
-	la := l.agents[agent]
+	la := l.agents[l.prefix+agent]
 	if la == nil || la.missing || name == "" {
 		return nil
 	}
@@ -227,34 +246,53 @@ func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others
 	return a
 }
 
-// shapes finds the action of every step that has a call. It sets l.steps, and the types of the
-// arguments and the output of each step.
-func (l *workflowLinker) shapes() {
-	for _, s := range l.decl.Steps {
-		if s.Kind != decl.StepCalls {
-			l.shapeWithoutCall(s)
-			continue
-		}
-		a := l.action(s.Agent, s.Action, s.ActionAt)
-		ls := &linkedStep{decl: s, action: a}
-		shape := eval.StepShape{Name: s.Name, Each: s.Each(), Out: cty.DynamicPseudoType, In: cty.DynamicPseudoType}
-		if a != nil {
-			shape.Out = l.outputType(s, a)
-			shape.In = argType(a.in)
-			l.out.Agents[s.Agent] = a.agent.noun
-			if a.form != nil {
-				shape.Given = func(s *eval.Scope) (value.Value, error) { return ls.given(s) }
-			}
-		}
-		l.steps = append(l.steps, ls)
-		l.ev.Steps = append(l.ev.Steps, shape)
-		output := cty.DynamicVal
-		if a != nil {
-			output = value.MarkFields(value.UnknownOf(shape.Out), a.schema.Outputs)
-		}
-		l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
+// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
+// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
+// or has an error.
+func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
+	if e == nil || e.Bad || e.Compiled == nil {
+		return cty.DynamicVal
 	}
-	l.valueShapes()
+	l.world.Next()
+	v, diags := l.ev.Value(e.Compiled, l.world)
+	if diags.HasErrors() {
+		return cty.DynamicVal
+	}
+	return v
+}
+
+// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
+// result is sensitive. There is one exception: if v is an object and is not sensitive itself, an
+// attribute of the result is sensitive only if that attribute of v has a sensitive part.
+func unknownLike(v cty.Value) cty.Value {
+	raw, _ := v.UnmarkDeep()
+	out := value.UnknownOf(raw.Type())
+	switch {
+	case !v.ContainsMarked():
+		return out
+	case v.IsMarked() || v.IsNull() || !v.Type().IsObjectType():
+		return out.Mark(value.SensitiveMark{})
+	}
+	attrs := out.AsValueMap()
+	for name := range attrs {
+		if v.GetAttr(name).ContainsMarked() {
+			attrs[name] = attrs[name].Mark(value.SensitiveMark{})
+		}
+	}
+	return cty.ObjectVal(attrs)
+}
+
+// calls reports whether the step has a call: of an action, or of a child run.
+func (s *linkedStep) calls() bool {
+	return s.decl.Kind == decl.StepCalls || s.decl.Kind == decl.StepChild
+}
+
+// childTitle returns the name of the workflow or group of a child run with its kind, for messages.
+func (a *linkedAction) childTitle() string {
+	if d := a.child.decl; d.Outer != nil {
+		return fmt.Sprintf("group %q", d.Holder.Name)
+	}
+	return fmt.Sprintf("workflow %q", a.name)
 }
 
 // argType returns the type of self.input: an object type with all arguments of the action. All
@@ -382,7 +420,7 @@ func (l *workflowLinker) explain(diags hcl.Diagnostics) {
 		} else if hint == "" {
 			hint = " It has no outputs."
 		}
-		l.Errorf(*d.Subject, "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name, hint)
+		l.Errorf(*d.Subject, "Unsupported output attribute", "%s has no output %q.%s", a.subject(), name, hint)
 	}
 }
 

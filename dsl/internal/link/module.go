@@ -15,13 +15,13 @@ import (
 // Workflows links the workflows of a module. It adds its findings to r, and returns all findings
 // of r. If parsing or linking has found errors, the list of workflows is nil.
 func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
-	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}, agents)
+	return linkedBy(&linker{Reporter: r, m: m, workflows: map[string]*workflowLinker{}, libraries: map[*decl.Module]*library{}, agents: map[string]*linkedAgent{}}, agents)
 }
 
 // GeneralWorkflows does the same as Workflows, but without the fast evaluator. Tests compare the
 // results of both functions.
 func GeneralWorkflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
-	return linkedBy(&linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}, undirected: true}, agents)
+	return linkedBy(&linker{Reporter: r, m: m, workflows: map[string]*workflowLinker{}, libraries: map[*decl.Module]*library{}, agents: map[string]*linkedAgent{}, undirected: true}, agents)
 }
 
 func linkedBy(l *linker, agents map[string]noun.AgentBinary) (out []*noun.Workflow, diags diag.Diagnostics) {
@@ -56,7 +56,12 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	out := make([]*noun.Workflow, 0, len(m.Workflows))
 	for _, w := range m.Workflows {
-		out = append(out, l.workflow(w))
+		out = append(out, l.workflow(w).out)
+	}
+	for _, name := range sorted.Keys(l.workflows) {
+		if wl := l.workflows[name]; wl.out.Inner {
+			out = append(out, wl.out)
+		}
 	}
 	diags := l.Finish()
 	if m.Failed || diags.HasErrors() {
@@ -65,33 +70,56 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	return out, diags
 }
 
-func (l *linker) workflow(w *decl.Workflow) *noun.Workflow {
+// workflow links a workflow. The first call for w links it, and later calls return the same result.
+func (l *linker) workflow(w *decl.Workflow) *workflowLinker {
+	if wl := l.workflows[l.prefix+w.Name]; wl != nil && wl.decl == w {
+		return wl
+	}
+	wl := l.newWorkflow(w)
+	wl.link()
+	return wl
+}
+
+// newWorkflow returns a linker for a workflow.
+func (l *linker) newWorkflow(w *decl.Workflow) *workflowLinker {
 	ev := &eval.Evaluator{Funcs: l.m.Funcs, Vars: variableShapes(w.Variables)}
 	wl := &workflowLinker{
 		linker: l, decl: w, ev: ev, cur: -1,
 		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &noun.Workflow{
-			Name: w.Name, Description: w.Description, Pivot: -1, Order: w.Order,
-			CompensationMode: w.Mode, Moved: w.Moved, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
+			Name: l.prefix + w.Name, Description: w.Description, Pivot: -1, Order: w.Order, Inner: l.prefix != "" || w.Outer != nil,
+			Retention: w.Retention, CompensationMode: w.Mode, Moved: w.Moved, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
 		},
 	}
-	wl.shapes()
-	stepLinker{wl}.validations()
+	if first := l.workflows[wl.out.Name]; first != nil && !w.Twin && !first.decl.Twin {
+		l.Errorf(w.Where, "Name used twice", "In the definition, this and the one at %s both have the name %q. Rename a workflow, a library or a group.", report.Range(first.decl.Where), wl.out.Name)
+	}
+	if !w.Twin {
+		l.workflows[wl.out.Name] = wl
+	}
+	return wl
+}
+
+// link links the parts of the workflow.
+func (l *workflowLinker) link() {
+	w := l.decl
+	l.shapes()
+	stepLinker{l}.validations()
 	for _, loc := range w.OwnLocals {
-		wl.check(loc.Expr)
+		l.check(loc.Expr)
 	}
-	stepLinker{wl}.limits()
+	stepLinker{l}.limits()
 	for i := range w.Steps {
-		stepLinker{wl}.step(i)
+		stepLinker{l}.step(i)
 	}
-	stepLinker{wl}.outputs()
-	undoLinker{wl}.soundness()
-	wl.out.Shortest = stepLinker{wl}.shortest()
-	wl.out.Confidential = confidential(wl)
-	b := &bind{ev: ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
-	noun.SetBind(wl.out, b.values)
-	noun.SetLines(wl.out, lines{l.m, w, ev})
-	return wl.out
+	stepLinker{l}.outputs()
+	undoLinker{l}.soundness()
+	l.out.Shortest = stepLinker{l}.shortest()
+	l.out.Confidential = l.out.Confidential || confidential(l)
+	b := &bind{ev: l.ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
+	noun.SetBind(l.out, b.values, b.deployed)
+	scheduleLinker{l}.schedules(b)
+	noun.SetLines(l.out, lines{l.m, w, l.ev})
 }
 
 // knownVariables returns the names of the variables of all workflows.

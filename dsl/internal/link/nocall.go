@@ -33,59 +33,6 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
 }
 
-// valueShapes sets the output types of all value steps. It handles a step after all steps to which
-// the step refers. If the steps have a cycle, no such order exists, and the types remain unknown.
-func (l *workflowLinker) valueShapes() {
-	for _, i := range l.decl.Order {
-		s := l.decl.Steps[i]
-		if s.Kind != decl.StepValue {
-			continue
-		}
-		l.world.Each = eachBefore(l.quietly(s.Attr("for_each")))
-		output := unknownLike(l.quietly(s.Attr("value")))
-		raw, _ := output.UnmarkDeep()
-		l.ev.Steps[i].Out = raw.Type()
-		l.world.Steps[i] = unknownStep(l.ev.Steps[i], output)
-	}
-	l.world.Each = cty.NilVal
-}
-
-// quietly evaluates an expression for the checks before a run, and returns its value. It reports no
-// errors: they are reported later, when the step is linked. It returns an unknown value if e is nil
-// or has an error.
-func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
-	if e == nil || e.Bad || e.Compiled == nil {
-		return cty.DynamicVal
-	}
-	l.world.Next()
-	v, diags := l.ev.Value(e.Compiled, l.world)
-	if diags.HasErrors() {
-		return cty.DynamicVal
-	}
-	return v
-}
-
-// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
-// result is sensitive. There is one exception: if v is an object and is not sensitive itself, an
-// attribute of the result is sensitive only if that attribute of v has a sensitive part.
-func unknownLike(v cty.Value) cty.Value {
-	raw, _ := v.UnmarkDeep()
-	out := value.UnknownOf(raw.Type())
-	switch {
-	case !v.ContainsMarked():
-		return out
-	case v.IsMarked() || v.IsNull() || !v.Type().IsObjectType():
-		return out.Mark(value.SensitiveMark{})
-	}
-	attrs := out.AsValueMap()
-	for name := range attrs {
-		if v.GetAttr(name).ContainsMarked() {
-			attrs[name] = attrs[name].Mark(value.SensitiveMark{})
-		}
-	}
-	return cty.ObjectVal(attrs)
-}
-
 // outputBefore returns the output of step i for the checks before a run. The step has no call. The
 // output of a timer is null. The output of another step is unknown, but has its type.
 func (l *workflowLinker) outputBefore(i int) cty.Value {

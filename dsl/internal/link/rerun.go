@@ -11,7 +11,7 @@ import (
 // if heartbeat_timeout needs heartbeats that the action does not declare.
 func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	a := ls.action
-	if a == nil {
+	if a == nil || a.child != nil {
 		return
 	}
 	if e := d.Attr("heartbeat_timeout"); e != nil && !a.schema.Heartbeats {

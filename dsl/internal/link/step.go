@@ -42,6 +42,9 @@ func (l stepLinker) limits() {
 	l.out.Deadline = exprFunc(l.workflowLinker, l.decl.Deadline, "deadline", cty.String, limitOf)
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
+		if l.decl.Outer != nil {
+			break // the retry block of a group is the one of its workflow, where it is checked
+		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
 			if err := retrySetters[name](&scratch, v); err != nil {
@@ -55,6 +58,8 @@ func (l stepLinker) limits() {
 		}
 		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
+	l.out.Priority = exprFunc(l.workflowLinker, l.decl.Priority, "priority", cty.Number, priorityOf)
+	l.out.Concurrency = concurrencyOf(l.workflowLinker)
 }
 
 // keyOf converts a value to a unique key or an idempotency key. It returns an error if the value
@@ -159,9 +164,12 @@ func (l stepLinker) step(i int) {
 	out.Pre = l.conditions(d.Pre, "precondition_failed")
 	out.FailWhen = l.refusals(d.FailWhen)
 	out.Post = l.conditions(d.Post, "postcondition_failed")
-	if d.Kind == decl.StepCalls {
+	switch d.Kind {
+	case decl.StepCalls:
 		l.stepAction(d, ls, out)
-	} else {
+	case decl.StepChild:
+		childLinker{l.workflowLinker}.step(d, ls, out)
+	default:
 		l.withoutCall(d, ls, out)
 	}
 	out.Catch = l.catch(d, ls)
@@ -198,9 +206,15 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Retryable = retryable(a.schema.Errors)
 	ls.given = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
 	out.Input = a.sent(ls.given)
+	a.askWith(out.Do, ls.given)
 	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codes.own = append(codes.own, loopCodes(d)...)
+	for _, r := range d.FailWhen {
+		if r.Code == nil {
+			codes.own = append(codes.own, refusedCode)
+		}
+	}
 	codeLinker(l).codes(d.Block.One("retry").Attr("on"), codes)
 	codeLinker(l).codes(d.Block.One("retry").Attr("not_on"), codes)
 	if d.Catch != nil {
@@ -212,7 +226,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 // unknown, but have their types.
 func (l stepLinker) selfValue(i int) cty.Value {
 	in, out := cty.DynamicVal, cty.DynamicVal
-	if l.steps[i].decl.Kind != decl.StepCalls {
+	if !l.steps[i].calls() {
 		in, out = cty.EmptyObjectVal, l.outputBefore(i)
 	} else if a := l.steps[i].action; a != nil {
 		in = value.MarkFields(value.UnknownOf(l.ev.Steps[i].In), a.schema.Inputs)
@@ -281,7 +295,7 @@ func (l stepLinker) catch(d *decl.Step, ls *linkedStep) *noun.Catch {
 		return out
 	}
 	ty := cty.DynamicPseudoType
-	if d.Kind != decl.StepCalls {
+	if !ls.calls() {
 		ty = substituteType(l.ev.Steps[d.Index].Out)
 	} else if ls.action != nil {
 		ty = substituteType(l.ev.Steps[d.Index].Out)
@@ -314,7 +328,7 @@ func (l stepLinker) substituteAttributes(cons *hclsyntax.ObjectConsExpr, ty cty.
 			continue
 		}
 		if name := key.AsString(); ty.IsObjectType() && !ty.HasAttribute(name) {
-			l.Errorf(item.KeyExpr.Range(), "Unsupported output attribute", "Action %s has no output %q.%s", a.title(), name,
+			l.Errorf(item.KeyExpr.Range(), "Unsupported output attribute", "%s has no output %q.%s", a.subject(), name,
 				diag.DidYouMean(name, value.AttributeNames(ty)))
 		}
 	}

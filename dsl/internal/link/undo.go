@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/span"
 )
 
 // undo links the undo of a step, and sets out.Undo. The undo is the compensate block of the step.
@@ -31,6 +32,8 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		// The action's undo from the schema would undo only one iteration of the step. So the step
 		// needs a compensate block, and the method undoable reports that this block is missing.
 		return
+	case ls.action.child != nil:
+		out.Undo, ls.undoStatic = childLinker{l.workflowLinker}.undo(ls.action)
 	default:
 		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
@@ -66,9 +69,10 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 	do := actionNoun(a, u.Idempotent, nil, undoneByKey(d, u), a.out)
 	args := argumentLinker(l).arguments(a.in, u.Input, u.InputAt, "action "+a.title(), do.ByKey)
 	byKey := do.ByKey
+	given := func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) }
+	a.askWith(do, given)
 	return &noun.Undo{
-		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings,
-		Input: a.sent(func(s *eval.Scope) (value.Value, error) { return args.Build(s, byKey && !outputKnown(s)) }),
+		Do: do, UsesSelf: args.UsesSelf, Retryable: retryable(a.schema.Errors), Settings: settings, Input: a.sent(given),
 	}, static
 }
 
@@ -115,8 +119,10 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 	if !ok {
 		return nil, nil
 	}
+	do := actionNoun(a, nil, nil, nil, a.out)
+	a.askWith(do, f.Eval)
 	return &noun.Undo{
-		Do: actionNoun(a, nil, nil, nil, a.out), Input: a.sent(f.Eval), UsesSelf: f.UsesSelf,
+		Do: do, Input: a.sent(f.Eval), UsesSelf: f.UsesSelf,
 		Retryable: retryable(a.schema.Errors), Settings: settings, Declared: true,
 	}, static
 }
@@ -125,15 +131,15 @@ func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *nou
 // outputs that may be null. It also sets the field Before of all steps.
 func (l undoLinker) soundness() {
 	d := l.decl
-	if d.Deadline == nil {
+	if d.Deadline == nil && d.Outer == nil {
 		l.Warnf(d.Where, "Workflow without deadline", "Workflow %q may take any time. Write deadline = \"...\" to have it undone when it takes longer.", d.Name)
 	}
 	l.before()
 	effects := false
 	for _, s := range l.steps {
-		effects = effects || s.decl.Kind == decl.StepCalls && (s.action == nil || !s.readOnly)
+		effects = effects || s.calls() && (s.action == nil || !s.readOnly)
 	}
-	if !effects {
+	if !effects && d.Outer == nil {
 		l.Add(diag.SeverityInfo, d.Where, "No step changes anything", "Workflow %q has no step with an effect on the outside, so nothing in it ever needs to be undone.", d.Name)
 	}
 	later := map[int]bool{}
@@ -143,6 +149,7 @@ func (l undoLinker) soundness() {
 	}
 	for i, s := range l.steps {
 		l.undoable(i, s, later)
+		childLinker{l.workflowLinker}.undoable(s, later[i])
 		l.fits(s)
 		l.promisedRetries(i, s)
 	}
@@ -176,7 +183,7 @@ func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 		l.noLoopUndo(s)
 		return
 	}
-	if len(l.decl.Index) == 1 { // steps with the same name count as one step
+	if len(l.decl.Index) == 1 && l.decl.Outer == nil { // steps with the same name count as one step
 		out.NoUndo = true
 		return
 	}
@@ -285,5 +292,5 @@ func (l undoLinker) fits(s *linkedStep) {
 	}
 	l.Warnf(d.Attr("deadline").Range, "Retries cannot fit the step deadline",
 		"%d attempts of %s plus backoff take up to %s; if each takes its full time, %s can never start.",
-		st.Retry.MaxAttempts, value.SpanText(st.Timeout), value.SpanText(total), which)
+		st.Retry.MaxAttempts, span.Text(st.Timeout), span.Text(total), which)
 }

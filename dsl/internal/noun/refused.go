@@ -29,6 +29,15 @@ func (a *Action) Sent() string {
 	return a.Name
 }
 
+// Asked returns the action that the agent is called with to find out the outcome of an earlier call of
+// a. This is a itself, or a.Asks.
+func (a *Action) Asked() *Action {
+	if a.Asks != nil {
+		return a.Asks
+	}
+	return a
+}
+
 // StatedOutput checks an output that a person states. It returns the output, converted in the same
 // way as Output converts a reply.
 func (a *Action) StatedOutput(json []byte) (value.Value, error) {

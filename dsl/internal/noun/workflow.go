@@ -16,6 +16,9 @@ type Workflow struct {
 	Name        string
 	Description string
 	Digest      string // SHA-256 of the definition that contains the workflow, in hex
+	// Inner is true if only a step can start a run of the workflow: it is the inside of a group, with
+	// the name WORKFLOW.GROUP, or it is a workflow of a library, with the name LIBRARY.WORKFLOW.
+	Inner bool
 
 	Steps []*Step // steps in the order of their declaration; Steps[i].Index == i
 	Order []int   // indexes of Steps in a topological order: each step is after its dependencies
@@ -33,6 +36,10 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
+	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
+	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines say
+	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
+	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
 	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,
@@ -44,8 +51,25 @@ type Workflow struct {
 	Moved map[string]string
 	place []int // number of the node of each step, by the index of the step; nil = both are equal (Placed)
 
-	bind  func([]Assignment) (value.Value, diag.Diagnostics)
-	lines Lines
+	bind func([]Assignment) (value.Value, diag.Diagnostics)
+	// deployed binds the variables outside of workflows.
+	deployed func([]Assignment) (value.Value, diag.Diagnostics)
+	lines    Lines
+}
+
+// Evaluate evaluates an expression that is not part of the definition, such as a line of the
+// console. The expression may refer to the variables and locals of the workflow. If s.Step is not
+// nil, it may also refer to steps and to run.*. An expression has the same limits as one in a file.
+// Evaluate returns a value or errors. The texts of the errors contain no sensitive text.
+func (w *Workflow) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
+	return w.lines.Evaluate(text, s)
+}
+
+// Complete returns the words that may replace text[from:], the unfinished reference or function
+// name at the end of the text. The words are sorted. inRun says whether the expression may refer to
+// steps and to run.*.
+func (w *Workflow) Complete(text string, inRun bool) (from int, words []string) {
+	return w.lines.Complete(text, inRun)
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If
@@ -56,9 +80,31 @@ func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
 	return w.bind(assigned)
 }
 
-// SetBind sets the function that Workflow.Bind calls. Package link provides this function,
-// because package link has the declarations of the variables.
-func SetBind(w *Workflow, bind func([]Assignment) (value.Value, diag.Diagnostics)) { w.bind = bind }
+// BindDeployed does the same as Bind, but only for the variables outside of workflows. It ignores
+// values of other variables.
+func (w *Workflow) BindDeployed(assigned []Assignment) (value.Value, diag.Diagnostics) {
+	return w.deployed(assigned)
+}
+
+// SetBind sets the functions that Workflow.Bind and Workflow.BindDeployed call. Package link
+// provides these functions, because package link has the declarations of the variables.
+func SetBind(w *Workflow, bind, deployed func([]Assignment) (value.Value, diag.Diagnostics)) {
+	w.bind, w.deployed = bind, deployed
+}
+
+// ChildAgent returns the agent of those calls that start and undo child runs. The engine itself
+// answers them. The result is the same for every workflow.
+func (*Workflow) ChildAgent() string { return ChildAgent }
+
+// StartsChildren reports whether a step of the workflow starts child runs.
+func (w *Workflow) StartsChildren() bool {
+	for _, s := range w.Steps {
+		if s.Child != nil {
+			return true
+		}
+	}
+	return false
+}
 
 // AllCodes is the text in the list `errors` of a catch block that matches every error code.
 const AllCodes = "*"
@@ -82,17 +128,19 @@ type Variable struct {
 	Sensitive   bool
 	Nullable    bool
 	HasDefault  bool
-	Deployment  bool // true = the variable is declared outside of workflows, for the whole module
+	Deployment  bool   // true = the variable is declared outside of workflows, for the whole module
+	Form        []byte // Type as JSON, in the form of the library cty, such as ["list","string"]
 }
 
 // An Agent is one agent block, with the version that was chosen for its plugin.
 type Agent struct {
-	Name           string // label of the block, used in references; LIBRARY.LABEL for an agent of a library
-	Plugin         string // PLUGIN in engine-agent-PLUGIN, the name of the binary
-	Version        string // version that each run of the definition uses; "" = any version (development)
-	Checksum       string // hex SHA-256 of the binary; "" = any binary
-	Instances      int    // number of agent processes in each engine, at least 1
-	MaxConcurrency int    // largest number of calls in flight in each engine; 0 = no limit
+	Name           string    // label of the block, used in references; LIBRARY.LABEL for an agent of a library
+	Plugin         string    // PLUGIN in engine-agent-PLUGIN, the name of the binary
+	Version        string    // version that each run of the definition uses; "" = any version (development)
+	Checksum       string    // hex SHA-256 of the binary; "" = any binary
+	Instances      int       // number of agent processes in each engine, at least 1
+	MaxConcurrency int       // largest number of calls in flight, over all engines of a database; 0 = no limit
+	RateLimit      RateLimit // largest number of calls that start in a period, over all engines of a database
 	Env            []string
 	Breaker        Breaker
 	// Config evaluates the config block. The block refers only to variables and locals outside of
@@ -138,6 +186,10 @@ type Step struct {
 	Value ValueFunc // computes the output of a value step
 	Until LimitFunc // end of a timer; a duration counts from the time at which the step is ready
 	Wait  *Wait     // signals for which a wait step waits
+
+	// Child is the workflow that the step starts as a child run; nil = the step starts none. In a step
+	// with a Child, Do and Undo.Do are actions of ChildAgent.
+	Child *Child
 
 	Do        *Action                // action that the step calls; NoCall = the step calls no agent
 	Retryable func(code string) bool // whether the action declares this error code as retryable; never nil
@@ -235,6 +287,12 @@ type Action struct {
 	ReadOnly   bool   // true = a call has no effect
 	ByKey      bool   // true = the undo finds the effect by the idempotency key of the call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
+	// Asks is another action that says so, read-only and of the same agent; nil = the agent is asked
+	// with this action itself. Its Output returns the output of this action.
+	Asks *Action
+	// AskInput evaluates the input of Asks. It uses the values that the input of this action uses, and
+	// Self.Key of the Scope: the key of the call that is asked about, or of the call that is undone.
+	AskInput ValueFunc
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.
 	Cancellable bool

@@ -108,7 +108,7 @@ func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) 
 		if now, renamed := spec.was[name]; renamed {
 			name = now
 		}
-		b.Attrs[name] = r.expr(a.Expr, a.Range, spec.attr(name).typ)
+		b.Attrs[name] = r.expr(a.Expr, spec.attr(name).typ)
 	}
 	once := map[string]hcl.Range{}
 	for _, hb := range content.Blocks {
@@ -142,7 +142,7 @@ func (r Reader) ReadFree(body hcl.Body, b *Block) {
 	}
 	r.HCL(diags)
 	for name, a := range attrs {
-		b.Args = append(b.Args, Arg{Name: name, Where: a.NameRange, Expr: r.expr(a.Expr, a.Range, false)})
+		b.Args = append(b.Args, Arg{Name: name, Where: a.NameRange, Expr: r.expr(a.Expr, false)})
 	}
 	sort.Slice(b.Args, func(i, j int) bool {
 		x, y := b.Args[i].Where, b.Args[j].Where
@@ -181,13 +181,12 @@ func ValidName(s string) bool {
 // expr converts an expression of the hcl library. If typ is true, the expression is a type
 // constraint. Otherwise expr checks the names of functions and the length of numbers. If expr
 // finds an error, it reports the error and sets the field Bad of the result.
-func (r Reader) expr(e hcl.Expression, rng hcl.Range, typ bool) *eval.Expr {
-	out := &eval.Expr{Range: rng}
+func (r Reader) expr(e hcl.Expression, typ bool) *eval.Expr {
+	out := &eval.Expr{Range: e.Range()}
 	if syn, ok := e.(hclsyntax.Expression); ok {
 		out.Syntax, out.Range = syn, syn.Range()
 	} else {
 		out.Syntax, out.Raw = r.fromJSON(e)
-		out.Range = e.Range()
 	}
 	if out.Syntax == nil {
 		out.Bad = true

@@ -16,6 +16,9 @@ type BlockSchema struct {
 	Free       bool              `json:"free_attributes"` // true = the attributes may have any name
 	Attributes []AttributeSchema `json:"attributes"`
 	Blocks     []BlockSchema     `json:"blocks"` // inner blocks
+	// true = the block is inside of a block of the same kind, and may have the same inner blocks.
+	// Then Blocks is empty.
+	Nested bool `json:"nested,omitempty"`
 }
 
 // An AttributeSchema describes an attribute of a block.
@@ -39,12 +42,18 @@ type ReferenceSchema struct {
 // Describe returns the blocks that a file may have at its top level, with all inner blocks.
 func Describe() []BlockSchema { return ModuleSpec.describe() }
 
-func (s *bodySpec) describe() []BlockSchema {
+// describe describes the inner blocks of s. The list around holds the specs of the blocks around
+// them.
+func (s *bodySpec) describe(around ...*bodySpec) []BlockSchema {
+	around = append(slices.Clone(around), s)
 	out := make([]BlockSchema, 0, len(s.blocks))
 	for _, b := range s.blocks {
 		block := BlockSchema{
 			Name: b.name, Labels: []string{}, Repeatable: b.many, Free: b.body.free,
-			Attributes: make([]AttributeSchema, 0, len(b.body.attrs)), Blocks: b.body.describe(),
+			Attributes: make([]AttributeSchema, 0, len(b.body.attrs)), Blocks: []BlockSchema{}, Nested: slices.Contains(around, b.body),
+		}
+		if !block.Nested {
+			block.Blocks = b.body.describe(around...)
 		}
 		if b.label {
 			block.Labels = append(block.Labels, labelName)
@@ -62,8 +71,11 @@ func (s *bodySpec) describe() []BlockSchema {
 func References() []ReferenceSchema {
 	out := []ReferenceSchema{
 		{Root: "agent", Form: "agent.NAME.ACTION"},
+		{Root: "args", Form: "args.NAME"},
+		{Root: "library", Form: "library.NAME.agent.NAME.ACTION"},
 		{Root: "local", Form: "local.NAME"},
 		{Root: "var", Form: "var.NAME"},
+		{Root: "workflow", Form: "workflow.NAME"},
 	}
 	step := ReferenceSchema{Root: "step", Form: "step.NAME.ATTRIBUTE", KeyedForm: "step.NAME[KEY].ATTRIBUTE"}
 	for _, field := range StepFields {
@@ -77,7 +89,13 @@ func References() []ReferenceSchema {
 		}
 		step.Attributes = append(step.Attributes, f)
 	}
-	out = append(out, step)
+	group := ReferenceSchema{Root: "group", Form: "group.NAME.ATTRIBUTE", KeyedForm: "group.NAME[KEY].ATTRIBUTE"}
+	for _, f := range step.Attributes {
+		if slices.Contains(GroupFields, f.Root) {
+			group.Attributes = append(group.Attributes, f)
+		}
+	}
+	out = append(out, step, group)
 	for _, root := range slices.Sorted(maps.Keys(RootFields)) {
 		out = append(out, ReferenceSchema{Root: root, Form: root + ".ATTRIBUTE", Attributes: fields(RootFields[root])})
 	}

@@ -11,15 +11,16 @@ import (
 // Advice for people who know other tools: names of arguments and blocks that this language does
 // not have, and what to write instead.
 const (
-	adviseEach    = `For several instances write for_each, with one key for each: for_each = toset(["a", "b"]). For a number of them write toset([for i in range(3) : tostring(i)]).`
-	adviseWhen    = `Write when = CONDITION. If it is false, the step is skipped and its output is null.`
-	adviseDepends = `Write depends_on = [step.NAME]. A reference such as step.NAME.output.ID makes the dependency, too.`
-	adviseAction  = `Write action = agent.NAME.ACTION, with the arguments in an input block.`
-	adviseExec    = `Write action = agent.exec.run, with the command in an input block.`
-	adviseInput   = `Write an input block with one argument a line.`
-	adviseRetry   = `Write retry { max_attempts = 5 }. The first attempt counts.`
-	adviseCatch   = `Write catch { errors = ["*"] } to go on after a failure. To undo the step write a compensate block.`
-	adviseStep    = `Write step "NAME" { action = agent.NAME.ACTION } in a workflow block. Steps without a dependency between them run in parallel.`
+	adviseEach      = `For several instances write for_each, with one key for each: for_each = toset(["a", "b"]). For a number of them write toset([for i in range(3) : tostring(i)]).`
+	adviseWhen      = `Write when = CONDITION. If it is false, the step is skipped and its output is null.`
+	adviseWhenGroup = `Write when = CONDITION. If it is false, the group is skipped and its output is null.`
+	adviseDepends   = `Write depends_on = [step.NAME]. A reference such as step.NAME.output.ID makes the dependency, too.`
+	adviseAction    = `Write action = agent.NAME.ACTION, with the arguments in an input block.`
+	adviseExec      = `Write action = agent.exec.run, with the command in an input block.`
+	adviseInput     = `Write an input block with one argument a line.`
+	adviseRetry     = `Write retry { max_attempts = 5 }. The first attempt counts.`
+	adviseCatch     = `Write catch { errors = ["*"] } to go on after a failure. To undo the step write a compensate block.`
+	adviseStep      = `Write step "NAME" { action = agent.NAME.ACTION } in a workflow block. Steps without a dependency between them run in parallel.`
 )
 
 // foreignArguments holds the advice about arguments. The first key is the kind of the block, and
@@ -42,6 +43,13 @@ var foreignArguments = map[string]map[string]string{
 		"timeout": `Write deadline = "2h". It limits the whole run.`,
 		"retries": `Write retry { max_attempts = 5 }. It holds for each step of the workflow.`,
 		"name":    `The name of a workflow is its label: workflow "NAME" { ... }.`,
+	},
+	"group": {
+		"timeout": `Write deadline = "2h". It limits all steps of the group together.`,
+		"retry":   `Write retry in the steps of the group, or in the workflow for all its steps.`,
+		"count":   adviseEach, "if": adviseWhenGroup, "condition": adviseWhenGroup,
+		"depends": adviseDepends, "needs": adviseDepends, "requires": adviseDepends, "after": adviseDepends,
+		"name": `The name of a group is its label: group "NAME" { ... }.`,
 	},
 	"agent": {
 		"count":    `Write instances = 2 for two processes of the agent.`,

@@ -21,5 +21,5 @@ func (r Reader) Line(text []byte, name string) *eval.Expr {
 	if diags.HasErrors() {
 		return nil
 	}
-	return r.expr(e, e.Range(), false)
+	return r.expr(e, false)
 }

@@ -26,14 +26,21 @@ func Prescan(src []byte, file string) *hcl.Diagnostic {
 		return metered.TooManyTokens(hcl.Range{Filename: file, Start: hcl.InitialPos, End: hcl.InitialPos})
 	}
 	tokens, _ := hclsyntax.LexConfig(src, file, hcl.InitialPos) // the parser reports invalid tokens
-	return metered.CheckTokens(tokens)
+	return checkTokens(tokens)
 }
 
 // prescanTemplate does the same as Prescan for a template, which is the text inside of a string.
 // It does not check the size. The parameter start is the place of the template in its file.
 func prescanTemplate(src []byte, file string, start hcl.Pos) *hcl.Diagnostic {
 	tokens, _ := hclsyntax.LexTemplate(src, file, start)
-	return metered.CheckTokens(tokens)
+	return checkTokens(tokens)
+}
+
+func checkTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
+	if d := metered.CheckTokens(tokens); d != nil {
+		return d
+	}
+	return metered.CheckHeredocs(tokens)
 }
 
 // TooBig returns the error for a file that is larger than MaxSource.

@@ -111,3 +111,24 @@ func TestPrescanTemplate(t *testing.T) {
 		}
 	}
 }
+
+// The parser copies a heredoc once for each of its lines, so many lines are refused before it runs.
+func TestPrescanHeredocs(t *testing.T) {
+	text := func(lines, width int) []byte {
+		return []byte("locals {\n a = <<EOT\n" + strings.Repeat(strings.Repeat("a", width)+"\n", lines) + "EOT\n}\n")
+	}
+	for _, ok := range [][2]int{{1, 1 << 19}, {2_000, 100}, {10_000, 3}} {
+		if d := Prescan(text(ok[0], ok[1]), "a.hcl"); d != nil {
+			t.Errorf("%d lines of %d bytes: %s", ok[0], ok[1], d.Summary)
+		}
+	}
+	for _, long := range [][2]int{{100_000, 1}, {8_000, 100}} {
+		if d := Prescan(text(long[0], long[1]), "a.hcl"); d == nil || d.Summary != "Heredoc too long" || d.Subject.Start.Line != 2 {
+			t.Errorf("%d lines of %d bytes: %v", long[0], long[1], d)
+		}
+	}
+	// Several heredocs share the limit.
+	if d := Prescan([]byte(strings.Repeat(string(text(6_000, 6)), 3)), "a.hcl"); d == nil || d.Summary != "Heredoc too long" {
+		t.Errorf("three heredocs: %v", d)
+	}
+}

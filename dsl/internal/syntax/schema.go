@@ -85,7 +85,7 @@ var (
 	repeatSpec = &bodySpec{attrs: opt("until", "interval", "max_iterations", "collect")}
 
 	stepSpec = &bodySpec{
-		attrs: append(opt("action", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
+		attrs: append(opt("action", "workflow", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
 			"timeout", "deadline", "heartbeat_timeout", "idempotency_key"),
 			attrSpec{name: "output_type", literal: true, typ: true}, attrSpec{name: "compensation", literal: true},
 			attrSpec{name: "pivot", literal: true}, attrSpec{name: "idempotent", literal: true},
@@ -96,7 +96,7 @@ var (
 			{name: "repeat", body: repeatSpec},
 			{name: "input", body: freeSpec},
 			{name: "retry", body: retrySpec},
-			{name: "catch", body: &bodySpec{attrs: []attrSpec{{name: "errors", required: true}, {name: "output"}}}},
+			{name: "catch", body: catchSpec},
 			{name: "precondition", many: true, body: conditionSpec},
 			{name: "fail_when", many: true, body: refusalSpec},
 			{name: "postcondition", many: true, body: conditionSpec},
@@ -104,25 +104,41 @@ var (
 		},
 	}
 
+	catchSpec = &bodySpec{attrs: []attrSpec{{name: "errors", required: true}, {name: "output"}}}
+
+	outputSpec = &bodySpec{attrs: []attrSpec{
+		{name: "value", required: true}, {name: "description"}, {name: "sensitive", literal: true},
+	}}
+
+	groupSpec = newGroupSpec()
+
+	concurrencySpec = &bodySpec{attrs: []attrSpec{
+		{name: "limit", required: true}, {name: "key"}, {name: "when_full", literal: true},
+	}}
+
 	workflowSpec = &bodySpec{
-		attrs: opt("description", "deadline"),
+		attrs: opt("description", "deadline", "priority", "retention"),
 		blocks: []blockSpec{
 			{name: "variable", label: true, many: true, body: variableSpec},
 			{name: "locals", many: true, body: freeSpec},
 			{name: "step", label: true, many: true, body: stepSpec},
-			{name: "output", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
-				{name: "value", required: true}, {name: "description"}, {name: "sensitive", literal: true},
-			}}},
+			{name: "group", label: true, many: true, body: groupSpec},
+			{name: "output", label: true, many: true, body: outputSpec},
 			{name: "retry", body: retrySpec},
+			{name: "schedule", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "cron", required: true, literal: true}, {name: "time_zone", literal: true},
+				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
+			}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 		},
 	}
 
 	agentSpec = &bodySpec{
 		attrs: []attrSpec{
-			{name: "plugin", literal: true}, {name: "version", literal: true},
-			{name: "instances"}, {name: "max_concurrency"}, {name: "env", literal: true},
+			{name: "plugin", literal: true}, {name: "version", literal: true}, {name: "source", literal: true},
+			{name: "instances"}, {name: "max_concurrency"}, {name: "rate_limit"}, {name: "env", literal: true},
 			{name: "idempotent", literal: true},
 		},
 		blocks: []blockSpec{
@@ -144,6 +160,20 @@ var (
 		{name: "moved", many: true, body: &bodySpec{attrs: []attrSpec{{name: "from", required: true}, {name: "to", required: true}}}},
 	}}
 )
+
+// newGroupSpec returns the spec of a group block. A group may contain groups, so its spec contains
+// itself.
+func newGroupSpec() *bodySpec {
+	group := &bodySpec{attrs: opt("for_each", "max_parallel", "max_failures", "when", "depends_on", "deadline")}
+	group.blocks = []blockSpec{
+		{name: "catch", body: catchSpec},
+		{name: "locals", many: true, body: freeSpec},
+		{name: "step", label: true, many: true, body: stepSpec},
+		{name: "group", label: true, many: true, body: group},
+		{name: "output", label: true, many: true, body: outputSpec},
+	}
+	return group
+}
 
 // labelName is the name of a block's label in messages.
 const labelName = "name"
@@ -193,3 +223,6 @@ var RootFields = map[string][]string{
 
 // StepFields are the attributes of step.NAME.
 var StepFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at", "timed_out", "signal", "collected"}
+
+// GroupFields are the attributes of group.NAME.
+var GroupFields = []string{"output", "status", "attempts", "error", "started_at", "ended_at"}

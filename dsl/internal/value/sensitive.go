@@ -36,12 +36,11 @@ func UnescapePointer(s string) string {
 }
 
 // MinSensitive is the smallest length of a sensitive text that is removed from logs and
-// messages. A shorter text would be found everywhere. SensitiveStrings counts the length in
-// characters, and package secret counts it in bytes.
+// messages, in bytes. A shorter text would be found everywhere.
 const MinSensitive = 4
 
 // SensitiveStrings returns the texts that must be removed from logs and messages. These are the
-// strings and numbers in the sensitive parts that have at least four characters. The list has no
+// strings and numbers in the sensitive parts that have at least four bytes. The list has no
 // duplicates and begins with the longest text. It does not contain secrets, because a Value does
 // not hold the texts of secrets.
 func (v Value) SensitiveStrings() []string {
@@ -90,7 +89,7 @@ func getPointer(doc any, ptr string) (any, bool) {
 
 func collectLeaves(doc any, out map[string]bool) {
 	add := func(s string) {
-		if len([]rune(s)) >= MinSensitive {
+		if len(s) >= MinSensitive {
 			out[s] = true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 // Config holds the parts and settings of a Caller. All fields except Sealer are required.
 type Config struct {
 	Invoker  invoke.Invoker
+	Children Children // makes the calls of steps that start child runs
 	Store    Store
 	Sealer   crypt.Sealer                     // encrypts messages and late replies; nil = nothing is encrypted
 	Secrets  func(ref string) (string, error) // returns the secret for a reference such as "env:X"
@@ -49,6 +50,15 @@ type Member interface {
 	Done() <-chan struct{}
 }
 
+// Children makes the calls of steps that start child runs. The engine itself is the agent of these
+// steps.
+type Children interface {
+	// Start begins a call and returns at once. It calls done once, with the reply or an error. The
+	// error context.Canceled means that the call has no answer: the engine that owns the run next
+	// sends the call again.
+	Start(e *Spec, done func(sdk.Reply, error)) invoke.Started
+}
+
 // An Observer is notified of late replies.
 type Observer interface {
 	// LateReply is called for each answer that arrived too late to count.
@@ -68,7 +78,8 @@ type Caller struct {
 	cancel context.CancelFunc
 
 	mu    sync.Mutex       // protects following fields
-	calls map[callID]*Call // calls in flight
+	calls map[callID]*Call // calls of agents in flight
+	kids  map[callID]*Call // calls that wait for child runs; an engine that stops does not wait for them
 	ends  chan struct{}    // closed when the last call ends; nil = no goroutine waits for that
 	quit  bool             // StopAll was called: no further call is started
 }
@@ -155,6 +166,9 @@ func (w *Caller) end(c *Call) {
 	defer w.mu.Unlock()
 	if w.calls[c.id()] == c {
 		delete(w.calls, c.id())
+	}
+	if w.kids[c.id()] == c {
+		delete(w.kids, c.id())
 	}
 	if len(w.calls) == 0 && w.ends != nil {
 		close(w.ends)

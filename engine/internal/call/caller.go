@@ -12,7 +12,7 @@ import (
 
 // New returns a Caller without calls.
 func New(cfg Config) *Caller {
-	w := &Caller{cfg: cfg, calls: map[callID]*Call{}, evidence: &evidence{
+	w := &Caller{cfg: cfg, calls: map[callID]*Call{}, kids: map[callID]*Call{}, evidence: &evidence{
 		to: cfg.Store, sealer: cfg.Sealer, logger: cfg.Logger, stopped: cfg.Stopped, most: cfg.RetryStore,
 	}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -26,6 +26,10 @@ func New(cfg Config) *Caller {
 func (w *Caller) StartCall(e Spec) {
 	c := &Call{w: w, Spec: e}
 	c.sender.init(c)
+	if e.Invoke.Agent == e.Flow.ChildAgent() {
+		w.startChild(c)
+		return
+	}
 	c.reservation.init(e.Capacity, e.Agent)
 	w.mu.Lock()
 	if w.quit {
@@ -59,6 +63,9 @@ func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 func (w *Caller) StopCall(run status.RunID, attempt machine.AttemptID) {
 	w.mu.Lock()
 	c := w.calls[callID{run, attempt}]
+	if c == nil {
+		c = w.kids[callID{run, attempt}]
+	}
 	var sent invoke.Started
 	if c != nil {
 		sent = c.unwantLocked()
@@ -125,7 +132,7 @@ func (w *Caller) waitCalls(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// InFlight returns the number of calls in flight.
+// InFlight returns the number of calls of agents in flight.
 func (w *Caller) InFlight() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

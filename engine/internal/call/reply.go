@@ -32,10 +32,13 @@ type Spec struct {
 	Silence time.Duration
 	// Capacity is where the slot of the call was reserved; nil = the call needs no slot.
 	Capacity invoke.Capacity
+	// StartBy is the last time, by this process's clock, at which the call may be sent (see
+	// invoke.Call); zero = its complete-by.
+	StartBy time.Time
 }
 
-// step returns the step's name as agents and people see it.
-func (e *Spec) step() string {
+// Step returns the name of the step or instance, as agents and people see it.
+func (e *Spec) Step() string {
 	name := e.Flow.Steps[e.Invoke.Step].Name
 	if e.Invoke.Key == "" && e.Flow.Steps[e.Invoke.Step].ForEach == nil {
 		return name
@@ -81,6 +84,9 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 	case sdk.OutcomeFailed:
 		if reply.Code == "" {
 			return bad("the agent reports a failure without a code")
+		}
+		if e.asks() != nil {
+			return e.askedFailed(reply, redact)
 		}
 		return machine.AttemptFailed{
 			Attempt: id, Code: redact.text(reply.Code), Message: redact.text(reply.Message),
@@ -147,6 +153,9 @@ func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 	if undoing && step.Undo != nil {
 		action = step.Undo.Do
 	}
+	if other := e.asks(); other != nil {
+		action = other
+	}
 	if action == nil || action.Output == nil {
 		return dsl.Value{}, errors.New("the action has no schema")
 	}
@@ -193,4 +202,49 @@ func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 		return "not_done", "", true
 	}
 	return "", "", false
+}
+
+// codeNotFound is the error code by which the lookup of a declared action says that there is nothing:
+// the call that it asks about had no effect.
+const codeNotFound = "not_found"
+
+// asks returns the other action that this call invokes to find out the outcome of an earlier call. It
+// returns nil if the call is no lookup, or if the agent is asked with the action of the earlier call.
+func (e *Spec) asks() *dsl.Action {
+	if e.Invoke.Purpose != sdk.PurposeLookup {
+		return nil
+	}
+	step := e.Flow.Steps[e.Invoke.Step]
+	action := step.Do
+	if e.Invoke.ForwardKey != "" && step.Undo != nil {
+		action = step.Undo.Do
+	}
+	if action == nil {
+		return nil
+	}
+	return action.Asks
+}
+
+// asAgentSees returns the purpose and the keys of the request. If the lookup is another action, the
+// agent sees an ordinary call of it. This call has a key of its own, because an agent may take two
+// calls with one key for the same call. Its forward key is the key of the call that is asked about.
+func (e *Spec) asAgentSees() (purpose sdk.Purpose, key, forwardKey string) {
+	inv := e.Invoke
+	if e.asks() == nil {
+		return inv.Purpose, inv.IdempotencyKey, inv.ForwardKey
+	}
+	return sdk.PurposeDo, inv.IdempotencyKey + ":lookup", inv.IdempotencyKey
+}
+
+// askedFailed returns the event for a definite failure of a lookup that is another action. The code
+// not_found means that the earlier call had no effect. After any other failure, the outcome of the
+// earlier call is as unknown as before.
+func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
+	id := e.Invoke.Attempt
+	if reply.Code == codeNotFound {
+		return machine.AttemptNotDone{Attempt: id}
+	}
+	return machine.AttemptUnknown{
+		Attempt: id, Code: redact.text(reply.Code), Message: redact.text(reply.Message), RetryAfter: max(0, reply.RetryAfter),
+	}
 }

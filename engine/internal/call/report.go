@@ -63,7 +63,7 @@ func (c *Call) insist(a Answer, err error) {
 		case errors.As(err, &aside):
 			// This engine does not work on the run (quarantine), so it does not decide the
 			// answer. It keeps the answer for the person who examines the run.
-			w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, a.Event, a.Arrived)
+			w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, a.Event, a.Arrived)
 			return
 		case errors.Is(err, store.ErrNotFound):
 			return
@@ -75,10 +75,10 @@ func (c *Call) insist(a Answer, err error) {
 				w.cfg.Outage.Worked(outage.Post, time.Time{})
 				return
 			}
-			w.cfg.Outage.Failed(outage.Post, err, "run", c.Name, "step", c.step())
+			w.cfg.Outage.Failed(outage.Post, err, "run", c.Name, "step", c.Step())
 		}
 		if w.cfg.Clock.Now().After(a.CompleteBy.Add(postFor)) {
-			w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, a.Event, a.Arrived)
+			w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, a.Event, a.Arrived)
 			return
 		}
 		if w.quits() || wait.For(ctx, pause) != nil {

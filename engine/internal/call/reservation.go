@@ -48,5 +48,8 @@ func (s *Reservation) Release() {
 // from s.
 func (s *Reservation) Own() *Reservation { return &Reservation{capacity: s.capacity, spec: s.spec} }
 
+// Agent returns the agent to which the slot belongs.
+func (s *Reservation) Agent() invoke.AgentSpec { return s.spec }
+
 // Key returns the AgentSpec.Key of the agent to which the slot belongs.
 func (s *Reservation) Key() string { return s.spec.Key }

@@ -42,7 +42,7 @@ func (c *Call) begin() {
 	if err == nil {
 		return
 	}
-	c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
+	c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.Step(), "panic", c.redact.text(err.Error()))
 	c.sender.close()
 	if c.sent {
 		if a, ok := c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"}); ok {
@@ -71,12 +71,14 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyTooLate)
 	case !now.Leased:
 		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyNoLease)
+	case !c.StartBy.IsZero() && now.Local.After(c.StartBy):
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, invoke.WhyTooSlow)
 	}
+	purpose, key, forwardKey := c.asAgentSees()
 	return sdk.Request{
-		Action: c.Invoke.Action, Purpose: c.Invoke.Purpose, Input: input,
-		IdempotencyKey: c.Invoke.IdempotencyKey, ForwardKey: c.Invoke.ForwardKey,
+		Action: c.Invoke.Action, Purpose: purpose, Input: input, IdempotencyKey: key, ForwardKey: forwardKey,
 		CompleteBy: now.Local.Add(left).UTC(), Remaining: left,
-		Run: c.Name, Workflow: c.Flow.Name, Step: c.step(), Attempt: c.Invoke.Number, Fence: int64(c.Fence),
+		Run: c.Name, Workflow: c.Flow.Name, Step: c.Step(), Attempt: c.Invoke.Number, Fence: int64(c.Fence),
 		Checkpoint: c.Invoke.Checkpoint,
 	}, nil
 }
@@ -122,7 +124,7 @@ func (c *Call) send(request sdk.Request) {
 	c.sent = true
 	call := invoke.Call{
 		Agent: c.Agent, Run: c.Run, Request: request,
-		OnProgress: c.sender.progress, OnLate: c.late, Scrub: c.redact.text, Secrets: c.redact.secrets,
+		OnProgress: c.sender.progress, OnLate: c.late, StartBy: c.StartBy, Scrub: c.redact.text, Secrets: c.redact.secrets,
 	}
 	failpoint.HitPurpose("send.before", uint8(c.Invoke.Purpose))
 	w := c.w
@@ -162,7 +164,7 @@ func (c *Call) send(request sdk.Request) {
 // late receives a late reply from the Invoker, and keeps it as evidence.
 func (c *Call) late(reply sdk.Reply) {
 	now := c.w.cfg.Clock.Now()
-	c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
+	c.w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
 }
 
 // largeReply is the size, in bytes, of a large reply. The shard does not check a large reply
@@ -202,7 +204,7 @@ func (c *Call) Concluded() (a Answer, ok bool) {
 		return nil
 	})
 	if err != nil {
-		c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.step(), "panic", c.redact.text(err.Error()))
+		c.w.cfg.Logger.Error("call panicked", "run", c.Name, "step", c.Step(), "panic", c.redact.text(err.Error()))
 		a, ok = c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: "the call panicked in the engine"})
 	}
 	return a, ok
@@ -233,7 +235,7 @@ func (c *Call) outcome() (a Answer, ok bool) {
 func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 	a = c.about(event)
 	if !a.Arrived.Before(a.CompleteBy) {
-		c.w.KeepLate(c.Run, c.step(), c.Invoke.Attempt, event, a.Arrived)
+		c.w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, event, a.Arrived)
 		return Answer{}, false
 	}
 	return a, true

@@ -239,7 +239,10 @@ SELECT run_id::text || ' row ' || seq || ' by ' || (writer >> 32) || ', owner ' 
 ) x WHERE holder <> 0 AND writer >> 32 <> holder`,
 	"nothing follows a run's end (promise 3)": `
 SELECT j.run_id::text || ' row ' || j.seq FROM engine.journal j
-JOIN (SELECT run_id, min(seq) AS seq FROM engine.journal WHERE run_state >= 10 GROUP BY run_id) e ON e.run_id = j.run_id AND j.seq > e.seq`,
+JOIN (SELECT run_id, min(seq) AS seq FROM engine.journal WHERE run_state >= 10 GROUP BY run_id) e ON e.run_id = j.run_id AND j.seq > e.seq
+-- a child run that has succeeded may turn back with its parent
+WHERE NOT EXISTS (SELECT FROM engine.journal t JOIN engine.run_name n USING (run_id)
+  WHERE t.run_id = j.run_id AND t.seq > e.seq AND t.seq <= j.seq AND t.run_state = 5 AND n.parent IS NOT NULL)`,
 	"what runs has a complete-by (I8)": `
 SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete_by IS NULL`,
 	"no message is left to a run that ended": `

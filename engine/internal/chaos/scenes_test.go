@@ -32,6 +32,7 @@ var scenes = []scene{
 	{[]string{"store.Absolve"}, playAbsolve},
 	{[]string{"/EngineLost"}, playLost},
 	{[]string{"store.Delivered"}, playHook},
+	{[]string{"store.KeepSnapshot"}, playLong},
 	{[]string{"store.KeepLate"}, playLate},
 	{[]string{"store.Post"}, playCommand},
 	{[]string{"store.Discard"}, playDiscard},
@@ -44,6 +45,7 @@ var scenes = []scene{
 		return machine.SettleRequested{Step: "s1", As: machine.SettleNotDone, By: "test", Reason: "test"}
 	})},
 	{[]string{"/SignalReceived"}, verbOn(waits, func(r Run) machine.Event { return machine.SignalReceived{Name: "go", ID: "1", By: "test"} })},
+	{[]string{"child.submitted", "child.ended", "child.undo_posted"}, playFamily},
 	{[]string{"/Refused"}, playRefused},
 	{[]string{"/AttemptDeferred"}, playDeferred},
 	{[]string{"/SlotsFreed"}, playCrowded},
@@ -114,6 +116,24 @@ func waits(url string) Flow {
 		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
 		flowStep{Step{Name: "s1", Action: "do", After: []int{0}}, "linger:700ms", "", ""},
 	)
+}
+
+// long has a loop whose rows are together so large that its run gets snapshots.
+func long(url string) Flow {
+	withLoop := func(b *strings.Builder, url string) {
+		head(b, url)
+		fmt.Fprintf(b, "  step \"w\" {\n    value = { n = try(self.previous.n + 1, 1), text = %q }\n    repeat { max_iterations = 10000 }\n  }\n", strings.Repeat("x", 60_000))
+	}
+	return flowOf(url, withLoop,
+		flowStep{Step{Name: "s0", Action: "do"}, "", "", ""},
+		flowStep{Step{Name: "s1", Action: "do", After: []int{0}}, "linger:700ms", "", ""},
+	)
+}
+
+// playLong lets an engine die while it stores a snapshot of a long run.
+func playLong(t *testing.T, w *World, point string) {
+	w.Submit(long(w.URL), 1)
+	rescue(w, w.StartEngine("a", kill(point)), point)
 }
 
 // rescue waits for the first engine to die at the place and lets another one

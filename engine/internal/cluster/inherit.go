@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // An inheritance takes over the runs that the former membership of this node owned.
@@ -69,13 +70,15 @@ func (t *inheritance) takeOver(ctx context.Context) error {
 // lost compares the given runs with the store. It returns a *LossError if the store has
 // fewer rows of a run than were committed. It ignores runs that retention has removed.
 func (t *inheritance) lost(ctx context.Context, runs []status.RunID) error {
-	loaded, err := t.by.n.cfg.Store.Load(ctx, runs...)
+	loaded, err := snapshots.Load(ctx, t.by.n.cfg.Store, runs...)
 	if err != nil {
 		return fmt.Errorf("compare runs with the store: %w", err)
 	}
 	rows := map[status.RunID]int{}
 	for _, l := range loaded {
-		rows[l.Head.Run] = len(l.Rows)
+		if n := len(l.Rows); n > 0 {
+			rows[l.Head.Run] = int(l.Rows[n-1].Seq) + 1
+		}
 	}
 	for _, run := range runs {
 		if have, known := rows[run], int(t.runs[run]); have < known {

@@ -62,6 +62,7 @@ func (t *Membership) listen(ctx context.Context) {
 		return
 	}
 	for range hints {
+		t.n.cfg.Hinted()
 		t.scan()
 	}
 }
@@ -136,6 +137,10 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 		}
 		busy = true
 		t.Runs.InboxChanged(run)
+	}
+	for _, run := range tick.Next {
+		busy = true
+		t.Runs.Next(run)
 	}
 	if t.n.shared.Claims() && t.scanner.see(tick, hinted) {
 		busy = true

@@ -31,6 +31,7 @@ type Config struct {
 	Logger   *slog.Logger
 	Passed   func(Pass)
 	Retained func(store.RetainStats)
+	Hinted   func() // called for each hint of the store; it does not block
 	Options  Options
 }
 

@@ -112,6 +112,13 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	wg.Go(func() { t.listen(work) })
 	wg.Go(func() { t.over(t.Runs.Hands.Run(work)) })
 	wg.Go(func() { t.n.retain(work) })
+	if t.Runs.Limits != nil {
+		wg.Go(func() {
+			if err := t.Runs.Limits.Run(work); err != nil {
+				t.over(err)
+			}
+		})
+	}
 
 	select {
 	case <-ctx.Done():
@@ -144,6 +151,9 @@ func (t *Membership) drain(ctx context.Context) {
 		failpoint.Hit("drain.flushed")
 	}
 	if err == nil {
+		if t.Runs.Limits != nil {
+			t.Runs.Limits.GiveBack(ctx)
+		}
 		t.end(ErrDrained)
 	}
 	<-t.ctx.Done() // if Flush returned an error, the membership is over, too

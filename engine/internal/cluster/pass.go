@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // Once makes one full scan of the runs that this engine does not own. It takes over the runs
@@ -21,7 +22,11 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 		return stats, fmt.Errorf("look for what is due: %w", err)
 	}
 	for _, d := range tick.Unowned {
-		stats.Lag = max(stats.Lag, tick.Now.Sub(d.NextCheck))
+		since := d.NextCheck
+		if created := naming.TimeOfRun(d.Run); since.Before(created) { // a priority makes next_check earlier
+			since = created
+		}
+		stats.Lag = max(stats.Lag, tick.Now.Sub(since))
 	}
 	var errs []error
 	taken, err := t.taker.orphans(ctx, tick.Dead, takeoverScope{due: true, from: func(store.Head) bool { return true }})

@@ -8,29 +8,42 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// passRetention is the name of the scan that removes runs that ended long ago.
-const passRetention = "retention"
+// These are the names of the scans that remove runs that ended long ago. Engines that keep runs for
+// ever only remove the runs of workflows with a retention of their own. They scan more rarely, so
+// their scan has a name of its own: it must not delay the scan of the other engines.
+const (
+	passRetention    = "retention"
+	passOwnRetention = "retention of workflows"
+)
 
 // retainBatch is the largest number of runs that one call of Retain examines.
 const retainBatch = 500
 
-// retentionPeriod returns the time between two scans that remove old runs.
+// retentionPeriod returns the time between two scans that remove old runs. Workflows may have a
+// retention of their own, so there are such scans even if the engine keeps runs for ever.
 func (o Options) retentionPeriod() time.Duration {
+	if o.Retention == 0 {
+		return max(o.MaxScan, time.Hour)
+	}
 	return max(o.MaxScan, min(o.Retention/16, time.Hour))
 }
 
-// retain removes runs that ended longer ago than Options.Retention, until ctx ends. In each
+// retain removes runs that ended longer ago than their workflow or Options.Retention says, until ctx
+// ends. In each
 // period only one engine of the store removes runs. If that engine dies, or the store does
 // not answer, another engine removes the remaining runs in a later period (S22). retain does
-// nothing if Retention is 0 or if the store cannot remove runs.
+// nothing if the store cannot remove runs.
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
-	if !ok || n.cfg.Options.Retention == 0 {
+	if !ok {
 		return
 	}
-	log, period := n.cfg.Logger, n.cfg.Options.retentionPeriod()
+	log, period, pass := n.cfg.Logger, n.cfg.Options.retentionPeriod(), passRetention
+	if n.cfg.Options.Retention == 0 {
+		pass = passOwnRetention
+	}
 	for {
-		may, err := n.cfg.Store.Pass(ctx, passRetention, period)
+		may, err := n.cfg.Store.Pass(ctx, pass, period)
 		if err == nil && may && !n.shared.Draining.Load() {
 			began := time.Now()
 			var stats store.RetainStats
@@ -54,7 +67,10 @@ func (n *Local) retain(ctx context.Context) {
 // pauses for as long as the batch took. The parameter period is the longest time for which it
 // works: after that time another engine may begin to remove runs.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
-	began, before := time.Now(), n.shared.Clock.Now().Add(-n.cfg.Options.Retention)
+	began, before := time.Now(), time.Time{}
+	if keep := n.cfg.Options.Retention; keep > 0 {
+		before = n.shared.Clock.Now().Add(-keep)
+	}
 	for {
 		sent := time.Now()
 		s, err := store.Retain(ctx, before, retainBatch)

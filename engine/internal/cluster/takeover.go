@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // take takes runs over, and returns how many it got. Before it decodes a run, it records in
@@ -77,7 +78,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	held := make(chan error, 1)
 	go func() { held <- t.runs.Hands.Hold(ctx, runs...) }()
 	defer t.runs.Hands.LetGo(runs...)
-	loaded, err := n.cfg.Store.Load(ctx, runs...)
+	loaded, err := snapshots.Load(ctx, n.cfg.Store, runs...)
 	if e := <-held; e != nil {
 		err = e // no run may be decoded before the store knows that the runs are in hand
 	}
@@ -147,7 +148,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 // It returns neither if the run must not be taken over now. It returns a *RunError if this
 // engine cannot work on the run. The map checked holds the results of earlier checks of
 // agents, by AgentSpec.Key.
-func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
+func (t *taker) consider(ctx context.Context, l snapshots.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
 	if err != nil {
@@ -178,7 +179,7 @@ func (t *taker) consider(ctx context.Context, l store.Loaded, how takeoverScope,
 	if equipped(a.Specs, checked) {
 		return a, nil, nil
 	}
-	x := &owner.Unstaffed{Loaded: l, Story: story, Specs: a.Specs, Messages: a.Messages, Why: map[string]string{}}
+	x := &owner.Unstaffed{Loaded: l.Loaded, Story: story, Specs: a.Specs, Messages: a.Messages, Why: map[string]string{}}
 	for _, agent := range slices.Sorted(maps.Keys(a.Specs)) {
 		spec := a.Specs[agent]
 		if _, ok := checked[spec.Key]; !ok {
@@ -295,7 +296,8 @@ func (t *taker) withoutBackoff(runs []status.RunID) []status.RunID {
 // error if the owner is alive, or if this engine cannot work on the run.
 func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	n := t.n
-	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
+	l, err := n.shared.ReadRun(ctx, run)
+	head := l.Head
 	switch {
 	case err != nil:
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
@@ -336,7 +338,7 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	if err := hands.Hold(ctx, run); err != nil {
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
-	story, err := n.shared.Fold(ctx, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{})
+	story, err := n.shared.Fold(ctx, l, &journal.Scratch{})
 	if err != nil {
 		return err
 	}

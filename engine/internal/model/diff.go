@@ -280,6 +280,7 @@ func DiffRun(a, b *Run) uint64 {
 		{a.Left != b.Left, RunLeftBit},
 		{a.Undeclared != b.Undeclared, RunUndeclaredBit},
 		{a.Waits != b.Waits, RunWaitsBit},
+		{a.Awaits != b.Awaits, RunAwaitsBit},
 	} {
 		if f.Differs {
 			m |= f.Bit

@@ -43,6 +43,9 @@ const (
 	RunPauseBit
 	RunLostBit
 	RunWaitsBit
+	RunParentBit
+	RunLineBit
+	RunAwaitsBit
 	RunMovesBit
 )
 

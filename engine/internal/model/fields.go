@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -141,6 +142,9 @@ var RunFields = []Field[Run]{
 		Copy: func(dst, src *Run) { dst.LostAt, dst.LostWhy = src.LostAt, src.LostWhy },
 	},
 	plainly(RunWaitsBit, func(r *Run) *int32 { return &r.Waits }),
+	plainly(RunParentBit, func(r *Run) *Parent { return &r.Parent }), // only for a child run
+	plainly(RunLineBit, func(r *Run) *line.Line { return &r.Line }),
+	plainly(RunAwaitsBit, func(r *Run) *bool { return &r.Awaits }),
 	{ // the definitions to which the run was moved
 		Bit:  RunMovesBit,
 		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Moves, b.Moves, sameMove) },
@@ -151,7 +155,7 @@ var RunFields = []Field[Run]{
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
-	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit
+	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit
 )
 

@@ -28,10 +28,20 @@ func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 		return &noAction
 	}
 	step := wf.Steps[n.Step]
+	return CalledAction(step, kind)
+}
+
+// CalledAction returns the action that a call of this kind invokes for a step. A lookup may invoke
+// another action than the call that it asks about. The result is nil if the step calls no agent.
+func CalledAction(step *dsl.Step, kind CallKind) *dsl.Action {
+	act := step.Do
 	if (kind == CallUndo || kind == CallUndoLookup) && step.Undo != nil {
-		return step.Undo.Do
+		act = step.Undo.Do
 	}
-	return step.Do
+	if (kind == CallLookup || kind == CallUndoLookup) && act != nil {
+		return act.Asked()
+	}
+	return act
 }
 
 // ActionName returns the action of a call in the form AGENT.ACTION. For a step that calls no

@@ -173,12 +173,11 @@ func (n *Node) Shown() status.StepState {
 func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {
-		sum += len(n.Caught.V.JSON()) + len(n.UndoInput.V.JSON()) + len(n.Blob) + len(n.UndoBlob)
-		if !n.Data.V.IsNull() {
-			sum += len(n.Data.V.JSON())
-		}
-		if !n.Last.V.IsNull() {
-			sum += len(n.Last.V.JSON())
+		sum += len(n.Blob) + len(n.UndoBlob)
+		for _, h := range [...]*Held{&n.Caught, &n.UndoInput, &n.Data, &n.Last} {
+			if !h.V.IsNull() { // so an empty More adds nothing, and a node weighs the same with it and without
+				sum += len(h.V.JSON())
+			}
 		}
 	}
 	return int64(sum) + n.Collected.Size()

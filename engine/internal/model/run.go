@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/saga-engine/engine/dsl"
 
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -43,6 +44,7 @@ type Run struct {
 	State   status.RunState
 	Phase   Phase
 	Begun   bool // the run is no longer queued, for example because a step has started
+	Awaits  bool // the run waits for room in the concurrency limit of its workflow: no step may start
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
@@ -64,8 +66,18 @@ type Head struct {
 	Vars      Held
 	Trigger   string
 	StartedBy string
-	Workflow  string // name of the workflow; only for display
+	Workflow  string    // name of the workflow; only for display
+	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
+	Parent    Parent // only for a child run
+}
+
+// A Parent says which step of which run started a child run. The zero Parent belongs to a run
+// that no other run has started.
+type Parent struct {
+	Run  status.RunID // internal id of the run that started the child
+	Name string       // public id of that run
+	Step string       // name of its step or instance
 }
 
 // A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
@@ -117,6 +129,12 @@ type Output struct {
 	Value     Held
 	Sensitive bool
 	Problem   string // reason why the value is null; "" = the output was evaluated
+}
+
+// Undoable reports whether the run turns back when its parent is undone. This is so if the run is a
+// child run that has succeeded without a pivot.
+func (r *Run) Undoable() bool {
+	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
 }
 
 // DeadlineRuns reports whether the deadline of the run still has an effect when it passes.

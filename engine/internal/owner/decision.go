@@ -1,10 +1,12 @@
 package owner
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -56,7 +58,7 @@ func (x *decision) one(i int) (next, error) {
 		x.postpone(i)
 		return noMore, nil
 	}
-	if d.message != 0 && r.state.Status().Final() {
+	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
 		r.inbox.wanted = true // so the shard empties the inbox when it removes the run from memory
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
@@ -116,6 +118,9 @@ func (x *decision) own(d *delivery) {
 	if d.start != nil {
 		x.f.started = d.start
 		x.f.Transition.Workflow, x.f.Transition.Owner = d.start.Workflow, &engine
+		if e, ok := d.Event.(machine.Started); ok {
+			SetRoom(&x.f.Transition, d.start.Names.Workflow, d.Arrived, e)
+		}
 	}
 	if _, ok := d.Event.(machine.TakenOver); ok {
 		x.f.Transition.Owner, x.f.adopting = &engine, true
@@ -162,7 +167,11 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 		f.told += n
 	}
 	AddRecord(&f.Transition, rec, r.state)
-	r.state.Apply(rec)
+	change := r.state.Change(&rec)
+	if told.Empty() { // no observer asks for facts, but a snapshot holds their number
+		f.told += story.Count(r.wf, &change)
+	}
+	change.Apply()
 	r.note(rec.Event())
 	x.records = append(x.records, rec)
 	if failpoint.Enabled {
@@ -221,6 +230,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 // the row. encode returns a *rowSizeError if the row is too large for the store.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
+	r.tellRefused(&f.Transition)
 	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
 	if err != nil {
 		return err
@@ -273,4 +283,20 @@ func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 	x.f.deliveries = todo
 	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
 	return x
+}
+
+// nextFlow returns the workflow to which an event moves a run (engine migrate). It returns nil for
+// every other event. It returns nil, too, if this engine cannot read the definition: then the
+// decision refuses the event.
+func nextFlow(ctx context.Context, n *Shared, e machine.Event) (*dsl.Workflow, error) {
+	ev, ok := e.(machine.Migrated)
+	if !ok {
+		return nil, nil
+	}
+	wf, err := n.Defs.Workflow(ctx, store.WorkflowID(ev.Workflow))
+	if err != nil && journal.Permanent(err) {
+		n.cfg.Logger.Error("the new definition of a run cannot be read", "workflow", ev.Workflow, "digest", ev.Digest, "error", err)
+		return nil, nil
+	}
+	return wf, err
 }

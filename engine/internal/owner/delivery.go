@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -34,6 +35,7 @@ type Start struct {
 	Specs     map[string]invoke.AgentSpec
 	Names     naming.Names
 	Public    string          // the run's public id
+	Line      line.Line       // priority of the run, and the limit that it shares with other runs
 	Submitted store.Submitted // outcome of the submission; set once the transition is committed
 }
 
@@ -63,12 +65,15 @@ func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
 
-// unread returns the given deliveries without two kinds of events: takeovers, and events that
-// came in a message. The engine will queue the takeovers again and read the messages again.
+// unread returns the given deliveries without three kinds of events: takeovers, admissions, and
+// events that came in a message. The engine will queue the first two again and read the messages
+// again.
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
-		return taken || d.message != 0
+		// The next tick says again whether there is room for the run.
+		freed, _ := d.Event.(machine.SlotsFreed)
+		return taken || freed.Admitted || d.message != 0
 	})
 }
 
@@ -206,4 +211,10 @@ func (l Message) delivery() *delivery {
 	d := &delivery{Answer: call.Answer{Event: l.event, Arrived: l.At}, message: l.ID, data: l.Data, next: l.next}
 	d.Attempt, _ = answered(l.event)
 	return d
+}
+
+// reopens reports whether the event makes a run that has ended turn back.
+func reopens(state *machine.State, e machine.Event) bool {
+	ev, verb := e.(machine.CompensateRequested)
+	return verb && ev.Parent && state.Run().Undoable()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/limits"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -34,11 +35,15 @@ type starter interface {
 type gate struct {
 	n        *Shared
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
+	limits   *limits.Limits  // the limits that engines share; nil = there are none
 	queue    *SlotQueue
 	slotsOf  map[string]machine.Slot // last result of the method slots, which reuses the map
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
+	if !g.reusable(d) {
+		return nil
+	}
 	if d.Slot.Of(g.capacity) && d.Slot.Take() {
 		return d.Slot.Own()
 	}
@@ -74,6 +79,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		for agent := range r.specs {
 			slots[agent] = *slot
 		}
+		slots[r.wf.ChildAgent()] = *slot
 		return slots
 	}
 	if g.capacity == nil {
@@ -88,7 +94,7 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if full[agent] {
 			slot.Free = 0
 		}
-		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() {
+		if own != nil && own.Key() == spec.Key && slot.Until.IsZero() && !(full[agent] && spec.MaxConcurrency > 0) {
 			slot.Free++
 		}
 		if !slot.Until.IsZero() { // slot.Until is a time of this process's clock, but a run needs a store time
@@ -110,17 +116,18 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	var used *invoke.AgentSpec // the agent whose call uses the reservation in own; nil = none
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
-		if !ok {
+		if !ok || inv.Agent == r.wf.ChildAgent() {
 			continue
 		}
 		spec := r.specs[inv.Agent]
-		if used == nil && own != nil && own.Key() == spec.Key {
-			used = &spec
-			continue
-		}
-		if !g.capacity.Reserve(spec, 1) {
+		has := used == nil && own != nil && own.Key() == spec.Key
+		if !g.reserveCall(f, spec, inv, has) {
 			taken.release(g.capacity)
 			return inv.Agent, false
+		}
+		if has {
+			used = &spec
+			continue
 		}
 		taken.reserved = append(taken.reserved, spec)
 	}
@@ -129,6 +136,45 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 		f.reserved = append(f.reserved, *used)
 	}
 	return "", true
+}
+
+// reserveCall reserves a slot for the call in the command inv, unless the call has a slot already.
+// It also asks whether the call may start now, and notes in f until when it may be sent. If the
+// result is false, nothing is reserved, and the call must not start.
+func (g *gate) reserveCall(f *pendingCommit, spec invoke.AgentSpec, inv machine.Invoke, has bool) bool {
+	if !has && !g.capacity.Reserve(spec, 1) {
+		return false
+	}
+	if g.limits == nil {
+		return true
+	}
+	by, ok := g.limits.Start(spec, inv.CompleteBy)
+	if !ok {
+		if !has {
+			g.capacity.Release(spec, 1)
+		}
+		return false
+	}
+	if !by.IsZero() && (f.startBy.IsZero() || by.Before(f.startBy)) {
+		f.startBy = by
+	}
+	return true
+}
+
+// reusable reports whether the limits that engines share allow the next call of the run to use the
+// slot of the call that has just been answered.
+func (g *gate) reusable(d *delivery) bool {
+	return g.limits == nil || !d.Slot.Of(g.capacity) || g.limits.Reusable(d.Slot.Agent())
+}
+
+// down reports whether a step of the run waits for an agent that does not work in this engine.
+func (g *gate) down(r *ownedRun) bool {
+	for _, h := range r.state.Held() {
+		if spec, ok := r.specs[h.Agent]; ok && g.capacity.Slot(spec).Down {
+			return true
+		}
+	}
+	return false
 }
 
 // ready returns the decision that the pool has made about the event d, and removes the
@@ -160,6 +206,9 @@ func (g *gate) wait(r *ownedRun) {
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
 			g.queue.wait(r.id, spec)
+			if g.limits != nil {
+				g.limits.Want(spec)
+			}
 		}
 	}
 }
@@ -185,7 +234,10 @@ func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) no
 
 func (noCalls) own(*delivery) *call.Reservation { return nil }
 
-func (c noCalls) slots(*ownedRun, *delivery, *call.Reservation, map[string]bool, clock.Moment) map[string]machine.Slot {
+func (c noCalls) slots(r *ownedRun, _ *delivery, _ *call.Reservation, _ map[string]bool, _ clock.Moment) map[string]machine.Slot {
+	if r.wf.StartsChildren() {
+		c[r.wf.ChildAgent()] = machine.Slot{Why: "no engine has taken the run"}
+	}
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -13,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // Names of store operations, for log lines.
@@ -34,6 +36,8 @@ type loadedRun struct {
 // goroutine posts nothing.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name, moved := sh.s.n, r.name(), r.moved
+	// A row whose commit is in doubt may be one that a snapshot covers, so all rows must be read.
+	whole := r.commit != nil
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
@@ -43,7 +47,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		}
 		pause := 20 * time.Millisecond
 		for {
-			story, err := n.loadState(ctx, r.id)
+			story, err := n.loadState(ctx, r.id, whole)
 			if err == nil && moved && story.specsErr == nil {
 				story.unable = n.Equipped(ctx, r.id, name, story.specs)
 			}
@@ -65,14 +69,40 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// loadState reads a run from the store, and computes the state of the run from its records.
-func (n *Shared) loadState(ctx context.Context, run status.RunID) (Story, error) {
-	head, rows, err := store.LoadRun(ctx, n.cfg.Store, run)
+// reload reads a run again after it was moved to another definition. This brings the agents of that
+// definition. The row that moved the run has started no call, so the first event after the reload
+// lets the steps start.
+func reload(ctx context.Context, sh *shard, r *ownedRun) {
+	r.phase, r.specs, r.moved = phaseLoading, nil, true
+	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	sh.s.n.Followers.Tell(r.id)
+	sh.load(ctx, r)
+}
+
+// ReadRun reads a run from the store. If the run has a snapshot, ReadRun reads the snapshot and the rows
+// after it, and not all rows.
+func (n *Shared) ReadRun(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
+	return snapshots.LoadOne(ctx, n.cfg.Store, run)
+}
+
+// loadState reads a run from the store, and computes the state of the run from its records. If whole
+// is true, it reads all rows, even if the run has a snapshot.
+func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (Story, error) {
+	var (
+		l   snapshots.Loaded
+		err error
+	)
+	if whole {
+		l.Head, l.Rows, err = store.LoadRun(ctx, n.cfg.Store, run)
+	} else {
+		l, err = n.ReadRun(ctx, run)
+	}
 	if err != nil {
 		return Story{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
-	story := Story{rows: rows}
-	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, store.Loaded{Head: head, Rows: rows}, &journal.Scratch{}, story.notes.note)
+	story := Story{rows: l.Rows}
+	story.Run, err = journal.FoldShort(ctx, n.cfg.Store, n.cfg.Sealer, n.Defs, l, &journal.Scratch{}, &story.notes)
 	if err == nil { // here and not in the shard, because costly expressions would delay the shard's other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
@@ -119,8 +149,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	head := story.Head
 	delete(sh.resting, r.id)
 	r.wf, r.state, r.facts = story.Flow, story.State, story.Facts
-	r.seq, r.fence, r.bound = int32(len(story.rows)), head.Fence, head.NextCheck
+	r.seq, r.fence, r.bound = story.Rows(), head.Fence, head.NextCheck
 	r.stored = story.Stored
+	r.short = shortcut{next: story.Covered, stored: story.CoveredBytes, size: story.SnapshotBytes, busy: r.short.busy, refused: story.Refused}
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
@@ -154,10 +185,10 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 
 // Fold computes a run's story from its loaded rows. It returns a *RunError if this engine
 // cannot read the run. After any other error the caller may try again.
-func (n *Shared) Fold(ctx context.Context, l store.Loaded, scratch *journal.Scratch) (Story, error) {
+func (n *Shared) Fold(ctx context.Context, l snapshots.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error
-	story.Run, err = journal.Fold(ctx, n.cfg.Sealer, n.Defs, l, scratch, story.notes.note)
+	story.Run, err = journal.FoldShort(ctx, n.cfg.Store, n.cfg.Sealer, n.Defs, l, scratch, &story.notes)
 	var aside *journal.RunError
 	if err != nil && !errors.As(err, &aside) && journal.Permanent(err) {
 		err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}
@@ -300,6 +331,10 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				}
 				return
 			}
+			if slices.ContainsFunc(letters, func(l Message) bool { return l.Err == nil && reopens(state, l.event) }) {
+				sh.post(func(ctx context.Context) { reopen(ctx, sh, id) })
+				return
+			}
 			var ids []store.MessageID
 			for _, l := range letters {
 				if l.Err != nil && l.Kind != store.MessageVerb {
@@ -337,4 +372,15 @@ func (s *common) decideUnable(ctx context.Context, run status.RunID) {
 		defer s.loads.Done()
 		s.unable(ctx, run)
 	}()
+}
+
+// reopen reads a run that has ended, because a message asks for its undo. Then the messages of the
+// run are decided. If no living engine owns the run, this engine takes it over first.
+func reopen(ctx context.Context, sh *shard, id status.RunID) {
+	r := sh.runs[id]
+	if r == nil {
+		r = &ownedRun{id: id, phase: phaseLoading, reopening: true}
+		sh.runs[id] = r
+		sh.load(ctx, r)
+	}
 }

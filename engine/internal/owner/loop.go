@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // loop does tasks until no task waits and the channel in the parameter last is closed. The final
@@ -165,12 +166,12 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.act(ctx, r, f)
 		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
-	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// Another engine has appended a row, or this row was committed and the store's answer
+	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, naming.ErrFull) && f.started == nil, errors.Is(l.Err, store.ErrExists) && l.Unsure:
+		// There is no room for the run, or another engine has appended a row, or this row was committed and the store's answer
 		// was lost. The journal says which. Until the journal is read, r.commit stays set.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
-	case errors.Is(l.Err, store.ErrExists):
+	case errors.Is(l.Err, store.ErrExists), errors.Is(l.Err, naming.ErrFull) && !l.Unsure:
 		sh.drop(r, l.Err, nil)
 	case OverFor(l.Err), ctx.Err() != nil:
 		// This membership is over. The run stays in memory, so that shard.close can report to
@@ -331,8 +332,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		sh.notLoaded(r, err)
 		return
 	}
-	rows, f := story.rows, r.commit
-	mine := f != nil && int(f.Transition.Seq) < len(rows) && f.Transition.Wrote(rows[f.Transition.Seq])
+	f := r.commit
+	mine := f != nil && story.wrote(&f.Transition)
 	if f != nil && f.started != nil {
 		if !mine {
 			sh.drop(r, store.ErrExists, nil) // another run has this id
@@ -351,10 +352,10 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	}
 	if r.moved = false; story.unable != nil && r.owned && f == nil {
 		sh.s.n.cfg.Logger.Warn("run was moved to a definition whose agents are missing here: another engine may have them", "run", r.name(), "error", story.unable)
-		giveUp(ctx, sh, r)
+		free(ctx, sh, r)
 		return
 	}
-	if f != nil && mine && len(rows) == int(f.Transition.Seq)+1 {
+	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
 		if r.owned { // the row was committed: r.facts contains its facts, and act adds them again
 			r.facts -= f.told
 			sh.act(ctx, r, f)
@@ -371,6 +372,8 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	from := slices.IndexFunc(r.adopts, func(a Adoption) bool { return a.From == head.Owner })
 	switch {
+	case r.state.Run().Undoable() && (r.reopening || !r.owned && from >= 0):
+		reopened(ctx, sh, r, head.Owner)
 	case r.owned:
 		for _, a := range r.adopts {
 			a.Done(nil)
@@ -404,4 +407,18 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 		}
 		sh.drop(r, call.ErrNotOwner, nil)
 	}
+}
+
+// reopened continues a run that the function reopen has read, and that was owned by the engine in
+// the parameter owner when it ended.
+func reopened(ctx context.Context, sh *shard, r *ownedRun, owner store.EngineID) {
+	r.reopening = false
+	if r.owned {
+		r.inbox.wanted = true
+		sh.readInbox(ctx, r)
+		return
+	}
+	a := Adoption{From: owner, Done: func(error) {}}
+	r.adopts = append(r.adopts, a)
+	sh.takeOver(ctx, r, a)
 }

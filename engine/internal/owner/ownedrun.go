@@ -34,20 +34,24 @@ type ownedRun struct {
 	phase runPhase
 	err   error // why the run is quarantined; nil in other phases
 
-	wf    *dsl.Workflow
-	state *machine.State              // state of the run; ahead of the journal by the transition in flight
-	specs map[string]invoke.AgentSpec // agents of the run, by name
+	wf       *dsl.Workflow
+	examined *dsl.Workflow               // workflow for which the field parent was computed; nil = it was not computed yet
+	parent   bool                        // a step of the workflow starts child runs
+	state    *machine.State              // state of the run; ahead of the journal by the transition in flight
+	specs    map[string]invoke.AgentSpec // agents of the run, by name
 	notes
-	moved bool           // the run is being read again, because it was moved to another definition
-	owned bool           // the journal says that this engine is the owner
-	owner store.EngineID // owner of the run when the run was loaded; 0 = none
-	seq   int32          // number of the run's next journal row
-	fence int32          // number of the journal row that made this engine the owner
-	bound time.Time      // next_check in the run's row: the time at which an engine must look at the run
-	facts int            // number of facts of the run so far, of all kinds
-	link  journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
+	moved     bool           // the run is being read again, because it was moved to another definition
+	reopening bool           // the run has ended, and a message asks for its undo
+	owned     bool           // the journal says that this engine is the owner
+	owner     store.EngineID // owner of the run when the run was loaded; 0 = none
+	seq       int32          // number of the run's next journal row
+	fence     int32          // number of the journal row that made this engine the owner
+	bound     time.Time      // next_check in the run's row: the time at which an engine must look at the run
+	facts     int            // number of facts of the run so far, of all kinds
+	link      journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
 
 	stored int64 // size of the run's journal, in bytes
+	short  shortcut
 	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
 
 	pending []*delivery           // events that wait for their decision
@@ -68,6 +72,9 @@ type ownedRun struct {
 	deaths   int  // number of engines that died with the run in hand, according to the store
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
+
+	leaving bool      // this engine asks the store whether another engine could take the run, see shard.leave
+	down    time.Time // store time since which an agent of the run has not worked here; zero = it works
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -83,6 +90,7 @@ type pendingCommit struct {
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
 	moved      bool               // the transition moves the run to another definition
+	startBy    time.Time          // last time at which calls of agents with a rate_limit may be sent; zero = there are none
 	adopting   bool               // the transition takes the run over
 	late       []*delivery        // answers from the inbox that arrived too late to count
 	events     []machine.Event    // events of the records; kept only in builds with failpoints
@@ -99,6 +107,15 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 	f.reserved = nil
 }
 
+// sendBy returns the last time at which a call of this agent may be sent; zero = its complete-by.
+// The calls that start child runs have no agent, and so no limit.
+func (f *pendingCommit) sendBy(spec invoke.AgentSpec) time.Time {
+	if spec.Agent == nil || spec.RateLimit.Calls == 0 {
+		return time.Time{}
+	}
+	return f.startBy
+}
+
 // An Adoption asks the shard to take over a run that has no owner, or whose owner is dead or
 // late.
 type Adoption struct {
@@ -111,6 +128,53 @@ type Adoption struct {
 
 	Suspect bool // the run may make engines crash: an engine died while it had the run in hand
 	Deaths  int  // number of engines that died with the run in hand
+}
+
+// AlertSnapshot is the kind of an alert. It says that the snapshot of a run was damaged or changed,
+// and that the journal was read instead.
+const AlertSnapshot = "snapshot_refused"
+
+const (
+	// snapshotBytes is the size of rows, in bytes, after which a run gets a snapshot even if it has
+	// fewer rows than Options.SnapshotRows.
+	snapshotBytes = 4 << 20
+	// With the default of 1,000 for Options.SnapshotRows, the rows since the last snapshot must also be
+	// four times as large as a snapshot. So snapshots add at most a quarter to what a run writes, and a
+	// wide run, whose state grows with each row, gets few. With fewer rows the factor is smaller:
+	// it is Options.SnapshotRows divided by rowsPerFactor.
+	rowsPerFactor = 250
+)
+
+// A shortcut says when a run needs its next snapshot.
+type shortcut struct {
+	next   int32 // number of rows that the last snapshot covers; 0 = there is no snapshot
+	stored int64 // size of these rows, in bytes
+	size   int64 // size of the last snapshot that was made, in bytes; 0 = none was made
+	busy   bool  // a snapshot is being stored
+
+	refused *journal.SnapshotError // the next row of the run tells operators about this; nil = nothing to tell
+}
+
+// due reports whether a run needs a snapshot now. The run has seq rows, whose size in bytes is the
+// parameter stored. The parameter every is the usual number of rows between two snapshots.
+func (s *shortcut) due(seq int32, stored int64, every int) bool {
+	rows, bytes := int(seq-s.next), stored-s.stored
+	return !s.busy && (rows >= every || bytes >= snapshotBytes) && s.pays(bytes, every)
+}
+
+// pays reports whether rows of the given size, in bytes, are large enough for a snapshot of the size
+// s.size.
+func (s *shortcut) pays(bytes int64, every int) bool {
+	return bytes >= s.size*int64(every)/rowsPerFactor
+}
+
+// tellRefused adds an alert to the transition t if the snapshot of the run was refused.
+func (r *ownedRun) tellRefused(t *store.Transition) {
+	if r.short.refused == nil {
+		return
+	}
+	t.Alerts = append(t.Alerts, store.Alert{Kind: AlertSnapshot, Message: r.short.refused.Error()})
+	r.short.refused = nil
 }
 
 // name returns the run's public id. While the id is not known it returns the internal id.
@@ -137,18 +201,44 @@ func (r *ownedRun) becoming() bool {
 // slot is not at rest: it continues as soon as another call ends.
 func (r *ownedRun) atRest() bool {
 	if r.phase != phaseReady || !r.owned || r.commit != nil || r.away != nil || r.decided != nil || len(r.pending) > 0 ||
-		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.unheard || r.inbox.busy() {
+		len(r.adopts) > 0 || len(r.waiters) > 0 || r.suspect || r.grasping || r.leaving || r.unheard || r.inbox.busy() {
 		return false
 	}
-	if r.state.InFlight() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
+	if r.calling() || slices.ContainsFunc(r.state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
 		return false
 	}
 	s := r.state.Status()
-	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused {
+	if r.state.InFlight() { // the run only waits for child runs
+		return true
+	}
+	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused || r.waitsInLine() && !s.Final() {
 		return true
 	}
 	_, timed := r.state.NextDue() // timed: a backoff, a cool-down or a deadline will end
 	return timed && !s.Final()
+}
+
+// calling reports whether the run waits for the answer of an agent. A call for a child run does
+// not count: any engine can send it again.
+func (r *ownedRun) calling() bool {
+	if !r.state.InFlight() || !r.hasChildren() {
+		return r.state.InFlight()
+	}
+	for _, a := range r.state.OpenAttempts(r.wf) {
+		if a.Agent != r.wf.ChildAgent() {
+			return true
+		}
+	}
+	return false
+}
+
+// hasChildren reports whether a step of the run's workflow starts child runs.
+func (r *ownedRun) hasChildren() bool {
+	if r.examined != r.wf {
+		r.examined = r.wf
+		r.parent = r.wf.StartsChildren()
+	}
+	return r.parent
 }
 
 // wanted reports whether a waiting Adoption asks this engine to take the run from its
@@ -170,9 +260,10 @@ func (r *ownedRun) time(d *delivery) {
 
 // callSpec returns everything that is needed for the call in the command inv. The slot of the
 // call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
-func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity) call.Spec {
+// startBy is the last time at which the call may be sent; zero = its complete-by.
+func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
-		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity}
+		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
 // weigh estimates again how much memory the run needs. The parameter held is the sum of the
@@ -219,11 +310,16 @@ func newCostlyDecision(r *ownedRun, d *delivery, in machine.Input, full map[stri
 // A Story is a run as this engine has read it from the store.
 type Story struct {
 	journal.Run
-	rows     []store.Row
+	rows     []store.Row // the rows that were read; a run with a snapshot was not read from its first row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
 	unable   error                       // why this engine cannot call the agents; nil = it can, or they were not checked
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
+}
+
+// wrote reports whether the row of the transition t is one of the rows that were read.
+func (st *Story) wrote(t *store.Transition) bool {
+	return slices.ContainsFunc(st.rows, t.Wrote)
 }
 
 // Moves reports whether an engine that has the agents could continue a run with this status
@@ -240,17 +336,28 @@ type notes struct {
 	refusals  map[int]int // for each node, how many times in a row its call was not sent
 }
 
+// keep adds sensitive strings. It leaves out those that are among the last strings, because a loop
+// often returns the same ones in each iteration.
+func (n *notes) keep(texts []string) {
+	const last = 32
+	for _, s := range texts {
+		if !slices.Contains(n.sensitive[max(0, len(n.sensitive)-last):], s) {
+			n.sensitive = append(n.sensitive, s)
+		}
+	}
+}
+
 // note collects the sensitive strings in an event, and counts calls that were not sent.
 func (n *notes) note(e machine.Event) {
 	switch e := e.(type) {
 	case machine.Started:
-		n.sensitive = append(n.sensitive, e.Vars.SensitiveStrings()...)
+		n.keep(e.Vars.SensitiveStrings())
 	case machine.AttemptOK:
-		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+		n.keep(e.Output.SensitiveStrings())
 	case machine.SettleRequested:
-		n.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)
+		n.keep(e.Output.SensitiveStrings())
 	case machine.AttemptFailed:
-		n.sensitive = append(n.sensitive, e.Data.SensitiveStrings()...)
+		n.keep(e.Data.SensitiveStrings())
 	}
 	n.count(e)
 }
@@ -275,3 +382,9 @@ func (n *notes) count(e machine.Event) {
 		n.refusals = nil
 	}
 }
+
+// Resume implements journal.Noter: it replaces all notes.
+func (n *notes) Resume(k journal.Notes) { *n = notes{sensitive: k.Sensitive, refusals: k.Refusals} }
+
+// Note implements journal.Noter.
+func (n *notes) Note(e machine.Event) { n.note(e) }

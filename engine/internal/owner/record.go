@@ -16,6 +16,7 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	if state, ok := rec.RunState(); ok {
 		t.State = state
 	}
+	noteRoom(t, rec, before)
 	var few [4]machine.StepRow
 	for _, row := range rec.AppendSteps(few[:0], before) {
 		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/journal"
@@ -121,7 +122,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	for _, c := range f.commands {
 		switch c := c.(type) {
 		case machine.Invoke:
-			n.Calls.StartCall(r.callSpec(c, sh.s.capacity))
+			n.Calls.StartCall(r.callSpec(c, sh.s.capacity, f.sendBy(r.specs[c.Agent])))
 		case machine.Stop:
 			n.Calls.StopCall(r.id, c.Attempt)
 		case machine.Alert:
@@ -135,6 +136,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		return
 	}
 	n.Followers.Tell(r.id)
+	takeSnapshot(ctx, sh, r, f.Transition.Data)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)
@@ -164,6 +166,9 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		r.waiters = nil
 	}
 	if current.Final() {
+		if r.state.Run().Parent.Run != 0 && sh.s.n.Ended != nil {
+			sh.s.n.Ended(r.id)
+		}
 		sh.s.Timers.set(r.id, time.Time{}, false)
 		if len(r.pending) == 0 {
 			if r.inbox.wanted {
@@ -184,6 +189,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	// would be woken for each free slot and leave the slot unused.
 	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
 		sh.gate.wait(r)
+		leave(sh, r)
 	}
 	sh.unload(r)
 }
@@ -232,10 +238,97 @@ func (sh *shard) grasp(r *ownedRun) {
 func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	n := sh.s.n
 	if !sh.s.handing.Load() || !r.owned || r.phase != phaseReady || r.commit != nil || len(r.pending) > 0 ||
-		r.state.InFlight() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
+		r.calling() || !Moves(r.state.Status()) || n.Calls.InFlight() == 0 || ctx.Err() != nil {
 		return
 	}
-	giveUp(ctx, sh, r)
+	free(ctx, sh, r)
+}
+
+// free starts to commit a row that removes the run's owner. Another engine can claim the run at once.
+// If the run does not move, that is so when it is due, or when a person sends a verb.
+func free(ctx context.Context, sh *shard, r *ownedRun) {
+	n := sh.s.n
+	at := n.Clock.Now()
+	if last := r.state.Last(); at.Before(last) {
+		at = last
+	}
+	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, at, nil)
+	if err != nil {
+		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
+		return
+	}
+	nobody, check := store.EngineID(0), at // any engine may continue the run at once
+	switch due, ok := r.state.NextDue(); {
+	case ok && (due.Before(at) || !Moves(r.state.Status())):
+		check = due // next_check must never be later than the due time
+	case !ok && !Moves(r.state.Status()):
+		check = store.Never // the run waits for a person
+	}
+	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
+	r.phase = phaseLoading // nothing is decided until the store has answered
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	// If this membership ends before the store answers, the run becomes free without this row.
+	sh.out.commitRow(ctx, t, func(l commit.Landing) {
+		if l.Err != nil {
+			// Another engine wrote a row with this number, or this membership is over. The
+			// journal shows which.
+			sh.load(ctx, r)
+			return
+		}
+		sh.drop(r, call.ErrNotOwner, nil)
+	})
+}
+
+// leave looks for a reason to leave the run to other engines: for longer than a lease, a step has
+// waited for an agent that does not work in this engine. Then leave asks the store for other engines.
+// If there is one, this engine releases the run and does not claim it back for a while. An engine
+// whose agent works claims the run. leave does nothing while a call of the run is in flight.
+func leave(sh *shard, r *ownedRun) {
+	n := sh.s.n
+	if n.cfg.Options.Alone || r.leaving || !leavable(r) {
+		return
+	}
+	now := n.Clock.Now()
+	switch {
+	case !sh.gate.down(r):
+		if len(r.refusals) == 0 { // otherwise the agent did not get the run's last call
+			r.down = time.Time{}
+		}
+		return
+	case r.down.IsZero():
+		r.down = now
+		return
+	case now.Sub(r.down) < n.cfg.Options.Lease:
+		return
+	}
+	r.leaving, r.down = true, now
+	id, engine := r.id, sh.s.engine
+	sh.s.loads.Go(func() {
+		live, err := n.cfg.Store.Live(context.Background())
+		if err != nil {
+			n.cfg.Logger.Debug("look for other engines to leave a run to", "error", err)
+		}
+		others := slices.ContainsFunc(live, func(m store.Member) bool { return m.Engine != engine })
+		sh.give(task{run: id, fn: func(ctx context.Context) {
+			if sh.runs[id] != r {
+				return
+			}
+			r.leaving = false
+			if others && leavable(r) {
+				n.Backoffs.Add(id, n.Clock.Now(), n.cfg.Options.Lease)
+				n.cfg.Logger.Info("a run is left to other engines, because its agent does not work here", "run", r.name())
+				free(ctx, sh, r)
+				return
+			}
+			sh.unload(r)
+		}})
+	})
+}
+
+// leavable reports whether the run has nothing in progress in this engine and can continue in
+// another engine.
+func leavable(r *ownedRun) bool {
+	return r.owned && r.phase == phaseReady && r.commit == nil && r.away == nil && len(r.pending) == 0 && !r.state.InFlight() && Moves(r.state.Status())
 }
 
 // takeOver begins to make this engine the owner of a run that has no owner, or whose owner
@@ -278,6 +371,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		switch {
 		case d.message == 0:
 			rest = append(rest, d)
+		case reopens(r.state, d.Event): // only after this event the run is open, so that it can be taken over
+			d.quiet = true
+			inTime = append(inTime, d)
 		case d.cameInTime(now) &&
 			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
 			d.quiet = true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/limits"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -21,6 +22,8 @@ import (
 type Scheduler struct {
 	common
 	shards []*shard
+	// Limits holds the engine to its part of limits that engines share; nil = there are no limits.
+	Limits *limits.Limits
 }
 
 // A Membership holds the parameters of New: what the Scheduler needs of its membership.
@@ -37,9 +40,10 @@ type Membership struct {
 // New returns a Scheduler. New starts no goroutine: the method Start does.
 func New(n *Shared, m Membership) *Scheduler {
 	s := &Scheduler{common: common{
-		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer, capacity: newLedger(n.cfg.Capacity),
+		n: n, engine: m.Engine, done: m.Context.Done(), unable: m.Unable, commits: m.Committer,
 		Timers: newTimers(), Hands: newHandKeeper(n, m.Engine, m.Context), reads: make(chan struct{}, 16),
 	}}
+	s.limit()
 	s.Queue = newSlotQueue(s.capacity, s.slotFreed)
 	for range n.cfg.Options.Shards {
 		s.shards = append(s.shards, newShard(&s.common))
@@ -215,6 +219,9 @@ func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event)
 // returns ErrExists if another run has the same id, and an *OpenOutcome if the store did not
 // answer.
 func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machine.Started) error {
+	if s.Limits != nil {
+		s.Limits.Prepare(ctx, st.Specs)
+	}
 	return s.ask(ctx, e.RunID, &delivery{Answer: call.Answer{Event: e, Arrived: at}, start: st})
 }
 
@@ -317,4 +324,20 @@ func (s *Scheduler) Stop() {
 			}()
 		}
 	}
+}
+
+// limit makes the Capacity of the membership. If the node has a Capacity, the Capacity of the
+// membership also holds the engine to its part of the limits that all engines of the database share.
+func (s *Scheduler) limit() {
+	of := s.n.cfg.Capacity
+	if of == nil {
+		return
+	}
+	s.Limits = limits.New(of, limits.Config{
+		Store: s.n.cfg.Store, Engine: s.engine, Clock: s.n.Clock, Outage: s.n.Outage,
+		Waiting: func(key string) int { return s.Queue.ahead(key) },
+		Free:    func(key string) { s.Queue.Free(key) },
+		Later:   func(key string) { s.Queue.dismiss(key) },
+	})
+	s.limits, s.capacity = s.Limits, newLedger(s.Limits)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/limits"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -29,6 +30,7 @@ type common struct {
 	done     <-chan struct{} // closed when this membership has ended
 	unable   func(ctx context.Context, run status.RunID)
 	capacity invoke.Capacity // slots that this membership uses; nil = there is no limit
+	limits   *limits.Limits  // the limits that engines share; nil = there are none
 	commits  committer
 
 	Timers      *Timers
@@ -72,7 +74,7 @@ type shard struct {
 
 func newShard(s *common) *shard {
 	sh := &shard{taskQueue: taskQueue{hint: make(chan struct{}, 1)}, s: s, ended: make(chan struct{}), runs: map[status.RunID]*ownedRun{}, resting: map[status.RunID]int32{}}
-	sh.gate = &gate{n: s.n, capacity: s.capacity, queue: s.Queue}
+	sh.gate = &gate{n: s.n, capacity: s.capacity, limits: s.limits, queue: s.Queue}
 	sh.decide = &decider{n: s.n, engine: s.engine, capacity: s.capacity, starts: sh.gate, ready: sh.gate.ready, most: s.n.cfg.Options.MaxBatchBytes}
 	sh.out = outbox{to: s.commits, back: &sh.taskQueue, turn: &sh.turn}
 	return sh

@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +32,11 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        story.FactKinds // the kinds of facts that an observer asked for
-	Idle        string          // why this node starts no work at all; "" = it works
+	Told        story.FactKinds    // the kinds of facts that an observer asked for
+	Ended       func(status.RunID) // told of each child run that has ended here
+	Idle        string             // why this node starts no work at all; "" = it works
 	Draining    atomic.Bool
+	snapping    sync.Mutex // locked while a snapshot is being made
 }
 
 // Config holds the parameters of NewShared. See engine.Config.
@@ -58,7 +61,7 @@ type Options struct {
 	Lease, MinScan, MaxScan, RetryStore time.Duration
 	Shards                              int
 	MaxBatchRows, MaxBatchBytes         int
-	MaxRow                              int
+	MaxRow, SnapshotRows                int
 	Ceilings                            machine.Ceilings
 	Alone                               bool
 }

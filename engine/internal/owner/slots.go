@@ -56,6 +56,21 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
+// dismiss notifies all runs in line for an agent, and empties the line. It is called when no slot
+// will be free before a certain time: then each run notes this time and need not wait in line.
+func (q *SlotQueue) dismiss(key string) {
+	q.mu.Lock()
+	var runs []status.RunID
+	if l := q.lines[key]; l != nil {
+		runs, l.runs = l.runs, nil
+		clear(l.has)
+	}
+	q.mu.Unlock()
+	for _, run := range runs {
+		q.tell(run, key)
+	}
+}
+
 // told is called after the notified run has decided. If a slot is still free, told notifies
 // the next run in line.
 func (q *SlotQueue) told(key string) {

@@ -36,11 +36,12 @@ type specsID struct {
 // configuration depends on deployment variables only. So an error appears before the run
 // starts, and never later. Callers share the map and must not change it.
 func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
-	names := agentNames(wf)
+	agents := map[string]*dsl.Agent{}
+	names := agentNames(wf, agents)
 	configs := make([]dsl.Value, len(names))
 	id := specsID{flow: wf}
 	for i, name := range names {
-		agent := wf.Agents[name]
+		agent := agents[name]
 		if agent == nil {
 			return nil, fmt.Errorf("workflow %q calls agent %q, which its definition does not hold", wf.Name, name)
 		}
@@ -61,7 +62,7 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	}
 	specs := make(map[string]invoke.AgentSpec, len(names))
 	for i, name := range names {
-		spec := invoke.AgentSpec{Agent: wf.Agents[name], Config: configs[i]}
+		spec := invoke.AgentSpec{Agent: agents[name], Config: configs[i]}
 		spec.Key = specKey(spec)
 		specs[name] = spec
 	}
@@ -84,27 +85,37 @@ func appendConfig(b []byte, v dsl.Value) []byte {
 	return append(b, 0)
 }
 
-// agentNames returns the names of the agents that the steps of a workflow and their undos
-// call. It returns each name once.
-func agentNames(wf *dsl.Workflow) []string {
+// agentNames returns the names of the agents that the steps of a workflow and their undos call,
+// and those of its child runs. An engine works on a run only if it has the agents of the children,
+// too, because it submits them. agentNames returns each name once, and puts the agent into the map.
+func agentNames(wf *dsl.Workflow, agents map[string]*dsl.Agent) []string {
 	var names []string
-	add := func(a *dsl.Action) {
-		if a == nil || a.Agent == "" { // a step without a call has an action without an agent
+	seen := map[*dsl.Workflow]bool{}
+	var visit func(wf *dsl.Workflow)
+	visit = func(wf *dsl.Workflow) {
+		if seen[wf] {
 			return
 		}
-		for _, name := range names {
-			if name == a.Agent {
+		seen[wf] = true
+		add := func(a *dsl.Action) {
+			if a == nil || a.Agent == "" || a.Agent == wf.ChildAgent() { // NoCall has no agent, and the engine answers ChildAgent
 				return
 			}
+			if _, known := agents[a.Agent]; !known {
+				names, agents[a.Agent] = append(names, a.Agent), wf.Agents[a.Agent]
+			}
 		}
-		names = append(names, a.Agent)
-	}
-	for _, step := range wf.Steps {
-		add(step.Do)
-		if step.Undo != nil {
-			add(step.Undo.Do)
+		for _, step := range wf.Steps {
+			add(step.Do)
+			if step.Undo != nil {
+				add(step.Undo.Do)
+			}
+			if step.Child != nil {
+				visit(step.Child.Workflow)
+			}
 		}
 	}
+	visit(wf)
 	return names
 }
 
@@ -120,7 +131,8 @@ func specKey(spec invoke.AgentSpec) string {
 		Env                       []string
 		Instances, MaxConcurrency int
 		Breaker                   dsl.Breaker
-	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker})
+		Rate                      string `json:",omitempty"`
+	}{spec.Config.Secrets(), spec.Env, spec.Instances, spec.MaxConcurrency, spec.Breaker, spec.RateLimit.String()})
 	if err != nil { // Marshal fails only if the ratio of the circuit breaker is not a finite number
 		rest = []byte(err.Error())
 	}

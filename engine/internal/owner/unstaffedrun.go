@@ -47,7 +47,7 @@ type UnstaffedDecision struct {
 func (x *Unstaffed) OverdueFrom() time.Time {
 	state := x.Story.State
 	if x.Head.Owner == 0 {
-		return x.Head.NextCheck
+		return x.Head.DueSince()
 	}
 	if Moves(state.Status()) && slices.ContainsFunc(state.Held(), func(h machine.HeldAgent) bool { return h.Until.IsZero() }) {
 		return state.Last() // a step waits for a slot that the owner should give it, but the owner is gone
@@ -91,7 +91,7 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
 		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,
-		seq: int32(len(a.Rows)), bound: a.Head.NextCheck, facts: a.Story.Facts, link: a.Story.Next(), stored: a.Story.Stored,
+		seq: a.Story.Rows(), bound: a.Head.NextCheck, facts: a.Story.Facts, link: a.Story.Next(), stored: a.Story.Stored,
 	}
 	now := s.n.Clock.Now()
 	a.work = newUnstaffedDecider(s.n, s.engine, a.Specs, a.Why).begin(r, unstaffedEvents(r, a, now, int32(s.engine), spoken))

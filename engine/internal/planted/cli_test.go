@@ -69,10 +69,10 @@ var cliFaults = []fault{
 		by: catches("cmd/engine/internal/serving", "^TestSuperviseEveryStopsOnLoss$"),
 	},
 	{
-		name: "a duration with days has no negative rest",
-		in:   "cmd/engine/internal/verbs.(*Span).Set",
-		old:  "|| d < 0 ||", new: "|| d < 0 && n == 0 ||",
-		by: catches("cmd/engine/internal/verbs", "^TestSpan$"),
+		name: "a flag takes no zero where zero has no meaning",
+		in:   "cmd/engine/internal/words.(*SpanFlag).Set",
+		old:  "if f.zero && (", new: "if f.to != nil && (",
+		by: catches("cmd/engine/internal/words", "^TestSpan$"),
 	},
 	{
 		name: "a blank reason is none",
@@ -197,7 +197,7 @@ var cliFaults = []fault{
 	{
 		name: "retry --extend reaches the run",
 		in:   "cmd/engine/internal/commands/runs.Retry",
-		old:  "NewKey: newKey, Extend: time.Duration(extend),", new: "NewKey: newKey, Extend: 0 * time.Duration(extend),",
+		old:  "NewKey: newKey, Extend: extend,", new: "NewKey: newKey, Extend: 0 * extend,",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^verb-overdue$"),
 	},
 	{

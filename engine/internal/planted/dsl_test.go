@@ -146,7 +146,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "of several values of a variable the last one counts",
-		in:   "dsl/internal/link.(*bind).values",
+		in:   "dsl/internal/link.(*bind).some",
 		old:  "if b.declared(r, a) {", new: "if _, given := last[a.Name]; b.declared(r, a) && !given {",
 		by: catches("dsl", "^TestBind$"),
 	},

@@ -21,9 +21,21 @@ var engineFaults = []fault{
 	},
 	{
 		name: "the bytes of a run's journal are counted when it is loaded",
-		in:   "engine/journal.Fold",
-		old:  "story.Stored += int64(len(row.Data))", new: "_ = story.Stored",
+		in:   "engine/journal.(*Run).foldAll",
+		old:  "st.Stored += int64(len(row.Data))", new: "_ = st.Stored",
 		by: catches("engine", "^TestJournalIsCounted$"),
+	},
+	{
+		name: "a snapshot is compared with the last row that it covers",
+		in:   "engine/journal.foldFrom",
+		old:  "len(l.Rows) == 0 || !p.follows(l.Rows[0])", new: "len(l.Rows) == 0",
+		by: catches("engine", "^TestChangedSnapshotIsRefused$"),
+	},
+	{
+		name: "the size of the rows before a snapshot is counted",
+		in:   "engine/journal.foldFrom",
+		old:  "story.State, story.Facts, story.Stored = p.State, p.Facts, p.Stored", new: "story.State, story.Facts = p.State, p.Facts",
+		by: catches("engine", "^TestLongRunIsLoadedFromItsSnapshot$"),
 	},
 	{
 		name: "an engine whose runs take as much memory as they may takes up no more",
@@ -256,7 +268,7 @@ var engineFaults = []fault{
 	{
 		name: "sensitive outputs of other steps are scrubbed",
 		in:   "engine/internal/owner.(*notes).note",
-		old:  "case machine.AttemptOK:\n\t\tn.sensitive = append(n.sensitive, e.Output.SensitiveStrings()...)",
+		old:  "case machine.AttemptOK:\n\t\tn.keep(e.Output.SensitiveStrings())",
 		new:  "",
 		by:   catches("engine", "^TestWhatAgentsSayIsScrubbed$"),
 	},
@@ -487,8 +499,8 @@ var engineFaults = []fault{
 	{
 		name: "retention keeps runs for as long as it says",
 		in:   "engine/internal/cluster.(*Local).forget",
-		old:  "Add(-n.cfg.Options.Retention)",
-		new:  "Add(-n.cfg.Options.Retention / 2)",
+		old:  "Clock.Now().Add(-keep)",
+		new:  "Clock.Now().Add(-keep / 2)",
 		by:   catches("engine", "^TestRetention$"),
 	},
 	{
@@ -515,8 +527,8 @@ var engineFaults = []fault{
 	{
 		name: "a submission whose id is taken tries another",
 		in:   "engine.(*Node).Submit",
-		old:  "if !errors.Is(err, store.ErrExists) {",
-		new:  "if !errors.Is(err, store.ErrExists) || len(s.Name) >= 0 {",
+		old:  "case !errors.Is(err, store.ErrExists):",
+		new:  "case !errors.Is(err, store.ErrExists) || len(s.Name) >= 0:",
 		by:   catches("engine", "^TestRunIDCollision$"),
 	},
 	{
@@ -675,7 +687,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a row that hands a run back is bound to the row before",
-		in:   "engine/internal/owner.giveUp",
+		in:   "engine/internal/owner.free",
 		old:  "r.link, r.id, r.seq, at, nil",
 		new:  "journal.Link{}, r.id, r.seq, at, nil",
 		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),

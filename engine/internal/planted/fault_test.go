@@ -29,5 +29,8 @@ var areas = map[string][]fault{
 	"plugin":   pluginFaults,
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
+	"limits":   limitFaults,
 	"waits":    waitsFaults,
+	"starts":   startsFaults,
+	"children": childrenFaults,
 }

@@ -443,7 +443,7 @@ var postgresFaults = []fault{
 	{
 		name: "retention keeps a run for as long as it says",
 		in:   "engine/store/postgres.retainLock",
-		old:  "AND finished_at < $3", new: "AND finished_at < $3 + interval '100000 hours'",
+		old:  "* interval '1 microsecond', $3)", new: "* interval '1 microsecond', $3 + interval '100000 hours')",
 		by: catches("engine/store/postgres", "^TestStore$/^retain$"),
 	},
 	{

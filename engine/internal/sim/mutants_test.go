@@ -47,7 +47,7 @@ var mutants = []mutant{
 	{"a slot is given back twice", "internal/call/reservation.go",
 		"return s != nil && s.capacity != nil && !s.gone.Swap(true)", "return s != nil && s.capacity != nil && !(s.gone.Swap(true) && s.spec.Agent == nil)", nil},
 	{"no slot is reserved", "internal/owner/gate.go",
-		"if !g.capacity.Reserve(spec, 1) {", "if false {", nil},
+		"if !has && !g.capacity.Reserve(spec, 1) {", "if false {", nil},
 	{"messages are not consumed", "internal/owner/decision.go",
 		"x.f.Transition.Consumed = append(x.f.Transition.Consumed, d.message)", "_ = append(x.f.Transition.Consumed, d.message)", nil},
 	{"a message that is read again is decided again", "internal/owner/loop.go",

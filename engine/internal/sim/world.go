@@ -196,7 +196,7 @@ func (n *node) live(ctx context.Context) {
 	for ctx.Err() == nil {
 		cfg := engine.Config{
 			Store: &wire{store.Complete(w.store), w, n}, Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
-			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards},
+			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards, SnapshotRows: w.snapshotRows()},
 		}
 		if w.conditions.slots > 0 {
 			s := newSlots(w, n, w.conditions.slots)

@@ -35,6 +35,7 @@ type encoder struct {
 	// that list is short.
 	valued  map[string]int
 	general bool // true: use no templates. Tests compare records that were written with and without templates
+	full    bool // true: write an image. The value follows each reference, and lists are complete
 }
 
 // A part is a range of the encoder's bytes.
@@ -139,6 +140,7 @@ type decoder struct {
 	strings []string
 	values  []dsl.Value
 	pool    *pool
+	full    bool // true: read an image; see encoder.full
 }
 
 func (d *decoder) fail() {

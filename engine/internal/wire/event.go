@@ -7,6 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -32,21 +33,43 @@ const (
 	kindEngineLost
 	kindSignalReceived
 	kindAttemptRefused
-
-	// The numbers from 21 to 26 belong to events of other kinds.
-	kindMigrated = 27
+	kindChildStarted
+	kindUndoRequested
+	kindStartedInLine      // a Started with a priority or a limit
+	kindAdmitted           // a SlotsFreed that admits the run
+	kindChildStartedInLine // a Started of a child run with a priority or a limit
+	kindMigrated
 )
 
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		e.uint(kindStarted)
+		child, inLine := ev.Parent != 0, ev.Line != line.Line{} // most runs have neither, and need no bytes for them
+		switch {
+		case child && inLine:
+			e.uint(kindChildStartedInLine)
+		case child:
+			e.uint(kindChildStarted)
+		case inLine:
+			e.uint(kindStartedInLine)
+		default:
+			e.uint(kindStarted)
+		}
 		e.uint(uint64(ev.RunID))
 		e.string(ev.Name)
 		e.string(ev.Key)
 		e.value(ev.Vars)
 		e.string(ev.Trigger)
 		e.string(ev.StartedBy)
+		if child {
+			e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
+			e.time(ev.Until)
+			e.bool(ev.Void)
+		}
+		if inLine {
+			e.line(ev.Line)
+			e.bool(ev.Waits)
+		}
 	case machine.AttemptOK:
 		e.uint(kindAttemptOK)
 		e.attemptID(ev.Attempt)
@@ -89,7 +112,11 @@ func (e *encoder) event(event machine.Event) error {
 	case machine.TimePassed:
 		e.uint(kindTimePassed)
 	case machine.SlotsFreed:
-		e.uint(kindSlotsFreed)
+		if ev.Admitted {
+			e.uint(kindAdmitted)
+		} else {
+			e.uint(kindSlotsFreed)
+		}
 	case machine.TakenOver:
 		e.uint(kindTakenOver)
 		e.int(int64(ev.By))
@@ -124,6 +151,11 @@ func (e *encoder) verb(event machine.Event) error {
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.CompensateRequested:
+		if ev.Parent { // the verb of a parent has its own kind in the journal
+			e.uint(kindUndoRequested)
+			e.who(ev.By, ev.Reason, ev.Ask)
+			return nil
+		}
 		e.uint(kindCompensateRequested)
 		e.string(ev.Step)
 		e.bool(ev.Retry)
@@ -161,6 +193,18 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+	case kindStartedInLine, kindChildStarted, kindChildStartedInLine:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		if kind != kindStartedInLine {
+			p := d.parent()
+			ev.Parent, ev.ParentName, ev.ParentStep, ev.Until, ev.Void = p.Run, p.Name, p.Step, d.time(), d.bool()
+		}
+		if kind != kindChildStarted {
+			ev.Line, ev.Waits = d.line(), d.bool()
+		}
+		return ev
+	case kindAdmitted:
+		return machine.SlotsFreed{Admitted: true}
 	case kindAttemptOK:
 		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
 	case kindAttemptFailed:
@@ -228,6 +272,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
+	case kindUndoRequested:
+		ev := machine.CompensateRequested{Parent: true}
+		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
 	case kindMigrated:
 		ev := machine.Migrated{Workflow: getInt32(d), Digest: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
@@ -266,6 +314,16 @@ func (d *decoder) optional() []byte {
 		return nil
 	}
 	return d.take(n - 1)
+}
+
+func (e *encoder) parent(p model.Parent) {
+	e.uint(uint64(p.Run))
+	e.string(p.Name)
+	e.string(p.Step)
+}
+
+func (d *decoder) parent() model.Parent {
+	return model.Parent{Run: status.RunID(d.uint()), Name: d.string(), Step: d.string()}
 }
 
 func (e *encoder) duration(v time.Duration) { e.int(int64(v)) }
@@ -344,4 +402,21 @@ func (d *decoder) outputs() []model.Output {
 		outputs = append(outputs, model.Output{Name: d.string(), Value: d.held(), Sensitive: d.bool(), Problem: d.string()})
 	}
 	return outputs
+}
+
+// line writes how a run stands in line.
+func (e *encoder) line(l line.Line) {
+	e.int(int64(l.Lift))
+	e.int(int64(l.Limit))
+	e.string(l.Key)
+}
+
+// line reads how a run stands in line.
+func (d *decoder) line() line.Line {
+	lift, limit := d.int(), d.int()
+	l := line.Line{Lift: int32(lift), Limit: int32(limit), Key: d.string()}
+	if int64(l.Lift) != lift || int64(l.Limit) != limit {
+		d.fail()
+	}
+	return l
 }

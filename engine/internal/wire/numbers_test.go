@@ -32,7 +32,7 @@ func TestNumbersAreInOneTable(t *testing.T) {
 		for k, name := range names {
 			number := k
 			if group.bits == nil {
-				number = kindNumber(name, k)
+				number++ // kinds are counted from 1
 			}
 			short := strings.TrimSuffix(strings.TrimPrefix(name, group.prefix), group.suffix)
 			want = append(want, fmt.Sprintf("%d %s", number, short))
@@ -48,6 +48,9 @@ func TestNumbersAreInOneTable(t *testing.T) {
 				t.Errorf("%s: number %d has the bit %b in the codec", group.title, k, bit)
 			}
 		}
+	}
+	if kindMigrated != len(documented["Kinds of events"]) {
+		t.Errorf("the last kind is %d of %d", kindMigrated, len(documented["Kinds of events"]))
 	}
 	if model.NodeGatheredBit != 1<<(len(nodeCodec)-1) || model.RunMovesBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {
 		t.Error("the last constants are not those of the last fields")
@@ -102,13 +105,4 @@ func documentedNumbers(t *testing.T) map[string][]string {
 		}
 	}
 	return tables
-}
-
-// kindNumber returns the number of a kind of event. The parameter k is its position in the group of
-// constants. The kinds are counted from 1, and a kind in this map has a number of its own.
-func kindNumber(name string, k int) int {
-	if number, own := map[string]int{"kindMigrated": kindMigrated}[name]; own {
-		return number
-	}
-	return k + 1
 }

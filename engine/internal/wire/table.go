@@ -147,6 +147,17 @@ var runCodec = []codec[model.Run]{
 		get: func(d *decoder, r *model.Run) { r.LostAt, r.LostWhy = d.instant(), d.string() },
 	},
 	numberCodec(model.RunWaitsBit, func(r *model.Run) *int32 { return &r.Waits }),
+	{
+		bit: model.RunParentBit,
+		put: func(e *encoder, r *model.Run) { e.parent(r.Parent) },
+		get: func(d *decoder, r *model.Run) { r.Parent = d.parent() },
+	},
+	{ // priority of the run, and the limit that it shares with other runs
+		bit: model.RunLineBit,
+		put: func(e *encoder, r *model.Run) { e.line(r.Line) },
+		get: func(d *decoder, r *model.Run) { r.Line = d.line() },
+	},
+	booleanCodec(model.RunAwaitsBit, func(r *model.Run) *bool { return &r.Awaits }),
 	{ // the definitions to which the run was moved
 		bit: model.RunMovesBit,
 		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
@@ -292,6 +303,10 @@ var attemptCodec = []codec[model.Attempt]{
 // the end of the list. A reader has the other values already. So the journal of a loop grows by
 // one value in each iteration, and not by the whole list.
 func putCollected(e *encoder, c *model.Collected) {
+	if e.full {
+		putAllCollected(e, c)
+		return
+	}
 	e.int(int64(c.Len()))
 	if c == nil {
 		return
@@ -305,6 +320,9 @@ func putCollected(e *encoder, c *model.Collected) {
 // getCollected reads what putCollected has written. It returns a list that has the full length, but
 // only the added values; nil = the length is 0, or the data is damaged.
 func getCollected(d *decoder) *model.Collected {
+	if d.full {
+		return getAllCollected(d)
+	}
 	count := d.index()
 	if count == 0 {
 		return nil
@@ -323,6 +341,36 @@ func getCollected(d *decoder) *model.Collected {
 		}
 		c = c.Append(v, 0)
 		c.Count, c.Fresh = known+int32(k)+1, int32(k)+1
+	}
+	return c
+}
+
+// putAllCollected writes all values of a list, and for each value how many values its record
+// added. So the next record of the run is encoded as if the image had not been made.
+func putAllCollected(e *encoder, c *model.Collected) {
+	e.uint(uint64(c.Len()))
+	fresh := make([]int32, c.Len())
+	for x := c; x != nil; x = x.Before {
+		fresh[x.Count-1] = x.Fresh
+	}
+	for k, v := range c.Tail(c.Len()) {
+		e.int(int64(fresh[k]))
+		e.value(v)
+	}
+}
+
+// getAllCollected reads what putAllCollected has written.
+func getAllCollected(d *decoder) *model.Collected {
+	var c *model.Collected
+	n := d.count()
+	if n > model.MaxCollected+1 {
+		d.fail()
+		return nil
+	}
+	for range n {
+		fresh := d.index()
+		c = c.Append(d.value(), 0)
+		c.Fresh = int32(fresh)
 	}
 	return c
 }

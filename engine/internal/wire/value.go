@@ -27,6 +27,9 @@ func (e *encoder) held(h model.Held) {
 		e.uint(valueOrigin + uint64(h.From.Kind))
 		e.uint(uint64(h.From.Node))
 	}
+	if e.full && h.From.Kind != model.OriginInline {
+		e.value(h.V)
+	}
 }
 
 func (e *encoder) value(v dsl.Value) {
@@ -93,15 +96,19 @@ func (d *decoder) held() model.Held {
 	if tag <= valueFirst {
 		return model.Held{V: d.valueOf(tag)}
 	}
-	kind := model.OriginKind(tag - valueOrigin)
-	switch kind {
+	h := model.Held{From: model.Origin{Kind: model.OriginKind(tag - valueOrigin)}}
+	switch h.From.Kind {
 	case model.OriginVars, model.OriginKey:
-		return model.Held{From: model.Origin{Kind: kind}}
 	case model.OriginOutput, model.OriginInput:
-		return model.Held{From: model.Origin{Kind: kind, Node: int32(d.small(int64(d.uint())))}}
+		h.From.Node = int32(d.small(int64(d.uint())))
+	default:
+		d.fail()
+		return model.Held{}
 	}
-	d.fail()
-	return model.Held{}
+	if d.full {
+		h.V = d.value()
+	}
+	return h
 }
 
 func (d *decoder) value() dsl.Value { return d.valueOf(d.uint()) }

@@ -26,7 +26,7 @@ func (s *definitions) PutDefinition(ctx context.Context, d store.Definition) (ma
 		d.Workflows = slices.Clone(d.Workflows)
 		s.defs[d.Digest] = d
 		for _, w := range d.Workflows {
-			s.flows = append(s.flows, flow{d.Digest, w.Name, slices.Clone(w.Steps)})
+			s.flows = append(s.flows, flow{d.Digest, w.Name, slices.Clone(w.Steps), w.Retention})
 		}
 	}
 	ids := make(map[string]store.WorkflowID, len(d.Workflows))

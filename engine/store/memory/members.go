@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/quota"
 )
 
 // membership is the part of a Store that records which engines are alive. It also records
@@ -58,7 +59,7 @@ func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Dur
 		}
 	}
 	slices.Sort(t.Dead)
-	t.Inbox = s.waitingLocked(id, limit)
+	t.Inbox, t.Next = s.waitingLocked(id, limit), s.nextLocked(id, limit)
 	return t, nil
 }
 
@@ -131,7 +132,7 @@ func (s *membership) Pass(ctx context.Context, name string, period time.Duration
 	return true, nil
 }
 
-// Members returns the live members, and the dead ones that still own open runs.
+// Members returns the live members, and those dead ones that the store has not removed yet.
 func (s *membership) Members(ctx context.Context) ([]store.Member, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -147,4 +148,42 @@ func (s *membership) Members(ctx context.Context) ([]store.Member, error) {
 
 func (s *membership) memberLocked(id store.EngineID, m *member) store.Member {
 	return store.Member{Engine: id, Address: m.address, JoinedAt: micro(m.joined), LeaseUntil: micro(m.lease), Left: m.lease.Sub(s.now())}
+}
+
+// shares is the part of a Store that divides the limits of agents among engines. It implements
+// quota.Sharer.
+type shares struct {
+	*state
+	table quota.Table
+}
+
+// ShareSlots implements quota.Sharer.
+func (s *shares) ShareSlots(ctx context.Context, engine store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
+	if err := s.lockAlive(ctx, engine); err != nil {
+		return quota.SlotShare{}, err
+	}
+	defer s.mu.Unlock()
+	return s.table.ShareSlots(engine, ask, micro(s.now())), nil
+}
+
+// TakeCalls implements quota.Sharer.
+func (s *shares) TakeCalls(ctx context.Context, engine store.EngineID, ask quota.CallAsk) (quota.CallGrant, error) {
+	if err := s.lockAlive(ctx, engine); err != nil {
+		return quota.CallGrant{}, err
+	}
+	defer s.mu.Unlock()
+	return s.table.TakeCalls(ask, micro(s.now())), nil
+}
+
+// lockAlive locks the store. It returns store.ErrFenced, without the lock, if the engine was declared
+// dead.
+func (s *shares) lockAlive(ctx context.Context, engine store.EngineID) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	if m := s.members[engine]; m == nil || m.dead {
+		s.mu.Unlock()
+		return store.ErrFenced
+	}
+	return nil
 }

@@ -38,7 +38,25 @@ func (s *finder) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	case storekit.KindOverdue:
 		return idsOf(s.overdueLocked(f), f.Max()), nil
 	}
+	if kind == storekit.KindIDs || kind == storekit.KindChildren {
+		return s.familyLocked(f), nil
+	}
 	return s.listLocked(f), nil
+}
+
+// familyLocked returns the runs with the ids of the filter, or the child runs of its parent.
+func (s *finder) familyLocked(f store.RunFilter) []store.RunRow {
+	var rows []store.RunRow
+	for _, id := range s.order {
+		r := s.runs[id]
+		if len(f.IDs) > 0 && !slices.Contains(f.IDs, id) || f.Parent != 0 && (r.parent != f.Parent || id <= f.After) {
+			continue
+		}
+		if rows = append(rows, s.runRowLocked(r)); len(rows) == f.Max() {
+			break
+		}
+	}
+	return rows
 }
 
 // listLocked lists runs for people, newest first.
@@ -66,7 +84,8 @@ func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 
 func (s *finder) runRowLocked(r *run) store.RunRow {
 	w := s.flows[r.head.Workflow-1]
-	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner)}
+	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner),
+		InLine: r.share != nil && !r.share.admitted && !r.head.State.Final()}
 }
 
 // namedRunLocked returns the run with this public name, or with this internal id in

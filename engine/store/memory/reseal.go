@@ -79,6 +79,7 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	if r == nil || len(d.Rows) > 0 && len(r.rows) != int(d.Next) {
 		return store.ErrStale
 	}
+	r.short = nil
 	for _, changed := range d.Rows {
 		r.rows[changed.Seq].Data = slices.Clone(changed.Data)
 	}

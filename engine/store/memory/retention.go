@@ -33,19 +33,35 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		return stats, err
 	}
 	defer s.mu.Unlock()
-	gone := make(map[status.RunID]bool)
+	gone, now := make(map[status.RunID]bool), s.now()
+	latest := before
+	for _, f := range s.flows {
+		if own := now.Add(-f.retention); f.retention > 0 && own.After(latest) {
+			latest = own
+		}
+	}
+	if latest.IsZero() {
+		return stats, nil
+	}
 	i, _ := slices.BinarySearch(s.order, s.retained+1)
 	for ; i < len(s.order) && stats.Runs+stats.Held < limit; i++ {
 		r := s.runs[s.order[i]]
 		s.retained = r.head.Run
+		end := before
+		if own := s.flows[r.head.Workflow-1].retention; own > 0 {
+			end = now.Add(-own)
+		}
 		switch {
-		case !r.head.CreatedAt.Before(before):
-		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(before) || len(s.inbox[r.head.Run]) > 0:
+		case !r.head.CreatedAt.Before(latest):
+		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(end) || len(s.inbox[r.head.Run]) > 0 || s.runs[r.parent] != nil:
 			stats.Held++
 		default:
 			gone[r.head.Run] = true
 			stats.Runs++
 			stats.Rows += len(r.rows) + len(r.nodes) + len(r.late) + len(r.logs)
+			if r.short != nil {
+				stats.Rows++
+			}
 		}
 	}
 	if stats.More = i < len(s.order); !stats.More {
@@ -67,6 +83,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 // removeLocked removes a run that has ended, and its names.
 func (s *retention) removeLocked(r *run) {
 	delete(s.runs, r.head.Run)
+	delete(s.sharing, r.head.Run)
 	s.removed = max(s.removed, r.head.Run)
 	if s.names[r.head.Name] == r.head.Run {
 		delete(s.names, r.head.Name)

@@ -12,7 +12,10 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -28,14 +31,17 @@ type Store struct {
 	*definitions
 	*membership
 	*hands
+	*published
 	*hints
 	*inboxRole
 	*journal
 	*finder
 	*views
+	*shorts
 	*evidence
 	*retention
 	*resealer
+	*shares
 }
 
 // A state holds the data that the parts share.
@@ -52,6 +58,8 @@ type state struct {
 	alerts  []alert // all alerts, in the order of AlertRow.ID
 	inbox   map[status.RunID][]store.Message
 
+	sharing map[status.RunID]*run // runs with a limit
+
 	open  map[store.EngineID]*queue // queue of each owner with open runs; the owner 0 means runs without an owner
 	order []status.RunID            // ids of all runs, ascending
 }
@@ -59,6 +67,7 @@ type state struct {
 type flow struct {
 	digest, name string
 	steps        []string
+	retention    time.Duration // 0 = the workflow has none of its own
 }
 
 type key struct{ workflow, key string }
@@ -73,12 +82,16 @@ type member struct {
 }
 
 type run struct {
+	short *snapshots.Snapshot // nil = none; without Last
 	head  store.Head
 	key   key // unique key; zero = none
-	rows  []row
-	nodes []store.NodeName // instances of the run's for_each steps
-	late  []store.LateReply
-	logs  []store.LogLine
+	// internal id of the run that started this run as a child; 0 = none
+	parent status.RunID
+	rows   []row
+	share  *share           // limit that the run shares with other runs; nil = it has no limit
+	nodes  []store.NodeName // instances of the run's for_each steps
+	late   []store.LateReply
+	logs   []store.LogLine
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
@@ -100,6 +113,9 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	schedules.Store
+	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // New returns an empty Store.
@@ -114,6 +130,7 @@ func New(o Options) *Store {
 		names:   make(map[string]status.RunID),
 		keys:    make(map[key]status.RunID),
 		inbox:   make(map[status.RunID][]store.Message),
+		sharing: make(map[status.RunID]*run),
 		open:    make(map[store.EngineID]*queue),
 	}
 	inHand := &hands{state: st, deaths: make(map[status.RunID]int)}
@@ -124,12 +141,15 @@ func New(o Options) *Store {
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: catalogue,
+		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[place]schedules.Row)},
 		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
 		finder:      &finder{state: st, hands: inHand},
 		views:       &views{state: st, evidence: kept},
+		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
+		shares:      &shares{state: st},
 	}
 }
 

@@ -20,6 +20,9 @@ type Names struct {
 	Name     string // public name, at most 100 characters; "" = the run gets the result of RunName
 	Workflow string // name of the workflow; another workflow may use the same Key
 	Key      string // unique key; "" = none
+	// Parent is the internal id of the run that starts this run as a child; 0 = the run is no
+	// child run. A child run must have a Name.
+	Parent status.RunID
 }
 
 // Public returns the public name of the run that is submitted with these names: n.Name or, if
@@ -50,6 +53,8 @@ func (n Names) Validate() error {
 		return fmt.Errorf("engine: run name %q: it must begin with an ASCII letter or digit and hold only those and . _ : / -", n.Name)
 	case n.Key != CleanText(n.Key):
 		return fmt.Errorf("engine: unique key %q holds bytes that are not text", n.Key)
+	case n.Parent != 0 && n.Name == "":
+		return fmt.Errorf("engine: a child run of run %s has no name", RunName(n.Parent))
 	case n.Key != "" && n.Workflow == "":
 		return fmt.Errorf("engine: unique key %q has no workflow", n.Key)
 	}

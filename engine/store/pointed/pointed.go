@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
 // Store wraps a store, so that a test can inject a fault before and after each call that
@@ -189,6 +190,33 @@ func (s *pointed) KeepLate(ctx context.Context, l store.LateReply) error {
 	failpoint.Hit("store.KeepLate.before")
 	defer failpoint.Hit("store.KeepLate.after")
 	return s.Full.KeepLate(ctx, l)
+}
+
+// The type pointed implements snapshots.Keeper. If the wrapped store is not a snapshots.Keeper, it
+// has no snapshots, and KeepSnapshot stores nothing.
+
+func (s *pointed) KeepSnapshot(ctx context.Context, engine store.EngineID, x snapshots.Snapshot) error {
+	role, ok := snapshots.Of(s.Full)
+	if !ok {
+		return nil
+	}
+	failpoint.Hit("store.KeepSnapshot.before")
+	defer failpoint.Hit("store.KeepSnapshot.after")
+	return role.KeepSnapshot(ctx, engine, x)
+}
+
+func (s *pointed) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
+	if role, ok := snapshots.Of(s.Full); ok {
+		return role.Snapshotted(ctx, runs...)
+	}
+	return nil, nil
+}
+
+func (s *pointed) LoadShort(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
+	if role, ok := snapshots.Of(s.Full); ok {
+		return role.LoadShort(ctx, run)
+	}
+	return snapshots.Loaded{}, store.ErrNotFound
 }
 
 func (s *pointed) KeepLogs(ctx context.Context, lines []store.LogLine) error {

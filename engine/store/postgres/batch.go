@@ -32,7 +32,7 @@ type batch struct {
 	// Another column for the rows of existing runs. A statement uses it only if the field
 	// heard or the field consume is true.
 	oldHeard                                         array
-	nameRun, name, nameKey                           array
+	nameRun, name, nameKey, nameParent               array
 	keyFlow, key, keyRun                             array
 	nodeRun, node, nodeStep, nodeName                array
 	alertRun, alertN, kind, alertStep, code, message array
@@ -79,6 +79,11 @@ func (b *batch) addNames() {
 		} else {
 			b.nameKey.null()
 		}
+		if t.Names.Parent != 0 {
+			b.nameParent.int8(int64(t.Names.Parent))
+		} else {
+			b.nameParent.null()
+		}
 	}
 	if !b.keys {
 		return
@@ -115,7 +120,7 @@ func (b *batch) reset() {
 		{&b.run, oidInt8}, {&b.seq, oidInt4}, {&b.at, oidTimestamptz}, {&b.owner, oidInt4}, {&b.state, oidInt2}, {&b.steps, oidBytea}, {&b.data, oidBytea},
 		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
 		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz}, {&b.oldHeard, oidInt4},
-		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText},
+		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText}, {&b.nameParent, oidInt8},
 		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
 		{&b.alertRun, oidInt8}, {&b.alertN, oidInt4}, {&b.kind, oidText}, {&b.alertStep, oidText}, {&b.code, oidText}, {&b.message, oidText},
@@ -268,7 +273,7 @@ func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []
 		args = append(args, b.oldRun.bytes(), b.oldAt.bytes(), b.oldSeq.bytes(), b.oldState.bytes(), b.oldOwner.bytes(), b.oldCheck.bytes())
 	}
 	if b.names || side {
-		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes())
+		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes(), b.nameParent.bytes())
 	}
 	if b.keys || side || b.names && ifNone {
 		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes())

@@ -65,7 +65,7 @@ type commit struct {
 	token int64
 	items []store.Transition
 	out   []store.Outcome
-	doubt []int // submissions that need a separate transaction, as indexes into the field items
+	doubt []int // submissions and admissions that need a separate transaction, as indexes into the field items
 	split bool  // the method bisect has split the batch, so a part of the batch may be committed
 	cast  bool  // the method bisect has refused a row with the verdict suspected
 }
@@ -88,9 +88,12 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 			}
 		}
 		apart := err != nil
+		if t.Names == nil && t.Admit && !apart {
+			c.doubt, apart = append(c.doubt, i), true
+		}
 		if n := t.Names; n != nil && !apart {
 			name, key := n.Public(t.Run), [2]string{n.Workflow, n.Key}
-			if apart = n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
+			if apart = t.Room != nil || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
 				c.doubt = append(c.doubt, i)
 			}
 			if n.Kept() {
@@ -137,7 +140,7 @@ func (c *commit) finish() ([]store.Outcome, error) {
 		return nil, store.ErrFenced
 	}
 	for i := range c.items {
-		if t := &c.items[i]; c.out[i].Landed && t.Names != nil && *t.Owner == 0 {
+		if t := &c.items[i]; c.out[i].Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Room != nil && !t.Admit) {
 			if c.w.s.notifyNow() {
 				c.w.s.bell.beside(c.w.s.notifyLate)
 			}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -18,11 +19,12 @@ const (
 	// value that another session stored meanwhile.
 	settingPin    = `INSERT INTO engine.setting AS s (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = s.value RETURNING value`
 	definitionPut = `INSERT INTO engine.definition (digest, data) VALUES ($1, $2) ON CONFLICT DO NOTHING`
-	workflowPut   = `INSERT INTO engine.workflow (digest, name) VALUES ($1, $2) RETURNING workflow_id`
+	workflowPut   = `INSERT INTO engine.workflow (digest, name, retention) VALUES ($1, $2, nullif($3::int8, 0)) RETURNING workflow_id`
 	workflowSteps = `INSERT INTO engine.workflow_step (workflow_id, node, name) SELECT $1, n - 1, name FROM pg_catalog.unnest($2::text[]) WITH ORDINALITY s(name, n)`
 	workflowIDs   = `SELECT name, workflow_id FROM engine.workflow WHERE digest = $1`
 	workflowGet   = `
-SELECT d.digest, d.data, w.name, array(SELECT o.name FROM engine.workflow o WHERE o.digest = d.digest ORDER BY o.workflow_id)
+SELECT d.digest, d.data, w.name, array(SELECT o.name FROM engine.workflow o WHERE o.digest = d.digest ORDER BY o.workflow_id),
+  array(SELECT coalesce(o.retention, 0) FROM engine.workflow o WHERE o.digest = d.digest ORDER BY o.workflow_id)
 FROM engine.workflow w JOIN engine.definition d USING (digest) WHERE w.workflow_id = $1`
 	stepsByDigest = `
 SELECT w.name, s.name FROM engine.workflow w JOIN engine.workflow_step s USING (workflow_id) WHERE w.digest = $1 ORDER BY w.workflow_id, s.node`
@@ -67,7 +69,7 @@ func (s *catalogue) putDefinition(ctx context.Context, d store.Definition) (err 
 	}
 	for _, w := range d.Workflows {
 		var id int64
-		if err := tx.QueryRowContext(ctx, workflowPut, d.Digest, w.Name).Scan(&id); err != nil {
+		if err := tx.QueryRowContext(ctx, workflowPut, d.Digest, w.Name, w.Retention.Microseconds()).Scan(&id); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, workflowSteps, id, pq.StringArray(w.Steps)); err != nil {
@@ -119,8 +121,9 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 		d     store.Definition
 		name  string
 		names pq.StringArray
+		kept  pq.Int64Array // retention of each workflow, in microseconds
 	)
-	err := s.db.QueryRowContext(ctx, workflowGet, int64(id)).Scan(&d.Digest, &d.Data, &name, &names)
+	err := s.db.QueryRowContext(ctx, workflowGet, int64(id)).Scan(&d.Digest, &d.Data, &name, &names, &kept)
 	if noRows(err) {
 		return store.Definition{}, "", store.ErrNotFound
 	}
@@ -131,8 +134,8 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	if err != nil {
 		return store.Definition{}, "", err
 	}
-	for _, n := range names {
-		d.Workflows = append(d.Workflows, store.DefinedWorkflow{Name: n, Steps: steps[n]})
+	for i, n := range names {
+		d.Workflows = append(d.Workflows, store.DefinedWorkflow{Name: n, Steps: steps[n], Retention: time.Duration(kept[i]) * time.Microsecond})
 	}
 	return d, name, nil
 }

@@ -63,6 +63,7 @@ WITH me AS (
 )
 SELECT 'alive' AS what, 0::int8 AS id, pg_catalog.clock_timestamp() AS at FROM me
 UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR lease_until <= pg_catalog.clock_timestamp()
+UNION ALL (SELECT 'wait', run_id, NULL FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
 UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp())
            ORDER BY next_check, run_id LIMIT $3)
@@ -96,8 +97,8 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	from := s.minima.next(id)
-	t, line, at, err := s.tick(ctx, query, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from)
+	from, waits := s.minima.next(id), false
+	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from)
 	if err != nil {
 		return store.Tick{}, err
 	}
@@ -115,14 +116,19 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		// the lease expires.
 		return store.Tick{}, errors.Join(store.ErrLapsed, s.Leave(ctx, id))
 	}
+	if waits {
+		if t.Next, err = s.next(ctx, id, limit); err != nil {
+			return store.Tick{}, err
+		}
+	}
 	s.minima.scanned(id, from, t.Now, t.Due)
 	return t, nil
 }
 
 // tick runs memberTick or memberTickLine, and reads the result. The result line is the
 // timeline, and the result pos is the position in the server's log. For memberTick both are
-// 0. tick returns ErrLapsed if the engine is not alive.
-func (s *members) tick(ctx context.Context, query string, args ...any) (t store.Tick, line, pos int64, err error) {
+// 0. If runs wait in line for room, tick sets waits. tick returns ErrLapsed if the engine is not alive.
+func (s *members) tick(ctx context.Context, query string, waits *bool, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return store.Tick{}, 0, 0, wrap("tick", err)
@@ -142,6 +148,8 @@ func (s *members) tick(ctx context.Context, query string, args ...any) (t store.
 		switch what {
 		case "alive":
 			alive, t.Now = true, at
+		case "wait":
+			*waits = true
 		case "line":
 			line = n
 		case "log":

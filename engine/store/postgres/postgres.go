@@ -26,7 +26,13 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/intake"
+	"github.com/saga-engine/engine/engine/store/postgres/published"
+	"github.com/saga-engine/engine/engine/store/postgres/shares"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -67,10 +73,14 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
+	*published.Part
+	*published.Intake
 	*evidence
 	*views
+	*shorts
 	*retention
 	*resealer
+	*sharer
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -98,7 +108,14 @@ var _ interface {
 	health.Examiner
 	store.Retainer
 	rekey.Resealer
+	schedules.Store
+	intake.Store
+	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
+
+// sharer is the part of a Store that divides the limits of agents among engines.
+type sharer = shares.Shares
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
 // not fit this binary.
@@ -128,6 +145,7 @@ func newStore(a *access) *Store {
 	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
 	v := &views{access: a}
 	c := &catalogue{access: a}
+	part := &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap}
 	return &Store{
 		access: a, waker: w, views: v,
 		catalogue: c,
@@ -135,9 +153,13 @@ func newStore(a *access) *Store {
 		inbox:     &inbox{access: a, waker: w},
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
+		Part:      part,
+		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},
+		shorts:    &shorts{access: a},
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
+		sharer:    &sharer{Begin: a.begin, Explain: wrap},
 		examiner:  &examiner{access: a},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -266,7 +267,8 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
-       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false)
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false),
+       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0)
 FROM `
 	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
@@ -287,6 +289,10 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
   AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
+	runListByIDs  = runColumns + ` WHERE r.run_id = ANY ($1::int8[]) ORDER BY r.run_id`
+	// runChildren starts with the names of the child runs, because their index has the parent.
+	runChildren = runShown + `(SELECT c.* FROM engine.run_name p JOIN engine.run c ON c.run_id = p.run_id
+  WHERE p.parent = $1 AND p.run_id > $2 ORDER BY p.run_id LIMIT $3)` + runJoins + ` ORDER BY r.run_id`
 )
 
 // Runs returns the runs that a filter selects. Each kind of filter has its own statement,
@@ -302,6 +308,14 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 		return s.listed(ctx, f)
 	case storekit.KindName:
 		return s.named(ctx, f.Name)
+	case storekit.KindIDs:
+		list := make(pq.Int64Array, len(f.IDs))
+		for i, id := range f.IDs {
+			list[i] = int64(id)
+		}
+		return s.runRows(ctx, "list runs", runListByIDs, list)
+	case storekit.KindChildren:
+		return s.runRows(ctx, "list child runs", runChildren, int64(f.Parent), int64(f.After), f.Max())
 	case storekit.KindOrphans:
 		ids, err = s.orphaned(ctx, f.After, f.Max(), f.Owners&store.OwnerNone != 0)
 	case storekit.KindAddressed:
@@ -335,21 +349,27 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	case open:
 		query = runListOpen
 	}
+	return s.runRows(ctx, "list runs", query, args...)
+}
+
+// runRows runs a query that returns the columns of runShown. The parameter what is the name of
+// the query in errors.
+func (s *runs) runRows(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	rows, err := s.look(ctx, query, args...)
 	if err != nil {
-		return nil, wrap("list runs", err)
+		return nil, wrap(what, err)
 	}
 	defer rows.Close()
 	var out []store.RunRow
 	for rows.Next() {
 		r, err := scanRun(rows)
 		if err != nil {
-			return nil, wrap("list runs", err)
+			return nil, wrap(what, err)
 		}
 		out = append(out, r)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, wrap("list runs", err)
+		return nil, wrap(what, err)
 	}
 	return out, nil
 }
@@ -364,7 +384,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 		id   int64
 		r    store.RunRow
 	)
-	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive)...); err != nil {
+	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine)...); err != nil {
 		return store.RunRow{}, err
 	}
 	r.Head = head.head(status.RunID(id))
@@ -489,5 +509,104 @@ func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]
 	if err := rows.Err(); err != nil {
 		return nil, wrap(what, err)
 	}
+	return out, nil
+}
+
+const (
+	// snapshotKeep stores a snapshot if the engine has a fence row and owns the run, and if the
+	// journal has the row on which the snapshot is based. The lock on the fence row does not wait for
+	// commits, and no commit waits for it. But the engine cannot be declared dead meanwhile.
+	snapshotKeep = `
+WITH own AS MATERIALIZED (
+  SELECT 1 FROM engine.fence WHERE engine = $1::int4 ORDER BY writer LIMIT 1 FOR KEY SHARE
+), kept AS (
+  INSERT INTO engine.snapshot AS s (run_id, next, data) SELECT $2::int8, $3::int4, $4::bytea FROM own
+  WHERE EXISTS (SELECT FROM engine.run r WHERE r.run_id = $2::int8 AND r.owner = $1::int4)
+    AND EXISTS (SELECT FROM engine.journal j WHERE j.run_id = $2::int8 AND j.seq = $3::int4 - 1 AND j.data = $5::bytea)
+  ON CONFLICT (run_id) DO UPDATE SET next = excluded.next, data = excluded.data RETURNING 1
+)
+SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM kept)`
+	snapshotDrop = `DELETE FROM engine.snapshot WHERE run_id = $1`
+	snapshotRuns = `SELECT run_id FROM engine.snapshot WHERE run_id = ANY ($1::int8[]) ORDER BY run_id`
+	// runLoadShort reads the head of a run, its snapshot, and the rows from the last row on that the
+	// snapshot covers. It is one statement, so that all are from the same moment. The row of the
+	// snapshot comes first: instead of the number of a row, it has the negative of next.
+	runLoadShort = `
+WITH s AS MATERIALIZED (SELECT next, data FROM engine.snapshot WHERE run_id = $1), j AS (
+  SELECT -next AS seq, 'epoch'::timestamptz AS at, data FROM s
+  UNION ALL SELECT seq, at, data FROM engine.journal WHERE run_id = $1 AND seq >= coalesce((SELECT next - 1 FROM s), 0)
+)
+SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
+       EXISTS (SELECT FROM engine.inbox WHERE run_id = $1), j.seq, j.at, j.data
+FROM engine.run r CROSS JOIN j LEFT JOIN engine.run_name n USING (run_id)
+WHERE r.run_id = $1 ORDER BY j.seq`
+)
+
+// shorts is the part of a Store that keeps snapshots of long runs.
+type shorts struct{ *access }
+
+// KeepSnapshot stores a snapshot of a run in place of the former one.
+func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
+	var own, kept bool
+	err := s.db.QueryRowContext(ctx, snapshotKeep, int64(id), int64(x.Run), x.Next, x.Data, x.Last).Scan(&own, &kept)
+	switch {
+	case err != nil:
+		return wrap("keep a snapshot", err)
+	case !own:
+		return store.ErrFenced
+	case !kept:
+		return store.ErrStale
+	}
+	return nil
+}
+
+// Snapshotted returns those of the given runs that have a snapshot, ascending by id.
+func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
+	rows, err := s.db.QueryContext(ctx, snapshotRuns, runArray(runs))
+	if err != nil {
+		return nil, wrap("look for snapshots", err)
+	}
+	ids, err := int64s(rows)
+	if err != nil {
+		return nil, wrap("look for snapshots", err)
+	}
+	found := make([]status.RunID, len(ids))
+	for i, id := range ids {
+		found[i] = status.RunID(id)
+	}
+	return found, nil
+}
+
+// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
+func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
+	rows, err := s.db.QueryContext(ctx, runLoadShort, int64(id))
+	if err != nil {
+		return snapshots.Loaded{}, wrap("load run", err)
+	}
+	defer rows.Close()
+	var (
+		head  headRow
+		out   snapshots.Loaded
+		found bool
+	)
+	for rows.Next() {
+		var r store.Row
+		if err := rows.Scan(append(head.fields(), &out.Waiting, &r.Seq, &r.At, &r.Data)...); err != nil {
+			return snapshots.Loaded{}, wrap("load run", err)
+		}
+		if found = true; r.Seq < 0 {
+			out.Snapshot = &snapshots.Snapshot{Run: id, Next: -r.Seq, Data: r.Data}
+			continue
+		}
+		r.At = r.At.UTC()
+		out.Rows = append(out.Rows, r)
+	}
+	if err := rows.Err(); err != nil {
+		return snapshots.Loaded{}, wrap("load run", err)
+	}
+	if !found {
+		return snapshots.Loaded{}, store.ErrNotFound
+	}
+	out.Head = head.head(id)
 	return out, nil
 }

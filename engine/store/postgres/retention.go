@@ -28,10 +28,15 @@ SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run
 	// the runs that one call of Retain examines ($1 < id <= $2). It does not wait for
 	// locks: it leaves out a run that another session has locked.
 	retainLock = `
-SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 AND state >= 10 AND finished_at < $3
-ORDER BY run_id FOR UPDATE SKIP LOCKED`
-	// retainRemove removes the locked runs that have no messages, with their names and
-	// keys. It is a separate statement, because it must see messages that were posted
+SELECT r.run_id FROM engine.run r LEFT JOIN engine.workflow w USING (workflow_id)
+WHERE r.run_id > $1 AND r.run_id <= $2 AND r.state >= 10
+  AND r.finished_at < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $3)
+ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
+	// retainOwn returns the shortest and the longest retention of a workflow, in microseconds,
+	// and the store's time. The retention is 0 if no workflow has one of its own.
+	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
+	// retainRemove removes the locked runs that have no messages and whose parent does not
+	// exist, with their names and keys. It is a separate statement, because it must see messages that were posted
 	// before the runs were locked. A client that posts a message later waits for this
 	// transaction, and then finds no run. If another session has locked the row of a
 	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
@@ -40,6 +45,7 @@ ORDER BY run_id FOR UPDATE SKIP LOCKED`
 WITH gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
+    AND NOT EXISTS (SELECT FROM engine.run_name c JOIN engine.run p ON p.run_id = c.parent WHERE c.run_id = r.run_id)
   RETURNING r.run_id, r.workflow_id
 ), named AS (
   DELETE FROM engine.run_name n USING gone g WHERE n.run_id = g.run_id RETURNING n.run_id, n.key, g.workflow_id
@@ -68,6 +74,12 @@ DELETE FROM engine.late_reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 	retainLogs = `
 DELETE FROM engine.log WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.log x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainSnapshots = `
+DELETE FROM engine.snapshot WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.snapshot x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainPlaces = `
+DELETE FROM engine.place WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.place x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
@@ -98,14 +110,18 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 }
 
 // Retain removes runs that finished before the given time. One transaction removes the
-// runs, their names and their keys. Then Retain removes the steps, alerts, late replies and
-// logs of the runs. It removes their journal rows by dropping partitions, when a partition
+// runs, their names and their keys. Then Retain removes the steps, alerts, late replies, logs and
+// snapshots of the runs. It removes their journal rows by dropping partitions, when a partition
 // has only few remaining runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Runs with greater ids were created at the given time or later, so Retain does not remove them.
-	end := naming.FirstRunOf(before) - 1
+	latest, earliest, err := s.ages(ctx, before)
+	if err != nil || latest.IsZero() {
+		return store.RetainStats{}, err
+	}
+	// Runs with greater ids were created at the latest time or later, so Retain does not remove them.
+	end := naming.FirstRunOf(latest) - 1
 	var (
 		stats store.RetainStats
 		found int
@@ -138,12 +154,35 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		return stats, nil
 	}
 	s.after, s.walked = 0, true
-	dropped, err := s.tend(ctx, before, end)
+	dropped, err := s.tend(ctx, earliest, end)
 	stats.Partitions = dropped
 	return stats, err
 }
 
-// forget removes the runs with after < id <= last that ended before the given time. It also
+// ages returns two times. A run that is removed finished before the time named latest; this is the zero
+// time if no run may be removed. The partitions of the journal are made for runs that are kept since
+// the time named earliest: not since a shorter retention of a single workflow, because each partition
+// costs all readers something.
+func (s *retention) ages(ctx context.Context, before time.Time) (latest, earliest time.Time, err error) {
+	var (
+		least, most int64
+		now         time.Time
+	)
+	if err := s.db.QueryRowContext(ctx, retainOwn).Scan(&least, &most, &now); err != nil {
+		return latest, earliest, wrap("ask how long workflows keep their runs", err)
+	}
+	latest, earliest = before, before
+	if own := now.Add(-time.Duration(least) * time.Microsecond); least > 0 && own.After(latest) {
+		latest = own
+	}
+	if earliest.IsZero() {
+		earliest = now.Add(-time.Duration(most) * time.Microsecond)
+	}
+	return latest, earliest, nil
+}
+
+// forget removes the runs with after < id <= last that ended before the given time, or longer ago
+// than their workflow keeps them. It also
 // removes their names and keys. A run with waiting messages is not removed.
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
@@ -169,10 +208,10 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes the steps, alerts, late replies and logs of removed runs: of those runs with
-// after < id <= last.
+// sweep removes the steps, alerts, late replies, logs and snapshots of removed runs: of those runs
+// with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs} {
+	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs, retainSnapshots, retainPlaces} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -50,8 +50,8 @@ WITH own AS MATERIALIZED (
 	// commitNamed inserts the names of new runs. It fails if a name or an id is in use.
 	// Then nothing is committed.
 	commitNamed = `, named AS (
-  INSERT INTO engine.run_name (run_id, name, key)
-  SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
+  INSERT INTO engine.run_name (run_id, name, key, parent)
+  SELECT s.run_id, s.name, s.key, s.parent FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, parent)
   RETURNING run_id
 )`
 	// commitKeyed gives keys to new runs. A key must be free, or its run must not hold it
@@ -61,7 +61,7 @@ WITH own AS MATERIALIZED (
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
   SELECT k.workflow, k.key, k.run_id
-  FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)` + commitTake
+  FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)` + commitTake
 	commitTake = `
   ON CONFLICT (workflow, key) DO UPDATE SET run_id =
     CASE WHEN (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) THEN excluded.run_id END
@@ -77,19 +77,19 @@ WITH own AS MATERIALIZED (
 	// holds. If another transaction commits a run with the same name, key or id meanwhile, the
 	// statement fails. When it is sent again, it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
-  SELECT k.run_id FROM unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
+  SELECT k.run_id FROM unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
   WHERE (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) IS NOT TRUE
 ), fresh AS MATERIALIZED (
-  SELECT s.run_id, s.name, s.key FROM own, unnest($23::int8[], $24::text[], $25::text[]) s(run_id, name, key)
+  SELECT s.run_id, s.name, s.key, s.parent FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, parent)
   WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name OFFSET 0)
     AND NOT EXISTS (SELECT FROM engine.journal j WHERE j.run_id = s.run_id AND j.seq = 0 OFFSET 0)
     AND s.run_id <> ALL (ARRAY(SELECT run_id FROM held))
 ), named AS (
-  INSERT INTO engine.run_name (run_id, name, key) SELECT run_id, name, key FROM fresh RETURNING run_id
+  INSERT INTO engine.run_name (run_id, name, key, parent) SELECT run_id, name, key, parent FROM fresh RETURNING run_id
 ), keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id)
-  SELECT k.workflow, k.key, k.run_id FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($26::text[], $27::text[], $28::int8[]) k(workflow, key, run_id)
+  SELECT k.workflow, k.key, k.run_id FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
   WHERE k.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitTake
 	commitLandedFresh = `, begun AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows + `
@@ -119,7 +119,7 @@ WITH own AS MATERIALIZED (
 	// The field Heard of a transition says how many messages may wait for the run. If more
 	// messages wait, the statement does not change the run. Then the run counts as missing
 	// (runGone), and nothing is committed.
-	changesHeardBeside = `, pg_catalog.unnest($41::int4[]) AS heard) c
+	changesHeardBeside = `, pg_catalog.unnest($42::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
@@ -138,17 +138,17 @@ WITH own AS MATERIALIZED (
 	commitSide            = `, listed AS (
   INSERT INTO engine.run_step (run_id, node, step, name)
   SELECT s.run_id, s.node, s.step, s.name
-  FROM unnest($29::int8[], $30::int4[], $31::int4[], $32::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
+  FROM unnest($30::int8[], $31::int4[], $32::int4[], $33::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
   ON CONFLICT DO NOTHING
 ), alerted AS (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
-  FROM unnest($33::int8[], $34::int4[], $35::text[], $36::text[], $37::text[], $38::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  FROM unnest($34::int8[], $35::int4[], $36::text[], $37::text[], $38::text[], $39::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
   ORDER BY l.run_id, a.n
 )`
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
-  USING unnest($39::int8[], $40::int8[]) c(run_id, id) JOIN landed l USING (run_id)
+  USING unnest($40::int8[], $41::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = ANY (ARRAY[c.id]) AND i.run_id = ANY (ARRAY[c.run_id])
 )`
 	// The last part of the commit statement returns whether the fence row exists, and which
@@ -205,7 +205,7 @@ const (
 WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 AND writer = $2::int2 FOR NO KEY UPDATE
 ), claimed AS (
-  INSERT INTO engine.run_name (run_id, name, key) SELECT $3::int8, $4::text, nullif($5::text, '') FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
+  INSERT INTO engine.run_name (run_id, name, key, parent) SELECT $3::int8, $4::text, nullif($5::text, ''), nullif($7::int8, 0) FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
 	// submissionsMet returns, for each submission, the run that has the submission's name.

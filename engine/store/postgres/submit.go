@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lib/pq"
-
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -30,6 +28,9 @@ func (c *commit) meet(ctx context.Context) {
 	}
 	for _, i := range c.doubt {
 		t := &c.items[i]
+		if t.Names == nil {
+			continue
+		}
 		at.int4(int32(i))
 		name.text(t.Names.Public(t.Run))
 		flow.text(t.Names.Workflow)
@@ -71,12 +72,15 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone commits one submission from the field doubt in a separate transaction, and sets the
+// alone commits one submission or admission from the field doubt in a separate transaction, and sets the
 // outcome. If another run has the name, key or id of the submission, the transaction finds
 // that run. alone returns an error if ctx has ended, if the database has lost commits, or
 // if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) alone(ctx context.Context, i int) error {
-	s := submission{w: c.w, t: c.items[i], name: c.items[i].Names.Public(c.items[i].Run), token: c.w.token()}
+	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
+	if s.t.Names != nil {
+		s.name = s.t.Names.Public(s.t.Run)
+	}
 	open := false
 	var last error
 	for try := 0; ; try++ {
@@ -91,11 +95,14 @@ func (c *commit) alone(ctx context.Context, i int) error {
 			err = s.afterFence(ctx, &sub, err)
 		}
 		switch {
+		case err == nil && s.t.Names == nil:
+			c.out[i] = store.Outcome{Landed: true}
+			return nil
 		case err == nil:
 			c.w.s.known(s.t.Workflow)
 			c.out[i] = store.Outcome{Landed: !sub.Exists, Submitted: sub}
 			return nil
-		case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrExists), errors.Is(err, errRefused):
+		case answers(err):
 			c.out[i] = store.Outcome{Err: err}
 			return nil
 		}
@@ -125,8 +132,8 @@ func (c *commit) alone(ctx context.Context, i int) error {
 // errRefused says that the store refuses a submission because of its contents.
 var errRefused = errors.New("postgres: submission refused")
 
-// A submission is one run that is being submitted in a separate transaction. The first
-// journal row of the run contains the token of the submission. So after a lost answer, the
+// A submission is one run that is being submitted in a separate transaction, or admitted if the
+// transition has no names. The journal row contains the token of the submission. So after a lost answer, the
 // next try can recognize a row that an earlier try has committed.
 type submission struct {
 	w     *Writer
@@ -149,25 +156,28 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 			return kept, err
 		})
 	})
-	if err == nil && kept && !w.s.lineage.confirm(w, w.line, mark{s.t.Run, 0, s.token}) {
+	if err == nil && kept && !w.s.lineage.confirm(w, w.line, mark{s.t.Run, s.t.Seq, s.token}) {
 		err = errReplaced
 	}
-	if err != nil && !errors.Is(err, store.ErrFenced) && !errors.Is(err, store.ErrExists) && !errors.Is(err, errRefused) {
+	if err != nil && !answers(err) {
 		w.drop(err)
 	}
 	return err
 }
 
 // write runs the statements of the transaction, and reports whether to commit. Locks are
-// taken in the same order as in the commit statement: fence, name, key, journal.
+// taken in the same order as in the commit statement: fence, name, key, limit, journal.
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
+	if n == nil {
+		return s.admit(ctx)
+	}
 	var open, named, known bool
 	claim := ""
 	if n.Kept() {
 		claim = s.name
 	}
-	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), claim, n.Key, int64(s.t.Workflow)).Scan(&open, &named, &known)
+	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), claim, n.Key, int64(s.t.Workflow), int64(n.Parent)).Scan(&open, &named, &known)
 	switch {
 	case err != nil:
 		return false, err
@@ -183,14 +193,13 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 			return false, err
 		}
 	}
+	if err := s.room(ctx); err != nil {
+		return false, err
+	}
 	t := s.t
 	t.Names = nil // the names are written already
-	w.batch.fill([]store.Transition{t})
-	var (
-		own, landed int64
-		ids         pq.Int64Array
-	)
-	if err := w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids); err != nil {
+	_, landed, err := s.rows(ctx, t)
+	if err != nil {
 		return false, err
 	}
 	if landed == 0 { // the id is in use; perhaps an earlier try has committed this submission

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -10,12 +11,12 @@ const (
 	settingGet    = `SELECT value FROM setting WHERE name = ?1`
 	settingPin    = `INSERT INTO setting (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING`
 	definitionPut = `INSERT INTO definition (digest, data, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING`
-	workflowPut   = `INSERT INTO workflow (digest, name) VALUES (?1, ?2)`
+	workflowPut   = `INSERT INTO workflow (digest, name, retention) VALUES (?1, ?2, nullif(?3, 0))`
 	workflowStep  = `INSERT INTO workflow_step (workflow_id, node, name) VALUES (?1, ?2, ?3)`
 	workflowIDs   = `SELECT name, workflow_id FROM workflow WHERE digest = ?1`
 	definitionGet = `SELECT d.digest, d.data, w.name FROM workflow w JOIN definition d USING (digest) WHERE w.workflow_id = ?1`
 	workflowSteps = `
-SELECT w.name, s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_id) WHERE w.digest = ?1 ORDER BY w.workflow_id, s.node`
+SELECT w.name, coalesce(w.retention, 0), s.name FROM workflow w LEFT JOIN workflow_step s USING (workflow_id) WHERE w.digest = ?1 ORDER BY w.workflow_id, s.node`
 )
 
 // catalogue is the part of a Store that keeps definitions and settings.
@@ -65,7 +66,7 @@ func blob(b []byte) []byte {
 
 func (s *catalogue) putWorkflows(x *tx, d store.Definition) error {
 	for _, w := range d.Workflows {
-		res, err := x.exec(workflowPut, d.Digest, w.Name)
+		res, err := x.exec(workflowPut, d.Digest, w.Name, w.Retention.Microseconds())
 		if err != nil {
 			return err
 		}
@@ -101,13 +102,14 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 	err = s.query(ctx, "read definition", workflowSteps, []any{d.Digest}, func(r row) error {
 		var (
 			flow string
+			kept int64
 			step *string // nil = the workflow has no steps
 		)
-		if err := r.Scan(&flow, &step); err != nil {
+		if err := r.Scan(&flow, &kept, &step); err != nil {
 			return err
 		}
 		if n := len(d.Workflows); n == 0 || d.Workflows[n-1].Name != flow {
-			d.Workflows = append(d.Workflows, store.DefinedWorkflow{Name: flow})
+			d.Workflows = append(d.Workflows, store.DefinedWorkflow{Name: flow, Retention: time.Duration(kept) * time.Microsecond})
 		}
 		if step != nil {
 			w := &d.Workflows[len(d.Workflows)-1]

@@ -109,6 +109,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		if t.Unowned, err = s.due(tx, 0, t.Now, limit); err != nil {
 			return err
 		}
+		if t.Next, err = nextInLine(tx, id, t.Now, limit); err != nil {
+			return err
+		}
 		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
 			var run int64
 			err := r.Scan(&run)
@@ -201,7 +204,7 @@ func (s *members) Pass(ctx context.Context, name string, period time.Duration) (
 	return ok && err == nil, err
 }
 
-// Members returns the live members, and the dead ones that still own open runs.
+// Members returns the live members, and those dead ones that the store has not removed yet.
 func (s *members) Members(ctx context.Context) (found []store.Member, err error) {
 	at := now()
 	err = s.query(ctx, "list engines", memberList, nil, func(r row) error {

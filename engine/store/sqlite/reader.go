@@ -198,7 +198,8 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
-       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0)
+       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0),
+       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0)
 FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
@@ -209,6 +210,9 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
   AND r.created_at >= ?5 AND r.run_id < ?7 AND n.key = ?8 ORDER BY r.run_id DESC LIMIT ?6`
 	runFindByName = runColumns + ` WHERE n.name = ?2`
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
+	runListByIDs  = runColumns + ` WHERE r.run_id IN (SELECT value FROM json_each(?2)) ORDER BY r.run_id`
+	// runChildren starts with the names of the child runs, because their index has the parent.
+	runChildren = runColumns + ` WHERE n.parent = ?2 AND n.run_id > ?3 ORDER BY n.run_id LIMIT ?4`
 )
 
 // Runs returns the runs that a filter selects. Each kind of filter has its own statement, so
@@ -228,6 +232,16 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	case storekit.KindOverdue:
 		at := now()
 		return s.runIDs(ctx, "list overdue runs", runOverdue, int64(f.Asking), micros(at), micros(at.Add(-f.Overdue)), f.Max())
+	}
+	switch kind {
+	case storekit.KindIDs:
+		list, err := json.Marshal(f.IDs)
+		if err != nil {
+			return nil, s.explain("list runs", err)
+		}
+		return s.runRows(ctx, "list runs", runListByIDs, []any{micros(now()), string(list)})
+	case storekit.KindChildren:
+		return s.runRows(ctx, "list child runs", runChildren, []any{micros(now()), int64(f.Parent), int64(f.After), f.Max()})
 	}
 	return s.listed(ctx, f)
 }
@@ -272,7 +286,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 			id   int64
 			run  store.RunRow
 		)
-		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive)...)
+		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine)...)
 		run.Head = head.head(status.RunID(id))
 		out = append(out, run)
 		return err

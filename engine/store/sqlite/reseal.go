@@ -107,6 +107,10 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 			if n == 0 {
 				return store.ErrStale
 			}
+			// A snapshot contains the tag of the last row that it covers. That row gets another tag.
+			if _, err := tx.exec(snapshotDrop, int64(d.Run)); err != nil {
+				return err
+			}
 		}
 		for _, row := range d.Rows {
 			n, err := tx.changed(journalReseal, int64(d.Run), int64(row.Seq), row.Data)

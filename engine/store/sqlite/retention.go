@@ -26,13 +26,21 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 
 const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of
-	// their creation. For each run it says whether the run ended before the time ?3.
-	retainRuns = `SELECT run_id, created_at, coalesce(finished_at, ?3) < ?3 FROM run WHERE run_id > ?1 ORDER BY run_id LIMIT ?2`
-	// retainStays reports whether a run must stay: a message waits for it, or its
-	// compensation has begun since retainRuns listed it.
+	// their creation. For each run it says whether the run ended before the time ?3, or, if its
+	// workflow has a retention of its own, longer ago than that. ?4 is the present time.
+	retainRuns = `
+SELECT r.run_id, r.created_at, coalesce(r.finished_at < coalesce(?4 - w.retention, ?3), 0)
+FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`
+	// retainOwn returns the shortest retention of a workflow, in microseconds; 0 = no workflow has
+	// one of its own.
+	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
+	// retainStays reports whether a run must stay: a message waits for it, its compensation has
+	// begun since retainRuns listed it, or its parent exists.
 	retainStays = `
-SELECT NOT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10 AND finished_at < ?2)
-  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)`
+SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
+    WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
+  OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)
+  OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey must run before retainName and retainRun, because it reads the rows that
@@ -56,6 +64,8 @@ var goneRows = []string{
 	`DELETE FROM alert WHERE id IN (SELECT id FROM alert WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM late_reply WHERE rowid IN (SELECT rowid FROM late_reply WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
+	snapshotDrop,
+	`DELETE FROM place WHERE run_id = ?1`,
 }
 
 const (
@@ -72,16 +82,20 @@ const (
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
 	defer s.retainMu.Unlock()
+	age, err := s.ages(ctx, before)
+	if err != nil || age.latest.IsZero() {
+		return stats, err
+	}
 	// Remove rows that an earlier, interrupted call of Retain has left.
 	if stats.Rows, err = s.sweep(ctx); err != nil {
 		return stats, err
 	}
 	for looked := 0; looked < limit; {
-		page, through, err := s.finished(ctx, before, min(limit-looked, retainPage))
+		page, through, err := s.finished(ctx, age, min(limit-looked, retainPage))
 		if err != nil {
 			return stats, err
 		}
-		runs, err := s.remove(ctx, page, before)
+		runs, err := s.remove(ctx, page, age)
 		stats.Runs += runs
 		if err != nil {
 			return stats, err
@@ -101,19 +115,35 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, nil
 }
 
+// retainedAges are the times that decide which runs one call of Retain removes.
+type retainedAges struct {
+	before time.Time // runs without a retention of their own go if they finished before this time
+	now    time.Time // the others go if they finished longer ago than their retention
+	latest time.Time // every run that goes was created before this time; zero = no run goes
+}
+
+func (s *retention) ages(ctx context.Context, before time.Time) (retainedAges, error) {
+	age, least := retainedAges{before: before, now: now(), latest: before}, int64(0)
+	err := s.query(ctx, "ask how long workflows keep their runs", retainOwn, nil, func(r row) error { return r.Scan(&least) })
+	if own := age.now.Add(-time.Duration(least) * time.Microsecond); least > 0 && own.After(before) {
+		age.latest = own
+	}
+	return age, err
+}
+
 // A retainedPage is one page of the runs that Retain examines.
 type retainedPage struct {
 	runs   []status.RunID // the runs that may be removed
-	looked int            // number of examined runs that were created before the time given to Retain
+	looked int            // number of examined runs that were created before retainedAges.latest
 	last   status.RunID
 }
 
 // finished returns the next page of runs that Retain examines: no more than the parameter limit
-// says. The list p.runs has only those that finished before the given time. The result through is
+// says. The list p.runs has only those that finished early enough. The result through is
 // true if this is the last page.
-func (s *retention) finished(ctx context.Context, before time.Time, limit int) (p retainedPage, through bool, err error) {
+func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
-	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(before)}, func(r row) error {
+	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(age.before), micros(age.now)}, func(r row) error {
 		var (
 			id, created int64
 			over        bool
@@ -122,7 +152,7 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 			return err
 		}
 		n++
-		p.last, end = status.RunID(id), created >= micros(before)
+		p.last, end = status.RunID(id), created >= micros(age.latest)
 		if !end {
 			p.looked++
 		}
@@ -139,13 +169,13 @@ func (s *retention) finished(ctx context.Context, before time.Time, limit int) (
 
 // remove removes the row, the name and the key of each run of a page, a few runs in each
 // transaction. It returns the number of removed runs.
-func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time) (gone int, err error) {
+func (s *retention) remove(ctx context.Context, p retainedPage, age retainedAges) (gone int, err error) {
 	for left := p.runs; len(left) > 0; {
 		took := 0
 		err := s.write(ctx, "remove runs", func(tx *tx) error {
 			n := 0
 			for start := time.Now(); n < len(left) && (n == 0 || time.Since(start) < retainTurn); n++ {
-				ok, err := s.removeRun(tx, int64(left[n]), micros(before))
+				ok, err := s.removeRun(tx, int64(left[n]), age)
 				if err != nil {
 					return err
 				}
@@ -164,12 +194,12 @@ func (s *retention) remove(ctx context.Context, p retainedPage, before time.Time
 	return gone, nil
 }
 
-// removeRun removes one run, unless a message waits for the run, or the run did not finish before
-// the given time. It reports whether it removed the run.
-func (s *retention) removeRun(x *tx, run, before int64) (bool, error) {
+// removeRun removes one run, unless a message waits for the run, or the run did not finish early
+// enough. It reports whether it removed the run.
+func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) {
 	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool
-	if err := x.row(retainStays, run, before).Scan(&stays); err != nil || stays {
+	if err := x.row(retainStays, run, micros(age.before), micros(age.now)).Scan(&stays); err != nil || stays {
 		return false, err
 	}
 	s.removed.Store(max(s.removed.Load(), run)) // no race: only one transaction runs at a time

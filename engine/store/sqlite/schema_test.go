@@ -77,9 +77,9 @@ func TestConstraints(t *testing.T) {
 		"step entry cut short":        {row, []any{1, 2, nil, "0000", "01"}, steps},
 		"step state too large":        {row, []any{1, 2, nil, "000000010e0000010000000000000001", "01"}, steps},
 		"duplicate seq":               {row, []any{1, 0, 1, nil, "01"}, "1555 UNIQUE constraint failed: journal.run_id, journal.seq"},
-		"name too long":               {`INSERT INTO run_name VALUES (1, printf('%.101c', 'x'), NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
-		"name empty":                  {`INSERT INTO run_name VALUES (1, '', NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
-		"key too long":                {`INSERT INTO run_name VALUES (1, 'n', printf('%.1025c', 'k'))`, nil, check + "key <> '' AND length(CAST(key AS BLOB)) <= 1024"},
+		"name too long":               {`INSERT INTO run_name VALUES (1, printf('%.101c', 'x'), NULL, NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
+		"name empty":                  {`INSERT INTO run_name VALUES (1, '', NULL, NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
+		"key too long":                {`INSERT INTO run_name VALUES (1, 'n', printf('%.1025c', 'k'), NULL)`, nil, check + "key <> '' AND length(CAST(key AS BLOB)) <= 1024"},
 		"second run of an id":         {run, []any{1, 2, 1, nil}, "1555 UNIQUE constraint failed: run.run_id"},
 		"two workflows of one name":   {`INSERT INTO workflow (digest, name) VALUES ('d', 'x')`, nil, "2067 UNIQUE constraint failed: workflow.digest, workflow.name"},
 		"workflow of no definition":   {`INSERT INTO workflow (digest, name) VALUES ('none', 'x')`, nil, "787 FOREIGN KEY constraint failed"},
@@ -431,6 +431,8 @@ func TestPlans(t *testing.T) {
 		"runListByKey":  {runListByKey, 8, "SEARCH n USING INDEX run_name_key (key=? AND rowid<?)"},
 		"runFindByName": {runFindByName, 2, "SEARCH n USING INDEX"},
 		"runFindByID":   {runFindByID, 2, "SEARCH r USING INTEGER PRIMARY KEY"},
+		"runListByIDs":  {runListByIDs, 2, "SEARCH r USING INTEGER PRIMARY KEY"},
+		"runChildren":   {runChildren, 4, "SEARCH n USING INDEX run_name_parent (parent=? AND run_id>?)"},
 		"stepSource":    {stepSource, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"alertList":     {alertList, 1, "USING INDEX alert_at"},
 
@@ -447,8 +449,9 @@ func TestPlans(t *testing.T) {
 		"rowMany":          {rowMany, 1, "SEARCH j USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"lateList":         {lateList, 1, "SEARCH late_reply USING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
 		"logList":          {logList, 3, "SEARCH log USING INDEX log_run (run_id=? AND id>?)"},
-		"retainRuns":       {retainRuns, 3, "SEARCH run USING INTEGER PRIMARY KEY (rowid>?)"},
-		"retainStays":      {retainStays, 2, "SEARCH inbox USING"},
+		"retainRuns":       {retainRuns, 4, "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
+		"retainStays":      {retainStays, 3, "SEARCH inbox USING"},
+		"retainOwn":        {retainOwn, 0, "SEARCH workflow USING COVERING INDEX workflow_retention"},
 		"retainKey":        {retainKey, 1, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
 		"retainRun":        {retainRun, 1, "SEARCH run USING INTEGER PRIMARY KEY"},
 		"goneRuns":         {goneRuns, 1, "SCAN gone"},
@@ -458,6 +461,17 @@ func TestPlans(t *testing.T) {
 		"goneRows 3":       {goneRows[3], 1, "SEARCH alert USING COVERING INDEX alert_run (run_id=?)"},
 		"goneRows 4":       {goneRows[4], 1, "SEARCH late_reply USING COVERING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
 		"goneRows 5":       {goneRows[5], 1, "SEARCH log USING COVERING INDEX log_run (run_id=?)"},
+		"snapshotDrop":     {snapshotDrop, 1, "SEARCH snapshot USING INTEGER PRIMARY KEY"},
+		"snapshotKeep":     {snapshotKeep, 5, "SEARCH journal EXISTS USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq=?)"},
+		"snapshotRuns":     {snapshotRuns, 1, "SEARCH s USING INTEGER PRIMARY KEY"},
+		"runLoadShort":     {runLoadShort, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},
+		"goneRows 6":       {goneRows[6], 1, "SEARCH place USING INTEGER PRIMARY KEY"},
+		"placeTaken":       {placeTaken, 2, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
+		"placeWaits":       {placeWaits, 2, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
+		"placeSweep":       {placeSweep, 2, "SEARCH place USING COVERING INDEX place_held (workflow=? AND key=?)"},
+		"placeLines":       {placeLines, 0, "SEARCH p USING COVERING INDEX place_line"},
+		"placeNext":        {placeNext, 4, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
+		"placeHolders":     {placeHolders, 3, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"steps":            {"SELECT * FROM steps WHERE run_id = ?1", 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"logTrim":          {logTrim, 2, "SEARCH log USING COVERING INDEX log_run (run_id=? AND id<?)"},
 	} {
@@ -481,7 +495,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") && !strings.Contains(scan, "VIRTUAL TABLE") {

@@ -26,7 +26,10 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/schedules"
+	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -54,10 +57,13 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
+	*published
 	*evidence
 	*views
+	*shorts
 	*retention
 	*resealer
+	*shares
 	*waker
 }
 
@@ -96,6 +102,9 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	schedules.Store
+	quota.Sharer
+	snapshots.Keeper
 } = (*Store)(nil)
 
 // Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
@@ -136,9 +145,12 @@ func newStore(f *file) *Store {
 		inbox:     &inbox{file: f, waker: w},
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
+		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
+		shorts:    &shorts{file: f},
 		retention: &retention{file: f},
 		resealer:  &resealer{file: f, catalogue: c},
+		shares:    &shares{file: f},
 	}
 }
 

@@ -201,11 +201,11 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			return err
 		}
 		for i := range items {
-			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) {
 				continue
 			}
 			t := &items[i]
-			o, err := in.land(t)
+			o, err := in.landAny(t)
 			if refuses(err) {
 				return &refusal{i, fmt.Errorf("sqlite: run %d seq %d: %w", t.Run, t.Seq, err)}
 			}
@@ -213,7 +213,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 				return err
 			}
 			out[i] = o
-			unowned = unowned || o.Landed && t.Names != nil && *t.Owner == 0
+			unowned = unowned || o.Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Room != nil && !t.Admit)
 		}
 		w.s.wrote(items)
 		return nil
@@ -231,6 +231,38 @@ type landing struct {
 
 	last  int64 // number that the field boxed contains
 	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
+}
+
+// landAny writes one transition and returns its outcome, as the method land does. If the run has
+// a limit, it also looks whether there is room.
+func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
+	if t.Room != nil || t.Admit {
+		return x.landLimited(t)
+	}
+	return x.land(t)
+}
+
+// landLimited writes a transition that concerns the limit of its run.
+func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
+	refused, err := x.room(t)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if refused != nil {
+		if t.Names == nil || !t.Names.Kept() {
+			return store.Outcome{Err: refused}, nil
+		}
+		found, err := x.held(t.Names.Public(t.Run), t.Names)
+		if found.Exists { // the submission does not make a new run, so it needs no room
+			return store.Outcome{Submitted: found}, err
+		}
+		return store.Outcome{Err: refused}, err
+	}
+	o, err := x.land(t)
+	if err == nil && o.Landed {
+		err = x.admitted(t)
+	}
+	return o, err
 }
 
 // land writes one transition and returns its outcome. If the outcome is not Landed, nothing
@@ -430,7 +462,7 @@ func (x *landing) side(t *store.Transition, at int64) error {
 const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
-	runNameAdd     = `INSERT INTO run_name (run_id, name, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
 	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
 	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
@@ -455,7 +487,10 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key any // the unique key as an argument; nil = NULL: the run has no key
+	var key, parent any // the unique key and the parent as arguments; nil = NULL: the run has none
+	if t.Names.Parent != 0 {
+		parent = int64(t.Names.Parent)
+	}
 	name := t.Names.Public(t.Run)
 	if t.Names.Key != "" {
 		key = t.Names.Key
@@ -467,7 +502,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 			return x.disputed(t, found)
 		}
 	}
-	n, err := x.changed(runNameAdd, int64(t.Run), name, key)
+	n, err := x.changed(runNameAdd, int64(t.Run), name, key, parent)
 	if err != nil {
 		return store.Outcome{}, err
 	}

@@ -59,6 +59,9 @@ func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 // Unwrap returns the cause.
 func (d damaged) Unwrap() error { return d.error }
 
+// MaxIDs is the largest number of ids in store.RunFilter.IDs.
+const MaxIDs = 1000
+
 // A Kind is the kind of a filter. The kind determines which index a store uses, and in
 // which order the store returns the runs.
 type Kind uint8
@@ -70,6 +73,8 @@ const (
 	KindOrphans               // runs without a live owner, ascending by id
 	KindAddressed             // runs of dead members with waiting messages, oldest message first
 	KindOverdue               // runs of other live members, most overdue first
+	KindIDs                   // the runs with the given ids, ascending by id
+	KindChildren              // the child runs of a run, ascending by id
 )
 
 var errFilter = errors.New("engine: no index serves this filter of runs: it mixes questions, or its fields do not go together")
@@ -78,6 +83,9 @@ var errFilter = errors.New("engine: no index serves this filter of runs: it mixe
 func KindOf(f store.RunFilter) (Kind, error) {
 	listed := len(f.States) > 0 || f.Workflow != "" || f.Key != "" || f.Digest != "" || !f.Since.IsZero() || f.Before != 0
 	foreign := f.Owners != 0 || f.After != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
+	if len(f.IDs) > 0 || f.Parent != 0 {
+		return familyKind(f, listed)
+	}
 	switch {
 	case f.Limit < 0, f.Name != "" && (listed || foreign), listed && foreign:
 		return 0, errFilter
@@ -87,6 +95,21 @@ func KindOf(f store.RunFilter) (Kind, error) {
 		return KindList, nil
 	}
 	return foreignKind(f)
+}
+
+// familyKind returns the kind of a filter with which an engine follows child runs. The parameter
+// listed is true if the filter has a field of a list for people.
+func familyKind(f store.RunFilter, listed bool) (Kind, error) {
+	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
+	switch {
+	case listed, foreign, f.Name != "", f.Limit < 0, len(f.IDs) > MaxIDs:
+		return 0, errFilter
+	case f.Parent == 0 && f.After == 0 && f.Limit == 0:
+		return KindIDs, nil
+	case f.Parent != 0 && len(f.IDs) == 0:
+		return KindChildren, nil
+	}
+	return 0, errFilter
 }
 
 // foreignKind returns the kind of a filter with which an engine searches for runs that it

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-var passRules = []rule{
+var passRules = slices.Concat(needed(hasQuota, quotaRules), []rule{
 	{name: "pass/one of many callers", need: hasPasses, why: "however many engines there are, others' runs are looked at once in a period (S45)", run: func(w *world) {
 		for _, name := range []string{"foreign", "other"} {
 			var (
@@ -323,7 +323,7 @@ var passRules = []rule{
 			}
 		}
 	}},
-}
+})
 
 // Now returns store time. For this purpose it registers a new engine (Join) and reads the
 // time from the engine's tick.

@@ -13,7 +13,7 @@ import (
 
 // keptRules are the rules for stores that change runs after their commit: that remove old runs,
 // or replace the sealed data of runs.
-var keptRules = slices.Concat(retainRules, needed(reseals, resealRules))
+var keptRules = slices.Concat(retainRules, ownRetentionRules, needed(reseals, resealRules))
 
 // retainRules are the rules for stores that remove old runs (store.Retainer).
 var retainRules = []rule{
@@ -35,7 +35,7 @@ var retainRules = []rule{
 		if got := w.tail(old); got != "" {
 			w.Errorf("of the run that is gone there is %s", got)
 		}
-		if got := w.tail(stays); got != "1 late, 1 alerts, 1 logs, 4 steps" {
+		if got := w.tail(stays); got != "1 late, 1 alerts, 1 logs, 4 steps, 1 snapshots" {
 			w.Errorf("of the run that stays there is %s", got)
 		}
 	}},
@@ -185,11 +185,56 @@ var retainRules = []rule{
 	}},
 }
 
+// ownRetentionRules are the rules for workflows that say themselves how long their runs are kept.
+var ownRetentionRules = []rule{
+	{name: "retain/a workflow may keep its runs for another time", need: retains, why: "one workflow runs a million times a day, and another one is audited for years", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		now := time.Now()
+		flows, err := w.Store.PutDefinition(w.ctx, store.Definition{Digest: "kept", Data: []byte("kept"), Workflows: []store.DefinedWorkflow{
+			{Name: "short", Retention: time.Hour}, {Name: flowName}, {Name: "long", Retention: 48 * time.Hour},
+		}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		ended := func(flow string, ago time.Duration) status.RunID {
+			c := w.create(a)
+			c.At, c.Workflow = now.Add(-72*time.Hour), flows[flow]
+			w.submit(a.writers[0], c, naming.Names{Workflow: flow})
+			t := end(c.Run, 1, status.RunSucceeded)
+			t.At = now.Add(-ago)
+			w.land(a.writers[0], t)
+			return c.Run
+		}
+		short, fresh := ended("short", 2*time.Hour), ended("short", 10*time.Minute)
+		plain, long, older := ended(flowName, 30*time.Hour), ended("long", 30*time.Hour), ended("long", 50*time.Hour)
+		w.forgets(w.Store, time.Time{}, 2, 3) // the engine keeps runs for ever
+		w.gone(short, "short")
+		w.gone(older, "older")
+		for _, run := range []status.RunID{fresh, plain, long} {
+			w.load(run)
+		}
+		w.forgets(w.Other, now.Add(-24*time.Hour), 1, 2) // the engine keeps runs for a day
+		w.gone(plain, "plain")
+		w.load(fresh)
+		w.load(long)
+	}},
+	{name: "retain/nothing goes that nobody limits", need: retains, why: "an engine without a retention keeps every run", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		run := w.whole(a, "old", "k")
+		w.land(a.writers[0], end(run, 2, status.RunSucceeded))
+		w.forgets(w.Store, time.Time{}, 0, 0)
+		w.wantRows(run, 3)
+	}},
+}
+
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
 // aged has helpers for tests of retention: they create runs with all kinds of rows, and
 // check what a store removes.
-type aged struct{ letters }
+type aged struct {
+	letters
+	shorts shortened
+}
 
 // whole creates a run that has every kind of row that a store keeps about a run.
 func (w aged) whole(a actor, name, key string) status.RunID {
@@ -202,6 +247,7 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	second := next(t.Run, 1)
 	second.Steps = []store.StepRow{{Node: 0, State: status.StepSucceeded, Attempt: 1}}
 	w.land(a.writers[0], second)
+	w.shorts.keep(a, t.Run, 2, "snapshot")
 	if err := w.Store.KeepLate(w.ctx, store.LateReply{Run: t.Run, Node: 1, Call: 1, Step: "charge", At: base, Outcome: "ok"}); err != nil {
 		w.Fatal(err)
 	}
@@ -264,8 +310,12 @@ func (w aged) tail(run status.RunID) string {
 			w.Error(err)
 		}
 	}
-	if len(late)+len(alerts)+len(logs)+len(steps) == 0 {
+	short, err := w.shorts.keeper(w.Store).Snapshotted(w.ctx, run)
+	if err != nil {
+		w.Error(err)
+	}
+	if len(late)+len(alerts)+len(logs)+len(steps)+len(short) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d late, %d alerts, %d logs, %d steps", len(late), len(alerts), len(logs), len(steps))
+	return fmt.Sprintf("%d late, %d alerts, %d logs, %d steps, %d snapshots", len(late), len(alerts), len(logs), len(steps), len(short))
 }

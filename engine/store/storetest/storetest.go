@@ -58,8 +58,8 @@ type rule struct {
 // Run tests a store against every rule. The function open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules,
-		needed(hasHands, handRules), needed(hasEvidence, evidenceRules)} {
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules, familyRules,
+		needed(hasHands, handRules), needed(hasEvidence, evidenceRules), needed(publishes, scheduleRules), needed(hasSnapshots, snapshotRules)} {
 		rules = append(rules, part...)
 	}
 	for _, r := range rules {
@@ -84,6 +84,7 @@ type world struct {
 	*frame
 	letters
 	suspects
+	shortened
 	aged
 }
 
@@ -124,7 +125,7 @@ func newWorld(t *testing.T, h Harness) *world {
 	}
 	w.flow = ids[flowName]
 	l := letters{w}
-	return &world{frame: w, letters: l, suspects: suspects{w}, aged: aged{l}}
+	return &world{frame: w, letters: l, suspects: suspects{w}, shortened: shortened{w}, aged: aged{l, shortened{w}}}
 }
 
 // An actor is an engine with its writers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +14,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-var submitRules = []rule{
+var submitRules = slices.Concat(submissionRules, needed(hasViews, roomRules))
+
+var submissionRules = []rule{
 	{name: "submit/the run shows under its names", why: "a public id and a key are what people hold in their hands (S85)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)

@@ -267,7 +267,7 @@ var readRules = []rule{
 		}
 	}},
 	{name: "read/definitions are kept once by digest", why: "runs are pinned to a digest; every apply stores its definition again (E9)", run: func(w *world) {
-		d := store.Definition{Digest: "d3", Data: []byte{0, 1, 255}, Workflows: []store.DefinedWorkflow{{Name: "x", Steps: []string{"s"}}, {Name: "y"}}}
+		d := store.Definition{Digest: "d3", Data: []byte{0, 1, 255}, Workflows: []store.DefinedWorkflow{{Name: "x", Steps: []string{"s"}, Retention: 36 * time.Hour}, {Name: "y"}}}
 		got := make([]map[string]store.WorkflowID, 8)
 		var wg sync.WaitGroup
 		for i := range got {

@@ -1,5 +1,5 @@
-# Each object is read, changed and published, some hundred at once. Objects that fail
-# are left out: even if all of them fail, the run goes on.
+# Each object is read, changed and published, some hundred at once. No object waits for
+# another one. Objects that fail are left out: even if all of them fail, the run goes on.
 workflow "batch" {
   deadline = "1d"
   variable "objects" {
@@ -7,23 +7,25 @@ workflow "batch" {
     default = { a = "{\"n\":1}", b = "", c = "{\"n\":3}" }
   }
 
-  step "read" {
+  group "object" {
     for_each     = var.objects
     max_parallel = 300
     max_failures = "100%"
-    action       = agent.mock.echo
-    input { value = jsondecode(each.value) }
+
+    step "read" {
+      action = agent.mock.echo
+      input { value = jsondecode(each.value) }
+    }
+
+    step "publish" {
+      action       = agent.mock.call
+      compensation = "none"
+      input { value = merge(step.read.output.value, { new_field = "mine" }) }
+    }
+
+    output "content" { value = step.publish.output.value }
   }
 
-  step "publish" {
-    for_each     = { for key, r in step.read : key => merge(r.output.value, { new_field = "mine" }) if r.status == "succeeded" }
-    max_parallel = 300
-    max_failures = "100%"
-    action       = agent.mock.call
-    compensation = "none"
-    input { value = each.value }
-  }
-
-  output "published" { value = { for key, p in step.publish : key => p.output.value if p.status == "succeeded" } }
-  output "failed" { value = [for key, r in step.read : key if r.status == "failed"] }
+  output "published" { value = { for key, o in group.object : key => o.output.content if o.status == "succeeded" } }
+  output "failed" { value = [for key, o in group.object : key if o.status == "failed"] }
 }

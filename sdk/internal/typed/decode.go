@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/saga-engine/engine/sdk/internal/jsontree"
 )
@@ -85,9 +84,9 @@ func (p *Plan) AssignNull(v reflect.Value, path string) error {
 func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	switch p.Form {
 	case Duration:
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return fmt.Errorf("%s: must be a duration such as 90s or 1h30m", path)
+		d, ok := parseDuration(s)
+		if !ok {
+			return fmt.Errorf("%s: must be a duration such as 90s, 1h30m or 2d", path)
 		}
 		v.SetInt(int64(d))
 	case Text:

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
@@ -13,7 +12,6 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
 // detach records a run, or finds the run if it exists already. Afterwards an engine that serves
@@ -32,7 +30,7 @@ func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 		}
 	}
 	noteUnlocked(a, r)
-	s, err := openDetached(ctx, a, r.Module)
+	s, err := session.OpenJoining(ctx, a, r.Dir, r.Shown)
 	if err != nil {
 		return err
 	}
@@ -60,25 +58,6 @@ func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 		}
 	}
 	return recorded(ctx, w, s, row, sub.Exists)
-}
-
-// openDetached opens the state, so that detach can record a run in it. It succeeds even while
-// another process has locked an embedded state.
-func openDetached(ctx context.Context, a *cli.App, m *module.Module) (*session.Session, error) {
-	s, err := session.OpenWriter(ctx, a, m.Dir, m.Shown)
-	var locked *sqlite.LockedError
-	if !errors.As(err, &locked) {
-		return s, err
-	}
-	t, err := session.Resolve(a, m.Dir, m.Shown)
-	if err != nil {
-		return nil, err
-	}
-	s, err = session.OpenTo(ctx, a, t, session.ToSpeak)
-	if s != nil {
-		s.Held = true
-	}
-	return s, err
 }
 
 // recorded prints the name of the recorded run. It also warns if no living engine works on the

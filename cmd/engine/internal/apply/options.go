@@ -33,8 +33,6 @@ func (o *Options) check(a *cli.App) error {
 	switch {
 	case a.JSON && o.Confirm:
 		return cli.Failed("Invalid flag", "--confirm cannot be combined with --json.")
-	case o.Wait < 0:
-		return cli.Failed("Invalid flag", "--wait-timeout must be above zero.")
 	case o.Detach && (o.Wait > 0 || o.Only):
 		return cli.Failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
 	}

@@ -23,7 +23,11 @@ func (w *work) finish(end follow.Outcome) error {
 	name := render.Clean(end.Run)
 	switch code {
 	case exit.Open:
-		w.remark("Run %s is open and kept. Go on with: %s", name, w.again(end.Run))
+		same := ""
+		if len(w.r.Given) > 0 {
+			same = ", and the same variables"
+		}
+		w.remark("Run %s is open and kept. Go on with this command%s: %s", name, same, w.again(end.Run))
 	case exit.Human:
 		w.remark("%s", follow.HumanNote(name, end.State, w.explainCommand(end.Run)))
 	}
@@ -44,11 +48,7 @@ func (w *work) remark(format string, args ...any) {
 
 // again is the method that returns the command line with which the user can continue a run.
 func (w *work) again(run string) string {
-	cmd := "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
-	if len(w.r.Given) > 0 {
-		cmd += " with the same variables"
-	}
-	return cmd
+	return "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
 }
 
 // explainCommand returns the command line `engine explain` for a run. That command says what to do

@@ -60,6 +60,11 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 			return err
 		}
 	}
+	if r != nil {
+		if err := x.room(ctx, s, r); err != nil {
+			return err
+		}
+	}
 	x.engines()
 	if r != nil && x.lacks() {
 		x.unable(ctx, s)
@@ -132,6 +137,25 @@ func (x *explained) engines() {
 	case n > 1:
 		x.say("%d messages wait for its owner, the oldest: %s.", n, history.MessageText(x.inbox[0]))
 	}
+}
+
+// room adds what a run waits for if it waits for room in its concurrency limit.
+func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run) error {
+	room, err := history.RoomOf(ctx, s, r)
+	if err != nil || room == nil {
+		return err
+	}
+	x.say("It waits for %s.", room.Text())
+	line := "no other run waits"
+	if n := room.Places.Waiting - 1; n > 0 {
+		line = render.Count(n, "other run") + " waits in line, too"
+		if n > 1 {
+			line = render.Count(n, "other run") + " wait in line, too"
+		}
+	}
+	x.say("A run is admitted when one of them has ended: the run with the highest priority first, and a run that waits rises by one point in 6s. This run has priority %d; %s.",
+		room.Line.Priority(), line)
+	return nil
 }
 
 // lacks reports whether an alert says that no living engine has all agents of the run.

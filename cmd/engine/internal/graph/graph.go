@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/render"
@@ -10,9 +11,9 @@ import (
 
 // A Graph is the drawing of a workflow.
 type Graph struct {
-	Workflow string
-	Nodes    []Node
-	Edges    []Edge
+	Workflow string `json:"workflow"`
+	Nodes    []Node `json:"nodes"`
+	Edges    []Edge `json:"edges"`
 }
 
 // A Node is a step in the drawing.
@@ -20,9 +21,11 @@ type Node struct {
 	Name    string `json:"name"`
 	Action  string `json:"action"`
 	ForEach bool   `json:"for_each,omitempty"`
+	Repeat  bool   `json:"repeat,omitempty"`
 	When    bool   `json:"when,omitempty"`
 	Pivot   bool   `json:"pivot,omitempty"`
 	Undo    string `json:"undo,omitempty"`
+	Group   *Graph `json:"group,omitempty"` // drawing of the steps inside of a group; nil = the step is no group
 }
 
 // An Edge leads from one step to another step, which waits for the first one.
@@ -40,12 +43,16 @@ func New(wf *dsl.Workflow, undo bool) Graph {
 		if !shown(s) {
 			continue
 		}
-		n := Node{Name: s.Name, Action: Does(s), ForEach: s.ForEach != nil, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
+		n := Node{Name: s.Name, Action: Does(s), ForEach: s.ForEach != nil, Repeat: s.Repeat != nil && !undo, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
 		if s.Undo != nil {
-			n.Undo = ActionName(s.Undo.Do)
+			n.Undo = UndoName(s)
 		}
 		if undo {
 			n.Action, n.Undo = n.Undo, ""
+		}
+		if s.Child != nil && s.Child.Group {
+			inner := New(s.Child.Workflow, undo)
+			n.Group = &inner
 		}
 		g.Nodes = append(g.Nodes, n)
 		for _, from := range nearest(wf, s, shown) {
@@ -116,10 +123,22 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 // ActionName returns the name of an action in messages: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
-// Does returns what a step does, for people. For a call it is AGENT.ACTION. For other steps it is
-// `value`, `timer`, or a text with the signals for which the step waits.
+// UndoName returns the name of the undo of a step, which must have one. The undo of a child run is
+// the run itself, because the run undoes its own steps.
+func UndoName(s *dsl.Step) string {
+	if s.Child != nil && s.Undo.Declared {
+		return Does(s)
+	}
+	return ActionName(s.Undo.Do)
+}
+
+// Does returns what a step does, for people. For a call it is AGENT.ACTION, and for a child run
+// workflow.NAME. For other steps it is `group`, `value`, `timer`, or a text with the signals for
+// which the step waits.
 func Does(s *dsl.Step) string {
 	switch {
+	case s.Child != nil && s.Child.Group:
+		return "group"
 	case s.Calls():
 		return ActionName(s.Do)
 	case s.Wait == nil:
@@ -136,48 +155,98 @@ func (n Node) caption() string {
 	if n.ForEach {
 		s += " for each"
 	}
+	if n.Repeat {
+		s += ", repeated"
+	}
 	if n.Pivot {
 		s += " (pivot)"
 	}
 	return render.Clean(s)
 }
 
-// DOT returns the drawing in the language of Graphviz.
+// DOT returns the drawing in the language of Graphviz. The steps of a group are in a frame, together
+// with the group. Edges lead to and from the group, and not to and from the frame.
 func (g Graph) DOT() string {
-	quote := func(s string) string {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "digraph %s {\n  rankdir = LR;\n  node [shape = box];\n", quote(g.Workflow))
+	fmt.Fprintf(&b, "digraph %s {\n  rankdir = LR;\n  node [shape = box];\n", quoteDOT(g.Workflow))
+	g.dot(&b, "", "  ")
+	return b.String() + "}\n"
+}
+
+func quoteDOT(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
+}
+
+// dot writes nodes and edges. The parameter in is the name of the group around them, with a slash; ""
+// = none. The parameter space begins each line.
+func (g Graph) dot(b *strings.Builder, in, space string) {
 	for _, n := range g.Nodes {
-		label := quote(n.Name)
-		label = label[:len(label)-1] + `\n` + quote(n.caption())[1:]
+		label := quoteDOT(n.Name)
+		label = label[:len(label)-1] + `\n` + quoteDOT(n.caption())[1:]
 		style := ""
 		if n.When {
 			style = ", style = dashed"
 		}
-		fmt.Fprintf(&b, "  %s [label = %s%s];\n", quote(n.Name), label, style)
+		node := fmt.Sprintf("%s [label = %s%s];\n", quoteDOT(in+n.Name), label, style)
+		if n.Group == nil {
+			b.WriteString(space + node)
+			continue
+		}
+		fmt.Fprintf(b, "%ssubgraph %s {\n%s  %s", space, quoteDOT("cluster_"+in+n.Name), space, node)
+		n.Group.dot(b, in+n.Name+"/", space+"  ")
+		for _, first := range n.Group.first() {
+			fmt.Fprintf(b, "%s  %s -> %s;\n", space, quoteDOT(in+n.Name), quoteDOT(in+n.Name+"/"+first))
+		}
+		b.WriteString(space + "}\n")
 	}
 	for _, e := range g.Edges {
-		fmt.Fprintf(&b, "  %s -> %s;\n", quote(e.From), quote(e.To))
+		fmt.Fprintf(b, "%s%s -> %s;\n", space, quoteDOT(in+e.From), quoteDOT(in+e.To))
 	}
-	return b.String() + "}\n"
 }
 
-// Mermaid returns the drawing in the language of Mermaid.
+// first returns the names of the nodes to which no edge leads.
+func (g Graph) first() []string {
+	var out []string
+	for _, n := range g.Nodes {
+		if !slices.ContainsFunc(g.Edges, func(e Edge) bool { return e.To == n.Name }) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// Mermaid returns the drawing in the language of Mermaid. It shows groups as DOT does.
 func (g Graph) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	g.mermaid(&b, "s", "  ")
+	return b.String()
+}
+
+// mermaid writes nodes and edges. The parameter id begins the id of each node, and the parameter
+// space begins each line.
+func (g Graph) mermaid(b *strings.Builder, id, space string) {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))
 	}
 	ids := map[string]string{}
-	var b strings.Builder
-	b.WriteString("flowchart LR\n")
 	for i, n := range g.Nodes {
-		ids[n.Name] = fmt.Sprintf("s%d", i)
-		fmt.Fprintf(&b, "  %s[\"%s<br/>%s\"]\n", ids[n.Name], quote(n.Name), quote(n.caption()))
+		own := fmt.Sprintf("%s%d", id, i)
+		ids[n.Name] = own
+		node := fmt.Sprintf("%s[\"%s<br/>%s\"]\n", own, quote(n.Name), quote(n.caption()))
+		if n.Group == nil {
+			b.WriteString(space + node)
+			continue
+		}
+		fmt.Fprintf(b, "%ssubgraph g%s[\"%s\"]\n%s  %s", space, own, quote(n.Name), space, node)
+		n.Group.mermaid(b, own+"_", space+"  ")
+		for _, first := range n.Group.first() {
+			at := slices.IndexFunc(n.Group.Nodes, func(n Node) bool { return n.Name == first })
+			fmt.Fprintf(b, "%s  %s --> %s_%d\n", space, own, own, at)
+		}
+		b.WriteString(space + "end\n")
 	}
 	for _, e := range g.Edges {
-		fmt.Fprintf(&b, "  %s --> %s\n", ids[e.From], ids[e.To])
+		fmt.Fprintf(b, "%s%s --> %s\n", space, ids[e.From], ids[e.To])
 	}
-	return b.String()
 }

@@ -37,6 +37,19 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// A loop is drawn with the step, and not with its undo: a loop is undone once.
+func TestLoopIsDrawn(t *testing.T) {
+	wf := flow(-1)
+	wf.Steps[0].Repeat = &dsl.Repeat{}
+	g := New(wf, false)
+	if !g.Nodes[0].Repeat || g.Nodes[1].Repeat || !strings.Contains(g.DOT(), "mock.do, repeated") || !strings.Contains(g.Mermaid(), "mock.do, repeated") {
+		t.Errorf("%+v\n%s%s", g.Nodes, g.DOT(), g.Mermaid())
+	}
+	if back := New(wf, true); back.Nodes[1].Repeat || strings.Contains(back.DOT(), "repeated") {
+		t.Errorf("undo: %+v", back.Nodes)
+	}
+}
+
 // Steps from the pivot on are not undone.
 func TestUndoneBy(t *testing.T) {
 	for pivot, want := range map[int]string{-1: "a c", 0: "", 1: "a", 2: "a"} {

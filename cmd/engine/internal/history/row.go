@@ -8,10 +8,14 @@ import (
 )
 
 // StatusText returns a run's status. It adds "(no engine)" if an engine should work on the
-// run, but no living engine owns it.
+// run, but no living engine owns it. Otherwise it adds "(waits for room)" if the run waits for room
+// in its concurrency limit.
 func StatusText(r store.RunRow) string {
 	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
 		return r.State.String() + " (no engine)"
+	}
+	if r.InLine {
+		return r.State.String() + " (waits for room)"
 	}
 	return r.State.String()
 }
@@ -21,6 +25,9 @@ func RowJSON(r store.RunRow) map[string]any {
 	m := map[string]any{
 		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,
 		"status": r.State.String(), "key": r.Key, "created_at": r.CreatedAt.UTC(), "owner_alive": r.OwnerAlive,
+	}
+	if r.InLine {
+		m["waits_for_room"] = true
 	}
 	if !r.FinishedAt.IsZero() {
 		m["finished_at"] = r.FinishedAt.UTC()

@@ -27,6 +27,7 @@ type Run struct {
 	Late    []Late
 	Inbox   []store.Message
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
+	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
 
@@ -56,6 +57,9 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	}
 	if r.Inbox, err = s.Store.Messages(ctx, row.Run, 0, MaxInboxShown); err != nil {
 		return nil, s.Wrap("read the inbox", err)
+	}
+	if r.Room, err = RoomOf(ctx, s, r); err != nil {
+		return nil, err
 	}
 	r.Owner, err = OwnerOf(ctx, s, row)
 	return r, err

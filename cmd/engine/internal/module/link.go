@@ -66,7 +66,7 @@ func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked
 	bins := map[string]dsl.AgentBinary{}
 	for _, use := range m.parsed.Agents() {
 		u := UsedAgent{AgentUse: use}
-		u.Binary, u.Err = l.Catalog.Resolve(ctx, agents.Use{Name: use.Plugin, Constraint: use.Constraint}, lock)
+		u.Binary, u.Err = l.Catalog.Resolve(ctx, agents.Use{Name: use.Plugin, Constraint: use.Constraint, Source: use.Source}, lock)
 		if u.Err == nil {
 			bins[use.Name] = u.Binary.Pin()
 		}

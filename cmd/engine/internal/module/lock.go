@@ -26,25 +26,57 @@ func (l *Linked) Lock(ctx context.Context, old lock.Lock, upgrade bool) (lock.Lo
 		if len(uses[use.Plugin]) == 0 {
 			l.Used = append(l.Used, UsedAgent{AgentUse: use})
 		}
-		uses[use.Plugin] = append(uses[use.Plugin], agents.Use{Name: use.Plugin, Constraint: use.Constraint})
+		uses[use.Plugin] = append(uses[use.Plugin], agents.Use{Name: use.Plugin, Constraint: use.Constraint, Source: use.Source})
 	}
 	for i := range l.Used {
 		u := &l.Used[i]
 		part, err := l.Catalog.Lock(ctx, uses[u.Plugin], old, upgrade)
 		if err == nil {
 			now.Agents = append(now.Agents, part.Agents...)
-			u.Binary, err = l.Catalog.Resolve(ctx, agents.Use{Name: u.Plugin}, &part)
+			u.Source = sourceOf(uses[u.Plugin])
+			u.Binary, err = l.Catalog.Chosen(ctx, agents.Use{Name: u.Plugin, Source: u.Source}, &part)
 		}
 		if u.Err = err; err != nil {
-			summary, detail := ExplainAgent(*u)
-			d := diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
-			found = append(found, l.Named(diag.Diagnostics{d})...)
+			found = append(found, l.problem(*u))
 		}
 	}
 	if found.HasErrors() {
 		return lock.Lock{}, cli.Problems(found)
 	}
 	return now, ctx.Err()
+}
+
+// problem returns the error about an agent of the module that cannot be used.
+func (l *Linked) problem(u UsedAgent) diag.Diagnostic {
+	summary, detail := ExplainAgent(u)
+	d := diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: detail, Range: u.Where}
+	return l.Named(diag.Diagnostics{d})[0]
+}
+
+// sourceOf returns the source in the given uses of one agent; "" = none of them names a source.
+func sourceOf(uses []agents.Use) string {
+	for _, u := range uses {
+		if u.Source != "" {
+			return u.Source
+		}
+	}
+	return ""
+}
+
+// Install copies the binaries that Lock took from the sources in agent blocks into the module, where
+// the other commands find them.
+func (l *Linked) Install(ctx context.Context) error {
+	var found diag.Diagnostics
+	for i := range l.Used {
+		u := &l.Used[i]
+		if u.Binary, u.Err = l.Catalog.Install(ctx, u.Binary); u.Err != nil {
+			found = append(found, l.problem(*u))
+		}
+	}
+	if found.HasErrors() {
+		return cli.Problems(found)
+	}
+	return nil
 }
 
 // WriteLock writes the lock file if its content changes. If readonly is true, WriteLock returns an

@@ -131,7 +131,9 @@ func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 	names := def.Names()
 	switch {
 	case name != "":
-		if wf := def.Workflow(name); wf != nil {
+		if wf := def.Workflow(name); wf != nil && wf.Inner {
+			return nil, cli.Failed("Workflow of a child run", "Only a step starts %q, as a child run: it is a group or a workflow of a library. Choose a workflow of the module: %s.", name, strings.Join(names, ", "))
+		} else if wf != nil {
 			return wf, nil
 		}
 		return nil, cli.Failed("Unknown workflow", "There is no workflow %q.%s", name, diag.DidYouMean(name, names))

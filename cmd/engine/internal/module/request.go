@@ -26,7 +26,7 @@ func NewRequest(ctx context.Context, a *cli.App, path, workflow string, values [
 	if err != nil {
 		return nil, err
 	}
-	assigned, err := assignments(a, l.Module, values)
+	assigned, err := Assignments(a, l.Module, values)
 	if err != nil {
 		return nil, err
 	}

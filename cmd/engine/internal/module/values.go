@@ -56,9 +56,9 @@ func ValueFlags(cmd *cobra.Command, to *[]Value) {
 	cmd.Flags().Var(valueFlag{to: to, file: true}, "var-file", "file of values; may be repeated")
 }
 
-// assignments collects the values from ENGINE_VAR_x, then from *.auto.vars.hcl, then from
+// Assignments collects the values from ENGINE_VAR_x, then from *.auto.vars.hcl, then from
 // --var and --var-file in their order. If a variable has several values, the last one counts.
-func assignments(a *cli.App, m *Module, given []Value) ([]dsl.Assignment, error) {
+func Assignments(a *cli.App, m *Module, given []Value) ([]dsl.Assignment, error) {
 	var out []dsl.Assignment
 	env := a.Environ()
 	sort.Strings(env)

@@ -33,8 +33,13 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 			before, beforeWorst = max(before, typical[i]), max(beforeWorst, worst[i])
 		}
 		rounds := time.Duration(p.rounds())
-		typical[p.step.Index] = before + p.step.Do.Typical*rounds
-		t.known = t.known || p.step.Do.Typical > 0
+		usual := p.step.Do.Typical
+		if p.child != nil {
+			usual = p.child.typical
+			t.runtime = t.runtime || p.child.runtime
+		}
+		typical[p.step.Index] = before + usual*rounds
+		t.known = t.known || usual > 0
 		w, bounded := p.worst(scope)
 		t.unbounded = t.unbounded || !bounded
 		t.runtime = t.runtime || p.settings == nil || p.each < 0
@@ -63,9 +68,26 @@ func (p *step) rounds() int {
 	return (p.each + p.settings.MaxParallel - 1) / p.settings.MaxParallel
 }
 
-// worst returns the longest time that a step can take. It returns false if there is no limit. The
-// time is 0 if the settings, or the end of a timer, are known only in a run.
+// worst returns the longest time that a step can take, with all its iterations. It returns false if
+// there is no limit. The time is 0 if the settings, or the end of a timer, are known only in a run.
 func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
+	once, bounded := p.once(scope)
+	if p.loop == nil || p.settings == nil || !bounded {
+		return once, bounded
+	}
+	limit := p.settings.Deadline.After
+	if p.loop.most == 0 {
+		return limit, limit > 0
+	}
+	total := p.loop.total(once, p.rounds())
+	if limit > 0 && total > limit {
+		return limit, true
+	}
+	return total, true
+}
+
+// once returns the longest time that one iteration of a step can take. See worst.
+func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
 		return 0, true // estimate sets the field runtime: the time is known only in a run
@@ -78,6 +100,8 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 		return limit, limit > 0
 	case p.step.Until != nil:
 		return timerLength(p.step, scope), true
+	case p.child != nil:
+		return p.worstChild(limit)
 	}
 	if s.Retry.MaxAttempts == dsl.Unbounded {
 		return limit, limit > 0
@@ -95,6 +119,20 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 		return limit, true
 	}
 	return total, true
+}
+
+// worstChild returns the longest time that the child runs of a step can take, and false if there is
+// no limit. The parameter limit is the deadline of the step; 0 = none.
+func (p *step) worstChild(limit time.Duration) (time.Duration, bool) {
+	one, bounded := p.child.worst, !p.child.unbounded
+	if d := p.child.deadline.After; d > 0 && (!bounded || one > d) {
+		one, bounded = d, true
+	}
+	total := one * time.Duration(p.rounds())
+	if limit > 0 && (!bounded || total > limit) {
+		return limit, true
+	}
+	return total, bounded
 }
 
 // timerLength returns how long a timer takes. It returns 0 if that is known only in a run, or if

@@ -31,7 +31,7 @@ type Plan struct {
 // New makes the plan of a request. It looks up the runs that exist, and changes nothing.
 func New(ctx context.Context, a *cli.App, r *module.Request) (*Plan, error) {
 	scope := &dsl.Scope{Vars: r.Vars, Run: dsl.RunInfo{Workflow: r.Workflow.Name, StartedAt: a.Now()}}
-	p := &Plan{label: r.Label(), flow: r.Workflow, steps: stepsOf(r.Workflow, scope), others: map[string]int{}}
+	p := &Plan{label: r.Label(), flow: r.Workflow, steps: planner{}.stepsOf(r.Workflow, scope), others: map[string]int{}}
 	p.times = estimate(r.Workflow, p.steps, scope)
 	if r.Workflow.UniqueKey != nil {
 		key, err := r.Workflow.UniqueKey(scope)

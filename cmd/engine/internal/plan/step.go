@@ -22,12 +22,39 @@ type step struct {
 	undo     string
 	notes    []string
 	settings *dsl.Settings // nil = known only in a run
+	loop     *loop         // nil = the step has no repeat block
 	// undoSettings are the settings of the undo; nil = the step has no undo, or its settings are
 	// known only in a run.
 	undoSettings *dsl.Settings
+	inner        []step // steps inside of a group, in order of waves; nil = the step is no group
+	child        *times // how long the child run of the step may take; nil = the step starts none
 }
 
-func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
+// A planner makes the steps of plans. It remembers how long the child runs of each workflow may
+// take.
+type planner map[*dsl.Workflow]*times
+
+// childOf sets the steps and the times of the child run of a step. What the child does may depend on
+// its variables, which are known only in a run.
+func (m planner) childOf(p *step) {
+	c := p.step.Child
+	if c == nil {
+		return
+	}
+	if t, known := m[c.Workflow]; known && !c.Group {
+		p.child = t
+		return
+	}
+	scope := &dsl.Scope{}
+	inner := m.stepsOf(c.Workflow, scope)
+	t := estimate(c.Workflow, inner, scope)
+	m[c.Workflow], p.child = &t, &t
+	if c.Group {
+		p.inner = inner
+	}
+}
+
+func (m planner) stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 	waves := map[int]int{}
 	byWave := map[int][]*dsl.Step{}
 	last := 0
@@ -47,12 +74,14 @@ func stepsOf(wf *dsl.Workflow, scope *dsl.Scope) []step {
 			if settings, err := s.Settings(scope); err == nil {
 				p.settings = settings
 			}
+			p.loop = loopOf(s, p.settings, scope)
 			p.undo = undoText(wf, s)
 			if s.Undo != nil && s.Undo.Settings != nil && !graph.AfterPivot(wf, s) {
 				if settings, err := s.Undo.Settings(scope); err == nil {
 					p.undoSettings = settings
 				}
 			}
+			m.childOf(&p)
 			p.notes = p.describe()
 			out = append(out, p)
 		}
@@ -100,6 +129,8 @@ func undoText(wf *dsl.Workflow, s *dsl.Step) string {
 			return "undo: none (pivot)"
 		}
 		return "undo: none (after the pivot)"
+	case s.Undo != nil && s.Child != nil && s.Undo.Declared:
+		return "undo: its own steps"
 	case s.Undo != nil && s.Undo.Declared:
 		return "undo: " + s.Undo.Do.Name + " (declared by agent)"
 	case s.Undo != nil:
@@ -113,10 +144,13 @@ func (p *step) describe() []string {
 	if p.step.When != nil || p.step.WhenEach != nil {
 		notes = append(notes, "conditional")
 	}
+	if p.loop != nil {
+		notes = append(notes, p.loop.text())
+	}
 	if s := p.settings; s == nil {
 		notes = append(notes, "limits known at run time")
 	} else {
-		if p.step.Calls() {
+		if p.step.Calls() && p.step.Child == nil {
 			notes = append(notes, p.triesText(s.Retry.MaxAttempts))
 			if then := exhaustedText(s.Retry); then != "" {
 				notes = append(notes, then)
@@ -132,7 +166,7 @@ func (p *step) describe() []string {
 			notes = append(notes, fmt.Sprintf("%d at a time", s.MaxParallel))
 		}
 	}
-	if u := p.undoSettings; u != nil {
+	if u := p.undoSettings; u != nil && p.step.Child == nil {
 		if u.Retry.MaxAttempts != dsl.Unbounded {
 			notes = append(notes, "undo "+boundText(u.Retry.MaxAttempts))
 		}
@@ -203,11 +237,27 @@ func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	return "compensate"
 }
 
-func (p *step) waveText() string {
-	if !p.first {
-		return ""
+// A row is one line of the plan as text.
+type row struct {
+	cells []string
+	notes []string
+}
+
+// rows returns the rows of some steps, and below each group the rows of its steps. The parameter
+// wave is the wave of the group around them, with a full stop; "" = none. The parameter space begins
+// the name of each step.
+func rows(steps []step, wave, space string) []row {
+	var out []row
+	for i := range steps {
+		p := &steps[i]
+		own, shown := fmt.Sprintf("%s%d", wave, p.wave), ""
+		if p.first {
+			shown = "wave " + own
+		}
+		out = append(out, row{[]string{shown, space + p.title(), p.action, p.undo}, p.notes})
+		out = append(out, rows(p.inner, own+".", space+"  ")...)
 	}
-	return fmt.Sprintf("wave %d", p.wave)
+	return out
 }
 
 func (p *step) title() string {
@@ -228,21 +278,36 @@ func (p *step) json(mode dsl.Mode) map[string]any {
 			m["instances"] = p.each
 		}
 	}
+	if p.loop != nil {
+		m["repeat"] = p.loop.json()
+	}
 	if rungs := p.afterUnknown(); len(rungs) > 0 {
 		m["after_unknown"] = rungs
 	}
 	if s := p.settings; s != nil {
+		if p.step.Child == nil {
+			m["timeout_s"] = s.Timeout.Seconds()
+		}
 		m["max_attempts"] = render.Attempts(s.Retry.MaxAttempts)
 		m["on_exhausted"] = onExhausted(s.Retry, mode)
 		if s.Retry.OnExhausted == dsl.ExhaustedCoolDown {
 			m["cool_down_s"], m["cool_downs"] = s.Retry.CoolDown.Seconds(), s.Retry.CoolDowns
 		}
-		m["timeout_s"] = s.Timeout.Seconds()
 		if s.Deadline.After > 0 {
 			m["deadline_s"] = s.Deadline.After.Seconds()
 		}
 	}
-	if u := p.undoSettings; u != nil {
+	if c := p.step.Child; c != nil {
+		m["workflow"] = c.Workflow.Name
+	}
+	if p.inner != nil {
+		inner := make([]map[string]any, len(p.inner))
+		for i := range p.inner {
+			inner[i] = p.inner[i].json(mode)
+		}
+		m["steps"] = inner
+	}
+	if u := p.undoSettings; u != nil && p.step.Child == nil {
 		m["undo_max_attempts"] = render.Attempts(u.Retry.MaxAttempts)
 		m["undo_timeout_s"] = u.Timeout.Seconds()
 		if u.Deadline.After > 0 {

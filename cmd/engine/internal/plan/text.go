@@ -16,18 +16,18 @@ func (p *Plan) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  workflow %q  definition %s%s\n", render.Clean(p.label), p.flow.Name, words.Short(p.flow.Digest), p.openText())
 	widths := [4]int{}
-	for _, s := range p.steps {
-		for i, c := range []string{s.waveText(), s.title(), s.action, s.undo} {
+	all := rows(p.steps, "", "")
+	for _, r := range all {
+		for i, c := range r.cells {
 			widths[i] = max(widths[i], render.Width(c))
 		}
 	}
-	for _, s := range p.steps {
-		cells := []string{s.waveText(), s.title(), s.action, s.undo}
+	for _, r := range all {
 		line := " "
-		for i, c := range cells {
+		for i, c := range r.cells {
 			line += " " + c + strings.Repeat(" ", widths[i]-render.Width(c)+1)
 		}
-		b.WriteString(strings.TrimRight(line+"  "+strings.Join(s.notes, ", "), " ") + "\n")
+		b.WriteString(strings.TrimRight(line+"  "+strings.Join(r.notes, ", "), " ") + "\n")
 	}
 	if text := p.undosText(); text != "" {
 		b.WriteString(text + "\n")

@@ -18,6 +18,9 @@ var rungWords = map[rung.Rung]string{
 // afterUnknown returns the reactions to an unknown outcome of a step, in order. settings is
 // nil if the settings are known only in a run.
 func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []rung.Rung {
+	if s.Child != nil {
+		return nil // the engine knows how a child run has ended
+	}
 	var r dsl.Retry
 	if settings != nil {
 		r = settings.Retry
@@ -37,7 +40,7 @@ func rungsText(rungs []rung.Rung) string {
 // of a definition.
 func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
-	for _, name := range def.Names() {
+	for _, name := range def.All() {
 		wf := def.Workflow(name)
 		steps := map[string][]rung.Rung{}
 		for _, s := range wf.Steps {
@@ -58,7 +61,7 @@ func UnknownOutcomes(def *dsl.Definition) map[string]map[string][]rung.Rung {
 func PrintUnknown(a *cli.App, def *dsl.Definition) error {
 	outcomes := UnknownOutcomes(def)
 	told := false
-	for _, name := range def.Names() {
+	for _, name := range def.All() {
 		for _, s := range def.Workflow(name).Steps {
 			rungs, ok := outcomes[name][s.Name]
 			if !ok {

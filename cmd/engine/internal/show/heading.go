@@ -26,6 +26,9 @@ func Heading(r *history.Run) string {
 	if !r.State.Status().Final() {
 		field("Owner", "%s", tablesOf(r).ownerText())
 	}
+	if l := r.State.Run().Line; l.Lift != 0 {
+		field("Priority", "%d", l.Priority())
+	}
 	if d := r.State.Run().Deadline.Time(); !d.IsZero() && !r.State.Status().Final() {
 		field("Deadline", "%s", words.Stamp(d))
 	}
@@ -53,6 +56,9 @@ func Heading(r *history.Run) string {
 		for _, h := range held {
 			field("Waits for", "%s", heldText(h))
 		}
+	}
+	if r.Room != nil {
+		field("Waits for", "%s", r.Room.Text())
 	}
 	for _, line := range variableLines(r.State.Vars()) {
 		field("Variable", "%s", line)

@@ -19,6 +19,10 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()
 	m["started_by"] = r.State.Run().StartedBy
+	m["priority"] = r.State.Run().Line.Priority()
+	if r.Room != nil {
+		m["room"] = r.Room.JSON()
+	}
 	m["variables"] = render.Redact(r.State.Vars())
 	m["outputs"] = render.Outputs(story.KnownOutputs(r.State, r.Flow))
 	m["undone"], m["left_as_is"] = int(r.State.Run().Undone), int(r.State.Run().Left)
@@ -99,6 +103,7 @@ func nodeJSON(n story.NodeView) map[string]any {
 	for name, s := range map[string]string{
 		"code": n.Code, "message": n.Message, "undo_action": n.UndoAction,
 		"undo_code": n.UndoCode, "undo_message": n.UndoMessage, "settled_by": n.By,
+		"child_run": n.Child,
 	} {
 		if s != "" {
 			m[name] = s

@@ -51,7 +51,7 @@ func (r runTables) addStore(m map[string]any) {
 		}
 	}
 	if !r.Row.NextCheck.IsZero() && r.Row.NextCheck.Before(store.Never) && !r.Row.State.Final() {
-		m["next_check"] = r.Row.NextCheck.UTC()
+		m["next_check"] = r.Row.DueSince().UTC()
 	}
 	waiting := []map[string]any{}
 	for _, msg := range r.Inbox {

@@ -89,6 +89,9 @@ func nodeDetail(n story.NodeView) string {
 	if n.State == status.StepHeld {
 		parts = append(parts, strings.TrimPrefix(heldText(machine.HeldAgent{Agent: n.HeldBy, Why: n.Why}), "agent "))
 	}
+	if n.Child != "" {
+		parts = append(parts, "child run "+n.Child)
+	}
 	if n.Iteration > 0 {
 		parts = append(parts, story.IterationText(n.Iteration, n.Iterations))
 	}

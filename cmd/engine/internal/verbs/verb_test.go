@@ -5,40 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
-
-func TestSpan(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want time.Duration // 0 = refused
-	}{
-		{"90s", 90 * time.Second},
-		{"1.5h", 90 * time.Minute},
-		{"2d", 48 * time.Hour},
-		{"1d12h", 36 * time.Hour},
-		{"2", 0},
-		{"0s", 0},
-		{"0d", 0},
-		{"-1h", 0},
-		{"-1d", 0},
-		{"1d-25h", 0},
-		{"d", 0},
-		{"99999d", 0},
-		{"soon", 0},
-		{"", 0},
-	} {
-		t.Run(c.text, func(t *testing.T) {
-			var s Span
-			err := s.Set(c.text)
-			if (err == nil) != (c.want > 0) || time.Duration(s) != c.want {
-				t.Errorf("%q is %s, error %v; want %s", c.text, time.Duration(s), err, c.want)
-			}
-		})
-	}
-}
 
 func TestCheckReason(t *testing.T) {
 	for _, c := range []struct {

@@ -65,7 +65,7 @@ func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
 		"Definition", "Members", "Load", "Rows", "Messages", "Suspects", "LateReplies", "Logs", "Undelivered",
-		"Runs", "StepRows", "Alerts", "Retained", "Close",
+		"Runs", "StepRows", "Alerts", "Places", "Retained", "Close",
 	} {
 		reads[name] = true
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -26,21 +27,23 @@ type fmtOptions struct{ check, diff, recursive, write bool }
 func Fmt(a *cli.App) *cobra.Command {
 	var o fmtOptions
 	cmd := &cobra.Command{
-		Use:   "fmt [PATH|-]",
+		Use:   "fmt [PATH…|-]",
 		Short: "Rewrite files in canonical layout",
 		Long: `Rewrites *.hcl files in canonical layout and prints the names of those that
 changed. PATH is a directory (default: this one) or a file; - formats standard
-input to standard output.`,
-		Args: cli.Wants("[PATH]"),
+input to standard output. A library is a module of its own: name its directory,
+too, or a directory that holds both with --recursive.`,
+		Args: cli.Wants("[PATH…]"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			path := "."
-			if len(args) > 0 {
-				path = args[0]
-			}
-			if path == "-" {
+			switch {
+			case len(args) == 0:
+				args = []string{"."}
+			case len(args) == 1 && args[0] == "-":
 				return formatInput(a, o)
+			case slices.Contains(args, "-"):
+				return cli.Failed("Too many arguments", "- is standard input, and cannot be combined with a PATH.")
 			}
-			return formatPath(a, path, o)
+			return formatPaths(a, args, o)
 		},
 	}
 	f := cmd.Flags()
@@ -84,12 +87,20 @@ func screenText(a *cli.App, text []byte) string {
 	return string(text)
 }
 
-// formatPath formats a file or the files of a directory. It reports files that it cannot
+// formatPaths formats files, and the files of directories. It reports files that it cannot
 // parse, and formats the others.
-func formatPath(a *cli.App, given string, o fmtOptions) error {
-	files, err := formatFiles(a, given, o.recursive)
-	if err != nil {
-		return err
+func formatPaths(a *cli.App, given []string, o fmtOptions) error {
+	var files []string
+	for _, path := range given {
+		more, err := formatFiles(a, path, o.recursive)
+		if err != nil {
+			return err
+		}
+		for _, name := range more { // a directory may be inside of another one
+			if !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
 	}
 	var diags diag.Diagnostics
 	changed := []string{}
@@ -155,7 +166,7 @@ func formatFiles(a *cli.App, given string, recursive bool) ([]string, error) {
 		if !strings.HasSuffix(given, ".hcl") {
 			return nil, cli.Failed("Not an HCL file", "%s does not end in .hcl.", given)
 		}
-		return []string{given}, nil
+		return []string{filepath.Clean(given)}, nil
 	}
 	var out []string
 	err = filepath.WalkDir(a.Path(given), func(p string, d fs.DirEntry, err error) error {

@@ -79,6 +79,14 @@ func initModule(ctx context.Context, a *cli.App, dir string, o initOptions) erro
 	if err != nil {
 		return err
 	}
+	if o.lockfile == "readonly" { // what does not fit the lock file is not installed
+		if err := l.WriteLock(*old, lock, true); err != nil {
+			return err
+		}
+	}
+	if err := l.Install(ctx); err != nil {
+		return err
+	}
 	if err := l.WriteLock(*old, lock, o.lockfile == "readonly"); err != nil {
 		return err
 	}
@@ -91,7 +99,7 @@ func initDone(a *cli.App, l *module.Linked, written []string) error {
 		for i, u := range l.Used {
 			out[i] = map[string]any{
 				"name": u.Plugin, "version": u.Binary.Version, "constraint": u.Constraint, "path": u.Binary.Path,
-				"source": string(u.Binary.Source), "checksum": u.Binary.Checksum, "locked": u.Binary.Source != agents.SourceDev,
+				"source": string(u.Binary.Source), "taken_from": u.Source, "checksum": u.Binary.Checksum, "locked": u.Binary.Source != agents.SourceDev,
 			}
 		}
 		return a.PrintJSON(map[string]any{"agents": out, "lock_file": filepath.ToSlash(filepath.Join(l.Shown, lock.File)), "written": written})
@@ -102,7 +110,11 @@ func initDone(a *cli.App, l *module.Linked, written []string) error {
 		if u.Binary.Source == agents.SourceDev {
 			hash = "not locked"
 		}
-		table.Add(u.Plugin, u.Binary.Version, string(u.Binary.Source), hash)
+		from := string(u.Binary.Source)
+		if u.Source != "" && u.Binary.Source == agents.SourceProject {
+			from = u.Source
+		}
+		table.Add(u.Plugin, u.Binary.Version, from, hash)
 	}
 	if table.Len() == 0 {
 		return a.Print("The module uses no agents.\n")

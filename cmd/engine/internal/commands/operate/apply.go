@@ -6,6 +6,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/apply"
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
 )
 
 // Apply returns the command `engine apply`, which brings a run to its end.
@@ -42,7 +43,7 @@ effects stay.`,
 	f.BoolVar(&o.Confirm, "confirm", false, "show the plan and ask first")
 	f.BoolVar(&o.Only, "only", false, "leave other open runs alone")
 	f.BoolVar(&o.Detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
-	f.DurationVar(&o.Wait, "wait-timeout", 0, "stop as Ctrl-C does if the run is still open after this time (exit 6)")
+	f.Var(words.Span(&o.Wait), "wait-timeout", "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	module.ValueFlags(cmd, &o.Values)
 	o.Agents.Add(cmd)
 	o.Ceilings.Add(cmd)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/serving"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
 )
 
 // Serve returns the command `engine serve`, which works on the runs of a state until a signal
@@ -34,12 +35,12 @@ code 0. A second one leaves at once; exit code 6. SIGHUP is ignored.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Concurrency, "concurrency", 0, "calls of agents in flight at most; 0 = as many as the agents take")
-	f.DurationVar(&o.Lease, "lease", 30*time.Second, "how long this engine counts as alive after its last sign of life")
-	f.DurationVar(&o.MinScan, "scan-min", 0, "shortest pause between two passes of the Supervisor; 0 = 200ms, less for a short lease")
-	f.DurationVar(&o.MaxScan, "scan-max", 0, "longest pause between two passes, at most half of --lease; 0 = chosen by --lease")
+	f.Var(words.SpanOrZero(&o.Lease, 30*time.Second), "lease", "how long this engine counts as alive after its last sign of life")
+	f.Var(words.SpanOrZero(&o.MinScan, 0), "scan-min", "shortest pause between two passes of the Supervisor; 0 = 200ms, less for a short lease")
+	f.Var(words.SpanOrZero(&o.MaxScan, 0), "scan-max", "longest pause between two passes, at most half of --lease; 0 = chosen by --lease")
 	f.IntVar(&o.ClaimBatch, "claim-batch", 0, "runs that are taken at once; 0 = 256")
-	f.DurationVar(&o.ClaimInterval, "claim-interval", 0, "shortest pause between two looks for runs that nobody owns; 0 = that of --scan-min")
-	f.DurationVar(&o.Retention, "retention", 0, "how long runs are kept after they have finished, with their names and unique keys; 0 = for ever")
+	f.Var(words.SpanOrZero(&o.ClaimInterval, 0), "claim-interval", "shortest pause between two looks for runs that nobody owns; 0 = that of --scan-min")
+	f.Var(words.SpanOrZero(&o.Retention, 0), "retention", "how long runs are kept after they have finished, with their names and unique keys; 0 = for ever")
 	f.StringVar(&o.Address, "address", "", "name of this engine for people (default HOST:PID)")
 	f.StringVar(&o.HTTP, "http", "off", "address for /metrics, /healthz and /readyz, such as 127.0.0.1:9464; off = none")
 	f.BoolVar(&o.RemoteHTTP, "http-allow-remote", false, "let --http listen beyond this machine; it asks nobody who they are")

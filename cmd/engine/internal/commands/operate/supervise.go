@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/serving"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
 )
 
 // Supervise returns the command `engine supervise`, which runs scans of the Supervisor.
@@ -27,6 +28,6 @@ state is the embedded file beside PATH, or in this directory.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Once, "once", false, "make one pass and exit")
-	cmd.Flags().DurationVar(&o.Every, "every", 0, "make a pass this often until told to stop; not on an embedded state")
+	cmd.Flags().Var(words.Span(&o.Every), "every", "make a pass this often until told to stop; not on an embedded state")
 	return cmd
 }

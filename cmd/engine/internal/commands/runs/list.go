@@ -11,7 +11,6 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
-	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl/diag"
@@ -39,7 +38,8 @@ that are parked, whose undo failed, that are past their deadline, or that no liv
 engine has the agents of.
 
 --alerts lists what an operator was told instead, newest first: parked,
-compensation_failed, overdue, late_reply, set_aside and slow_decision.`,
+compensation_failed, overdue, late_reply, set_aside, slow_decision and
+snapshot_refused.`,
 		Args: cli.Wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.alerts {
@@ -133,9 +133,9 @@ func sinceFlag(a *cli.App, text string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	var span verbs.Span
-	if span.Set(text) == nil {
-		return a.Now().Add(-time.Duration(span)), nil
+	var ago time.Duration
+	if words.Span(&ago).Set(text) == nil {
+		return a.Now().Add(-ago), nil
 	}
 	return time.Time{}, cli.Failed("Invalid flag", "--since must be a duration such as 24h or 7d, or a time such as 2026-03-14T10:00:00Z, not %q.", text)
 }

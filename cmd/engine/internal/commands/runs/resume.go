@@ -16,7 +16,7 @@ import (
 // Resume returns the command `engine resume`, which ends the pause of a run.
 func Resume(a *cli.App) *cobra.Command {
 	var reason string
-	var extend verbs.Span
+	var extend time.Duration
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
 		Short: "Go on with a paused run",
@@ -29,7 +29,7 @@ gives a parked run a new deadline.`,
 			}
 			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "resume", Run: args[0],
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
-					return machine.ResumeRequested{Extend: time.Duration(extend), By: by, Reason: reason}, nil
+					return machine.ResumeRequested{Extend: extend, By: by, Reason: reason}, nil
 				}})
 		},
 	}

@@ -18,7 +18,7 @@ import (
 func Retry(a *cli.App) *cobra.Command {
 	var step, reason string
 	var newKey bool
-	var extend verbs.Span
+	var extend time.Duration
 	cmd := &cobra.Command{
 		Use:   "retry RUN",
 		Short: "Go on with a parked run from its failed step",
@@ -36,7 +36,7 @@ If the run's own deadline has passed, --extend says by how much from now.`,
 			}
 			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "retry", Run: args[0], Step: step,
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
-					return machine.RetryRequested{Step: step, NewKey: newKey, Extend: time.Duration(extend), By: by, Reason: reason}, nil
+					return machine.RetryRequested{Step: step, NewKey: newKey, Extend: extend, By: by, Reason: reason}, nil
 				}})
 		},
 	}

@@ -1,0 +1,56 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine/machine/line"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// maxHolders is the highest number of runs that a text about a limit names.
+const maxHolders = 10
+
+// A Room describes the limit in which a run waits for room.
+type Room struct {
+	Line   line.Line
+	Places naming.Places
+}
+
+// RoomOf returns the limit in which a run waits for room; nil = the run does not wait for room.
+func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
+	if run := r.State.Run(); !run.Awaits || run.State.Final() {
+		return nil, nil
+	}
+	line := r.State.Run().Line
+	p, err := s.Store.Places(ctx, r.Row.WorkflowName, line.Key, maxHolders)
+	if err != nil {
+		return nil, s.Wrap("read which runs are open", err)
+	}
+	return &Room{line, p}, nil
+}
+
+// Text says for which room the run waits, and which runs hold the places.
+func (r *Room) Text() string {
+	of := "concurrency"
+	if r.Line.Key != "" {
+		of += fmt.Sprintf(", key %q", r.Line.Key)
+	}
+	text := fmt.Sprintf("room in %s: %d of %d runs are open", of, r.Places.Taken, r.Line.Limit)
+	names := r.Places.Open
+	if len(names) > 0 {
+		text += ": " + strings.Join(names, ", ")
+	}
+	if more := r.Places.Taken - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// JSON returns the same for --json.
+func (r *Room) JSON() map[string]any {
+	open := append([]string{}, r.Places.Open...)
+	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}
+}

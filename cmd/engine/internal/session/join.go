@@ -1,0 +1,56 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store/sqlite"
+)
+
+// OpenJoining opens the state of a module for a command that records new runs. If another process
+// has locked an embedded state, that process works on the runs, and OpenJoining sets Session.Held.
+func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
+	s, err := OpenWriter(ctx, a, dir, shown)
+	var locked *sqlite.LockedError
+	if !errors.As(err, &locked) {
+		return s, err
+	}
+	t, err := Resolve(a, dir, shown)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(keyPatience); ; {
+		s, err := OpenTo(ctx, a, t, ToSpeak)
+		if err != nil {
+			return nil, err
+		}
+		s.Held = true
+		ids, err := journal.KeysOf(ctx, s.Store)
+		if err != nil {
+			return nil, errors.Join(s.Wrap("ask which key seals", err), s.opened.Close())
+		}
+		if s.Sealer != nil || len(ids) > 0 {
+			return s, nil
+		}
+		s.Close()
+		if time.Now().After(end) {
+			return nil, cli.Failed("State without a key", "Another process has locked %s and has not begun to work on it. Try again when it has.", t.Shown)
+		}
+		select {
+		case <-time.After(keyPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// An engine on a new embedded state makes the state first, and its key a moment later. A run that
+// was recorded in between would have no tag of that key, and no engine would work on it. So
+// OpenJoining waits for the key: at most for the time keyPatience.
+const (
+	keyPatience = 10 * time.Second
+	keyPause    = 20 * time.Millisecond
+)

@@ -1,0 +1,49 @@
+package words
+
+import (
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/dsl/span"
+)
+
+// A SpanFlag is the value of a flag that is a duration. It reads what a workflow may say, too, such as
+// "90s", "36h" or "2d", and refuses the same texts with the same errors.
+type SpanFlag struct {
+	to   *time.Duration
+	zero bool // true = the flag may also be 0
+}
+
+// Span returns the value of a flag that is stored in *to, and that is above zero if it is given.
+func Span(to *time.Duration) *SpanFlag { return &SpanFlag{to: to} }
+
+// SpanOrZero returns the value of a flag that is stored in *to, and that may be 0. The parameter def
+// is its value if the flag is not given.
+func SpanOrZero(to *time.Duration, def time.Duration) *SpanFlag {
+	*to = def
+	return &SpanFlag{to: to, zero: true}
+}
+
+// String returns the duration as text; "" = it is zero.
+func (f *SpanFlag) String() string {
+	if f.to == nil || *f.to == 0 {
+		return ""
+	}
+	return span.Text(*f.to)
+}
+
+// Set parses text as a duration, and stores it.
+func (f *SpanFlag) Set(text string) error {
+	d, err := span.Parse(text)
+	if f.zero && (text == "0" || errors.Is(err, span.ErrZero)) {
+		d, err = 0, nil
+	}
+	if err != nil {
+		return err
+	}
+	*f.to = d
+	return nil
+}
+
+// Type returns the name that help texts show for the flag's value.
+func (f *SpanFlag) Type() string { return "duration" }

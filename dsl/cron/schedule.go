@@ -1,0 +1,47 @@
+package cron
+
+// A Schedule says when runs start, and what happens if that was not possible in time.
+type Schedule struct {
+	Name      string
+	Cron      string // cron expression, as it is in the source
+	Zone      string // name of the time zone; "" = UTC
+	Timetable *Timetable
+	Overlap   Overlap
+	CatchUp   CatchUp
+}
+
+// Text returns a text that changes if and only if the timetable of the schedule changes.
+func (s *Schedule) Text() string { return s.Cron + " " + s.Zone }
+
+// Overlap says what a schedule does at a tick if the run of the tick before has not ended.
+type Overlap uint8
+
+// The values of Overlap.
+const (
+	OverlapSkip   Overlap = iota // the tick starts no run
+	OverlapQueue                 // the tick waits until the run has ended
+	OverlapAllow                 // the tick starts its run at once
+	OverlapCancel                // the tick cancels the run, and starts its own run at once
+)
+
+// OverlapNames maps each Overlap to its word in the argument overlap.
+var OverlapNames = []string{"skip", "queue", "allow", "cancel"}
+
+// String returns the word that means o in the argument overlap.
+func (o Overlap) String() string { return OverlapNames[o] }
+
+// CatchUp says what a schedule does about ticks that no engine has started in time.
+type CatchUp uint8
+
+// The values of CatchUp.
+const (
+	CatchUpLatest CatchUp = iota // only the newest of these ticks starts a run
+	CatchUpNone                  // none of them starts a run
+	CatchUpAll                   // each of them starts a run, oldest first
+)
+
+// CatchUpNames maps each CatchUp to its word in the argument catch_up.
+var CatchUpNames = []string{"latest", "none", "all"}
+
+// String returns the word that means c in the argument catch_up.
+func (c CatchUp) String() string { return CatchUpNames[c] }

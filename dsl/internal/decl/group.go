@@ -1,0 +1,54 @@
+package decl
+
+import (
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+)
+
+// A group is a step that starts a child run, together with the workflow of this child. The steps of
+// the group are the steps of this workflow. What they use of their surroundings becomes a hidden
+// variable of this workflow: the step passes its value to the child.
+
+// A groupDecoder reads group blocks.
+type groupDecoder struct{ *decoder }
+
+// shadows reports steps and locals of a group that have the name of a step or a local around the
+// group. A reference to such a name could mean both.
+func (d groupDecoder) shadows(w *Workflow) {
+	for outer := w.Outer; outer != nil; outer = outer.Outer {
+		for _, s := range w.Steps {
+			if i, ok := outer.Index[s.Name]; ok {
+				d.Errorf(s.Where, "Name used around the group", "Around this group, at %s, there is a step or group with the name %q already. Use another name here, because steps of a group can refer to steps around it.",
+					report.Range(outer.Steps[i].Where), s.Name)
+			}
+		}
+		for _, l := range w.OwnLocals {
+			if first, ok := outer.Locals[l.Name]; ok && !first.File {
+				d.Errorf(l.Where, "Name used around the group", "Around this group, at %s, there is a local value with the name %q already. Use another name here.", report.Range(first.Where), l.Name)
+			}
+		}
+	}
+}
+
+// settings gives a group the settings of the workflow around it: the defaults in its retry block,
+// and the deadline of its compensation. If a setting has references, its value is passed like any
+// other value from the surroundings.
+func (d groupDecoder) settings(w *Workflow) {
+	pass := func(name string, e *eval.Expr) *eval.Expr {
+		if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Constant != nil {
+			return e
+		}
+		w.take(name, &taken{expr: e})
+		return referenceTo(e.Range, "var", name)
+	}
+	w.CompensationDeadline = pass("compensation.deadline", w.Outer.CompensationDeadline)
+	if r := w.Outer.Retry; r != nil {
+		own := *r
+		own.Attrs = map[string]*eval.Expr{}
+		for _, name := range sorted.Keys(r.Attrs) {
+			own.Attrs[name] = pass("retry."+name, r.Attrs[name])
+		}
+		w.Retry = &own
+	}
+}

@@ -1,0 +1,150 @@
+package decl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/cron"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+)
+
+// A Schedule is a schedule block.
+type Schedule struct {
+	Where       hcl.Range
+	Noun        *noun.Schedule // Timetable is nil if the cron expression or the time zone is invalid
+	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
+	Broken      bool           // true = the argument `variables` has errors
+}
+
+// A scheduleDecoder reads the schedule blocks of a workflow.
+type scheduleDecoder struct{ *decoder }
+
+// schedule reads a schedule block and adds the schedule to w.
+func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
+	s := &Schedule{Where: b.DefRange, VariablesAt: b.DefRange, Noun: &noun.Schedule{Schedule: cron.Schedule{Name: b.Label}}}
+	for _, other := range w.Schedules {
+		if other.Noun.Name == b.Label {
+			d.duplicate(b, other.Where)
+			break
+		}
+	}
+	w.Schedules = append(w.Schedules, s)
+	n := s.Noun
+	n.Overlap = cron.Overlap(d.word(b.Attr("overlap"), "overlap", cron.OverlapNames))
+	n.CatchUp = cron.CatchUp(d.word(b.Attr("catch_up"), "catch_up", cron.CatchUpNames))
+	if n.Overlap == cron.OverlapQueue && n.CatchUp == cron.CatchUpNone {
+		d.Errorf(b.Attr("catch_up").Range, "Waiting tick would be lost",
+			"With overlap = \"queue\" a tick waits until the run before has ended. catch_up = \"none\" would then drop it as a missed tick. Write catch_up = \"latest\" or \"all\", or overlap = \"skip\".")
+	}
+	d.timetable(n, b)
+	if e := b.Attr("variables"); e != nil {
+		s.VariablesAt = e.Range
+		n.Variables, s.Broken = d.scheduleVariables(e, b.Label)
+	}
+}
+
+// timetable reads the cron expression and the time zone of a schedule. It checks the zone first,
+// so that an error names the argument that is wrong.
+func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
+	if e := b.Attr("time_zone"); e != nil {
+		text, ok := d.lit.literalText(e, "time_zone")
+		if !ok {
+			return
+		}
+		if _, err := cron.Parse("@daily", text); err != nil {
+			d.Errorf(e.Range, "Invalid time zone", "%s.", upperFirst(err.Error()))
+			return
+		}
+		n.Zone = text
+	}
+	e := b.Attr("cron")
+	if e == nil {
+		return // a missing argument was reported
+	}
+	text, ok := d.lit.literalText(e, "cron")
+	if !ok {
+		return
+	}
+	table, err := cron.Parse(text, n.Zone)
+	if err != nil {
+		d.Errorf(e.Range, "Invalid cron expression", "%s.", upperFirst(err.Error()))
+		return
+	}
+	n.Cron, n.Timetable = text, table
+}
+
+// scheduleVariables reads the argument `variables` of a schedule. It reports whether the argument
+// has errors.
+func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list []noun.Assignment, broken bool) {
+	v, ok := d.lit.constant(e, "The variables of a schedule must be known before a run, so they cannot refer to anything.")
+	if !ok {
+		return nil, true
+	}
+	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		d.Errorf(e.Range, "Invalid value for variables", "variables is an object with a value for each variable: { tenant = \"demo\" }.")
+		return nil, true
+	}
+	values := v.AsValueMap()
+	for _, name := range sorted.Keys(values) {
+		at := report.Range(e.Range)
+		expr := &hclsyntax.LiteralValueExpr{Val: values[name], SrcRange: e.Range}
+		a := noun.AssignmentIn(name, at, expr, nil)
+		a.Source = "Schedule \"" + schedule + "\""
+		list = append(list, a)
+	}
+	return list, false
+}
+
+// word returns the index of a literal word in the list of words. It returns 0 if the argument e is
+// missing or invalid.
+func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
+	if e == nil {
+		return 0
+	}
+	text, ok := d.lit.literalText(e, name)
+	if !ok {
+		return 0
+	}
+	if i := slices.Index(words, text); i >= 0 {
+		return i
+	}
+	d.Errorf(e.Range, "Invalid value for "+name, "%s is \"%s\".%s", name, strings.Join(words, "\" or \""), diag.DidYouMean(text, words))
+	return 0
+}
+
+// upperFirst returns a text with its first letter as a capital letter.
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// UsesTick reports whether an expression refers to run.tick, itself or through locals.
+func (w *Workflow) UsesTick(e *eval.Expr) bool { return w.usesTick(e, map[string]bool{}) }
+
+func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
+	if e == nil || e.Syntax == nil {
+		return false
+	}
+	for _, t := range e.Syntax.Variables() {
+		if len(t) < 2 {
+			continue
+		}
+		attr, ok := t[1].(hcl.TraverseAttr)
+		switch {
+		case !ok:
+		case t.RootName() == "run" && attr.Name == "tick":
+			return true
+		case t.RootName() == "local" && !seen[attr.Name] && w.Locals[attr.Name] != nil:
+			seen[attr.Name] = true
+			if w.usesTick(w.Locals[attr.Name].Expr, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}

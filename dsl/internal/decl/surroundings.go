@@ -1,0 +1,164 @@
+package decl
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+)
+
+// take makes a hidden variable with this name. If the variable exists already, take adds the
+// attributes that t uses.
+func (w *Workflow) take(name string, t *taken) {
+	old, ok := w.taken[name]
+	if !ok {
+		w.taken[name] = t
+		if w.Variables[name] == nil {
+			w.Variables[name] = &Variable{Name: name, Where: t.at, Type: cty.DynamicPseudoType, TypeText: "any", Nullable: true, Hidden: true}
+		}
+		return
+	}
+	if old.fields == nil || t.fields == nil {
+		old.fields = nil
+		return
+	}
+	for f, at := range t.fields {
+		old.fields[f] = at
+	}
+}
+
+// passed returns the values that the step of a group passes to the group: the variables of the
+// module, and what the group takes from its surroundings.
+func (w *Workflow) passed(module map[string]*Variable) []syntax.Arg {
+	var out []syntax.Arg
+	for _, name := range sorted.Keys(module) {
+		out = append(out, syntax.Arg{Name: name, Where: w.Where, Expr: referenceTo(w.Where, "var", name)})
+	}
+	for _, name := range sorted.Keys(w.taken) {
+		out = append(out, syntax.Arg{Name: name, Where: w.taken[name].at, Expr: w.taken[name].expression()})
+	}
+	return out
+}
+
+// expression returns the expression of the value, in the surroundings of the group. If only some
+// attributes of a step are used, it is an object with these attributes.
+func (t *taken) expression() *eval.Expr {
+	if t.expr != nil {
+		return t.expr
+	}
+	if t.fields == nil {
+		return referenceTo(t.at, t.root, t.name)
+	}
+	cons := &hclsyntax.ObjectConsExpr{SrcRange: t.at, OpenRange: t.at}
+	for _, f := range sorted.Keys(t.fields) {
+		cons.Items = append(cons.Items, hclsyntax.ObjectConsItem{
+			KeyExpr: &hclsyntax.LiteralValueExpr{Val: cty.StringVal(f), SrcRange: t.at},
+			ValueExpr: &hclsyntax.ScopeTraversalExpr{SrcRange: t.at, Traversal: hcl.Traversal{
+				hcl.TraverseRoot{Name: t.root, SrcRange: t.at}, hcl.TraverseAttr{Name: t.name, SrcRange: t.at}, hcl.TraverseAttr{Name: f, SrcRange: t.at},
+			}},
+		})
+	}
+	return &eval.Expr{Range: t.at, Syntax: cons}
+}
+
+// inside returns the group in which a step with this name stands, below the workflow w. It returns
+// nil if no group has such a step.
+func (w *Workflow) inside(name string) *Step {
+	for _, s := range w.Steps {
+		if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
+			continue
+		}
+		inner := s.Child.Workflow
+		if _, ok := inner.Index[name]; ok || inner.inside(name) != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// hint returns advice about a step that is inside of a group and cannot be seen from outside; "" if
+// no group has a step with this name.
+func (w *Workflow) hint(name string) string {
+	if w == nil {
+		return ""
+	}
+	g := w.inside(name)
+	if g == nil {
+		return ""
+	}
+	return fmt.Sprintf(" It is inside of group %q. From outside only the outputs of a group can be used: write output \"NAME\" { value = step.%s.output... } in the group, and group.%s%s.output.NAME here.", g.Name, name, g.Name, instanceKey(g))
+}
+
+// referenceTo returns the expression ROOT.NAME. The parameter at is its place in messages.
+func referenceTo(at hcl.Range, root, name string) *eval.Expr {
+	return &eval.Expr{Range: at, Syntax: &hclsyntax.ScopeTraversalExpr{SrcRange: at, Traversal: hcl.Traversal{
+		hcl.TraverseRoot{Name: root, SrcRange: at}, hcl.TraverseAttr{Name: name, SrcRange: at},
+	}}}
+}
+
+// rename lets the reference t begin with ROOT.NAME.
+func rename(t hcl.Traversal, root, name string) {
+	t[0] = hcl.TraverseRoot{Name: root, SrcRange: t[0].SourceRange()}
+	t[1] = hcl.TraverseAttr{Name: name, SrcRange: t[1].SourceRange()}
+}
+
+// fieldsOf returns the attribute of a step that the reference t uses. It returns nil if t uses the
+// whole value of the step.
+func fieldsOf(t hcl.Traversal, s *Step) map[string]hcl.Range {
+	if s.Each() || len(t) < 3 {
+		return nil
+	}
+	if attr, ok := t[2].(hcl.TraverseAttr); ok {
+		return map[string]hcl.Range{attr.Name: t.SourceRange()}
+	}
+	return nil
+}
+
+// outerVariable returns the variable with this name that a workflow around the group declares. It
+// returns nil if there is none, or if the group has the variable already.
+func (w *Workflow) outerVariable(name string) *Variable {
+	if w.Variables[name] != nil {
+		return nil
+	}
+	for outer := w.Outer; outer != nil; outer = outer.Outer {
+		if v := outer.Variables[name]; v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// outerLocal returns the workflow around the group that has a local value with this name; nil = none.
+func (w *Workflow) outerLocal(name string) *Workflow {
+	for outer := w.Outer; outer != nil; outer = outer.Outer {
+		if l := outer.Locals[name]; l != nil && !l.File {
+			return outer
+		}
+	}
+	return nil
+}
+
+// outerStep returns the workflow around the group that has a step with this name; nil = none.
+func (w *Workflow) outerStep(name string) *Workflow {
+	for outer := w.Outer; outer != nil; outer = outer.Outer {
+		if _, ok := outer.Index[name]; ok {
+			return outer
+		}
+	}
+	return nil
+}
+
+// eachAround reports whether the group, or a group around it, has for_each.
+func (w *Workflow) eachAround() bool {
+	for ; w.Outer != nil; w = w.Outer {
+		if w.Holder.Each() {
+			return true
+		}
+	}
+	return false
+}

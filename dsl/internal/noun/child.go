@@ -1,0 +1,21 @@
+package noun
+
+import "time"
+
+// ChildAgent is the agent of a step that starts a child run. The engine itself answers the calls
+// of this agent: no plugin has this name, and no agent block may use it.
+const ChildAgent = "workflow"
+
+// A Child says which workflow a step starts as a child run. The workflow is part of the same
+// definition. The values of its variables are the arguments in the input block of the step.
+type Child struct {
+	Workflow *Workflow // workflow of the child run; never nil
+	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
+}
+
+// ChildTimeout is Settings.Timeout of a step with a child run and of its undo: 10 years. A child run
+// may take any time, but every attempt has a time by which it must be complete.
+const ChildTimeout = 10 * 365 * 24 * time.Hour
+
+// ChildUndo is the name of the action of ChildAgent that undoes a child run.
+const ChildUndo = "undo"

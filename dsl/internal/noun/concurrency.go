@@ -1,0 +1,21 @@
+package noun
+
+import "github.com/saga-engine/engine/dsl/internal/eval"
+
+// The lowest and the highest priority of a run. A run with a higher priority is claimed and
+// admitted earlier.
+const (
+	MinPriority = 0
+	MaxPriority = 100
+)
+
+// A Concurrency holds the concurrency block of a workflow: how many runs of the workflow with the
+// same key may be open and admitted at the same time.
+type Concurrency struct {
+	Limit  func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
+	Key    func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
+	Reject bool                              // true = a submission that finds no room is refused; false = its run waits
+}
+
+// MaxConcurrency is the largest value that the argument limit of a concurrency block may have.
+const MaxConcurrency = 1_000_000

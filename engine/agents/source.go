@@ -1,0 +1,89 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/saga-engine/engine/dsl/lock"
+)
+
+// Chosen returns the binary in a new lock file. Lock made this lock file, and Install may not have been
+// called for it yet: if the agent has a source, the binary may still be there.
+func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, error) {
+	locked, ok := now.Agent(use.Name)
+	if use.Source == "" || !ok || c.overridden(use.Name) {
+		return c.Resolve(ctx, Use{Name: use.Name}, now)
+	}
+	return c.fromSource(ctx, use, locked, true)
+}
+
+// Install copies a binary from the source in its agent block to the directory .engine/agents of the
+// module, where every command finds it. It returns the installed binary. A binary from another place
+// is returned as it is. Install never replaces another build of the same version: open runs may need
+// it. Then the error is an *OccupiedError.
+func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
+	if b.Source != SourceBlock || len(c.search.Modules) == 0 {
+		return b, nil
+	}
+	target, err := filepath.Abs(filepath.Join(c.search.Modules[0], ".engine", "agents", b.Name, b.Version, Platform(), binaryName(b.Name)))
+	if err != nil {
+		return Binary{}, fmt.Errorf("install agent %q: %w", b.Name, err)
+	}
+	switch sum, err := checksum(target); {
+	case err == nil && sum != b.Checksum:
+		return Binary{}, &OccupiedError{Name: b.Name, Version: b.Version, Path: target}
+	case errors.Is(err, fs.ErrNotExist):
+		if err := copyBinary(b.Path, target, b.Checksum); err != nil {
+			return Binary{}, fmt.Errorf("install agent %q: %w", b.Name, err)
+		}
+		c.Refresh()
+	case err != nil:
+		return Binary{}, fmt.Errorf("install agent %q: %w", b.Name, err)
+	}
+	return c.Exact(ctx, b.Name, b.Version, b.Checksum)
+}
+
+// copyBinary copies a program to a path at which there is no file. After a crash the whole file is
+// there, or none. If the file has another checksum than sum, it was changed meanwhile, and copyBinary
+// returns an error.
+func copyBinary(from, to, sum string) error {
+	dir := filepath.Dir(to)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	tmp, err := os.CreateTemp(dir, ".installing-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) //nolint:errcheck // after the rename there is no such file
+	_, err = io.Copy(tmp, in)
+	if err == nil {
+		err = tmp.Chmod(0o755)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	switch got, err := checksum(tmp.Name()); {
+	case err != nil:
+		return err
+	case got != sum:
+		return fmt.Errorf("%s was changed while it was installed; run the command again", from)
+	}
+	return os.Rename(tmp.Name(), to)
+}

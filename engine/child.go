@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// flow returns the workflow of the run; nil = there is none with this name.
+func (s *Submission) flow() *dsl.Workflow {
+	if s.child != nil {
+		return s.child.Flow
+	}
+	return s.Definition.Workflow(s.Workflow)
+}
+
+// names returns the names of the run. Its unique key is not known yet.
+func (s *Submission) names() naming.Names {
+	names := naming.Names{Workflow: s.Workflow, Name: s.Name}
+	if s.child != nil {
+		names.Parent = s.child.Parent
+	}
+	return names
+}
+
+// started returns the event that starts the run.
+func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
+	ev := machine.Started{
+		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0,
+	}
+	if s.trigger != "" {
+		ev.Trigger = s.trigger
+	}
+	if o := s.child; o != nil {
+		ev.Trigger, ev.Until, ev.Void = "parent", o.Until, o.Void
+		ev.Parent, ev.ParentName, ev.ParentStep = o.Parent, o.ParentName, o.ParentStep
+	}
+	return ev
+}
+
+// void reports whether the run must begin no step. Such a run takes no unique key.
+func (s *Submission) void() bool { return s.child != nil && s.child.Void }

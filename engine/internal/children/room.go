@@ -1,0 +1,256 @@
+package children
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/call"
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// Config holds the parts and settings of a Room. All fields except Sealer are required.
+type Config struct {
+	Submit func(context.Context, Order) (store.Submitted, error) // submits a child run
+	Store  store.Full
+	Sealer crypt.Sealer // opens the journals of child runs; nil = nothing is encrypted
+	Defs   *journal.Definitions
+	Clock  *clock.Clock
+	Outage *outage.Outage
+	Poll   time.Duration // pause between two questions to the store about the awaited child runs
+}
+
+// An Order asks for a new child run.
+type Order struct {
+	Flow *dsl.Workflow // workflow of the child
+	Vars dsl.Value     // values of all its variables
+	Name string        // public name of the child
+
+	Parent                 status.RunID // internal id of the parent
+	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	Until                  time.Time    // time at which the parent does not wait any more
+	Void                   bool         // the parent has turned back: the child must begin no step
+}
+
+// A Refused is the error of Config.Submit for an order that will never be accepted.
+type Refused struct {
+	Code string // error code of the step
+	Err  error
+}
+
+// Error returns the reason.
+func (r *Refused) Error() string { return r.Err.Error() }
+
+// Unwrap returns the cause.
+func (r *Refused) Unwrap() error { return r.Err }
+
+// maxWorkers is the largest number of goroutines that submit and read child runs.
+const maxWorkers = 64
+
+// A Room holds the calls of one engine that wait for child runs.
+type Room struct {
+	cfg  Config
+	wake chan struct{} // a call waits: the loop of the method Run must ask the store
+
+	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
+
+	mu      sync.Mutex // protects following fields
+	waits   map[callID]*waiter
+	byChild map[status.RunID][]*waiter // waiters whose child run is known
+	todo    []*waiter                  // waiters for which a goroutine has work, oldest first
+	workers int                        // number of goroutines that work
+}
+
+// A callID identifies a call that waits.
+type callID struct {
+	run     status.RunID
+	attempt machine.AttemptID
+}
+
+// A waiter is a call that waits for its child run.
+type waiter struct {
+	room *Room
+	id   callID
+	call.Spec
+	done func(sdk.Reply, error) // called once, without the mutex
+
+	// Fields that Room.mu protects.
+	child status.RunID // internal id of the child run; 0 = not submitted yet
+	over  bool         // the call has been answered or forgotten
+	busy  bool         // the waiter is in todo, or a goroutine works on it
+	again bool         // something has changed since the goroutine began
+	stop  bool         // the answer is not needed any more: the child must be cancelled
+
+	// Fields that only the goroutine uses that works on the waiter.
+	cancelled bool // a cancel was posted to the child
+	undone    bool // the request to undo the child was posted to it
+}
+
+// New returns a Room without calls. Its work ends with ctx.
+func New(ctx context.Context, cfg Config) *Room {
+	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
+}
+
+// Start begins a call and returns at once. Room calls done once, from another goroutine. A call
+// that was forgotten ends with context.Canceled. Start has the same contract as the method Start
+// of an AsyncInvoker.
+func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
+	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
+	r.mu.Lock()
+	old := r.waits[w.id]
+	r.waits[w.id] = w
+	r.enqueueLocked(w)
+	r.mu.Unlock()
+	if old != nil {
+		old.finish(sdk.Reply{}, context.Canceled)
+	}
+	return w
+}
+
+// Stop asks the child run to end, because the engine does not need its result any more. The call
+// still waits for the end of the child: only the end says whether there is an effect.
+func (w *waiter) Stop() {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	w.stop = true
+	w.room.enqueueLocked(w)
+}
+
+// Ended reports that a run has ended in this engine.
+func (r *Room) Ended(run status.RunID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.byChild[run] {
+		r.enqueueLocked(w)
+	}
+}
+
+// Forget ends all waiting calls without an answer, because the membership that made them has
+// ended. The engine that takes the runs over sends the calls again.
+func (r *Room) Forget() {
+	r.mu.Lock()
+	var all []*waiter
+	for _, w := range r.waits {
+		all = append(all, w)
+	}
+	r.mu.Unlock()
+	for _, w := range all {
+		w.finish(sdk.Reply{}, context.Canceled)
+	}
+}
+
+// Waiting returns the number of calls that wait.
+func (r *Room) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waits)
+}
+
+// enqueueLocked makes a goroutine work on the waiter w.
+func (r *Room) enqueueLocked(w *waiter) {
+	switch {
+	case w.over:
+		return
+	case w.busy:
+		w.again = true
+		return
+	}
+	w.busy = true
+	r.todo = append(r.todo, w)
+	if r.workers < maxWorkers {
+		r.workers++
+		go r.work()
+	}
+	wait.Wake(r.wake)
+}
+
+// work works on waiters until there is nothing to do.
+func (r *Room) work() {
+	for {
+		r.mu.Lock()
+		if len(r.todo) == 0 {
+			r.workers--
+			r.mu.Unlock()
+			return
+		}
+		w := r.todo[0]
+		r.todo[0] = nil
+		r.todo = r.todo[1:]
+		w.again = false
+		r.mu.Unlock()
+		w.step(r.ctx)
+		r.mu.Lock()
+		w.busy = false
+		if w.again {
+			r.enqueueLocked(w)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// finish ends the call with a reply or an error, unless it has ended before.
+func (w *waiter) finish(reply sdk.Reply, err error) {
+	r := w.room
+	r.mu.Lock()
+	if w.over {
+		r.mu.Unlock()
+		return
+	}
+	w.over = true
+	if r.waits[w.id] == w {
+		delete(r.waits, w.id)
+	}
+	w.leaveLocked()
+	r.mu.Unlock()
+	w.done(reply, err)
+}
+
+// leaveLocked removes the waiter from the waiters of its child run.
+func (w *waiter) leaveLocked() {
+	if w.child == 0 {
+		return
+	}
+	r, kept := w.room, w.room.byChild[w.child][:0]
+	for _, x := range r.byChild[w.child] {
+		if x != w {
+			kept = append(kept, x)
+		}
+	}
+	if r.byChild[w.child] = kept; len(kept) == 0 {
+		delete(r.byChild, w.child)
+	}
+}
+
+// found records the child run of the waiter.
+func (w *waiter) found(child status.RunID) {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	if !w.over {
+		w.child = child
+		w.room.byChild[child] = append(w.room.byChild[child], w)
+	}
+}
+
+// fail ends the call with a definite failure that another attempt would repeat. The parameter
+// state is the status of the child run; RunInvalid = there is no child run.
+func (w *waiter) fail(code, message string, state status.RunState) {
+	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}
+	if state != status.RunInvalid {
+		data, err := json.Marshal(map[string]string{"run": w.childName(), "status": state.String()})
+		if err == nil {
+			reply.Output = data
+		}
+	}
+	w.finish(reply, nil)
+}

@@ -1,0 +1,293 @@
+package children
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// Error codes of steps that start child runs.
+const (
+	CodeNameTaken = "name_taken" // another run has the name of the child run
+	CodeKeyTaken  = "key_taken"  // another run has the unique key of the child run
+	CodeNotUndone = "not_undone" // the child run has passed its pivot, so that it cannot be undone
+	CodeRefused   = "child_refused"
+)
+
+// pageSize is the largest number of child runs in one question to the store.
+const pageSize = 1000
+
+const doing = "follow a child run"
+
+// Run asks the store about the awaited child runs, again and again, until ctx ends. While no call
+// waits, it asks nothing.
+func (r *Room) Run(ctx context.Context) {
+	for {
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return
+		}
+		for r.Waiting() > 0 {
+			if wait.For(ctx, r.cfg.Poll) != nil {
+				return
+			}
+			if err := r.ask(ctx); err != nil {
+				r.cfg.Outage.Failed(doing, err)
+			}
+		}
+	}
+}
+
+// ask reads the status of all awaited child runs, and makes goroutines work on those calls for
+// which the status may have changed something. A call whose complete-by has passed ends.
+func (r *Room) ask(ctx context.Context) error {
+	now := r.cfg.Clock.Now()
+	r.mu.Lock()
+	ids := make([]status.RunID, 0, len(r.byChild))
+	var late []*waiter
+	for _, w := range r.waits {
+		switch {
+		case !now.Before(w.Invoke.CompleteBy):
+			late = append(late, w)
+		case w.child == 0:
+			r.enqueueLocked(w) // an earlier try to submit the child had no answer
+		}
+	}
+	for id := range r.byChild {
+		ids = append(ids, id)
+	}
+	r.mu.Unlock()
+	for _, w := range late {
+		w.finish(sdk.Reply{}, context.DeadlineExceeded)
+	}
+	for len(ids) > 0 {
+		page := ids[:min(len(ids), pageSize)]
+		ids = ids[len(page):]
+		rows, err := r.cfg.Store.Runs(ctx, store.RunFilter{IDs: page})
+		if err != nil {
+			return fmt.Errorf("ask for child runs: %w", err)
+		}
+		r.mu.Lock()
+		for _, row := range rows {
+			for _, w := range r.byChild[row.Run] {
+				if row.State.Final() || w.undoes() || w.stop {
+					r.enqueueLocked(w)
+				}
+			}
+		}
+		r.mu.Unlock()
+	}
+	r.cfg.Outage.Worked(doing, time.Time{})
+	return nil
+}
+
+// undoes reports whether the call asks for the undo of the child run.
+func (w *waiter) undoes() bool { return w.Invoke.Purpose == sdk.PurposeUndo }
+
+// key returns the idempotency key of the call that starts the child run.
+func (w *waiter) key() string {
+	if w.Invoke.ForwardKey != "" {
+		return w.Invoke.ForwardKey
+	}
+	return w.Invoke.IdempotencyKey
+}
+
+// childName returns the public name of the child run. It contains the first name of the step, so the
+// child run is found again after its parent was moved to a definition with another name.
+func (w *waiter) childName() string {
+	step := w.Flow.Steps[w.Invoke.Step]
+	return naming.ChildName(w.Name, step.KeyName()+strings.TrimPrefix(w.Step(), step.Name), w.key())
+}
+
+// step does what is possible now: it submits the child run, posts a message to it, or ends the
+// call. If the store does not answer, the next question to the store makes step run again.
+func (w *waiter) step(ctx context.Context) {
+	r := w.room
+	r.mu.Lock()
+	child, stop, over := w.child, w.stop, w.over
+	r.mu.Unlock()
+	if over || ctx.Err() != nil {
+		return
+	}
+	err := guard.Do(func() error {
+		if child == 0 {
+			var err error
+			if child, err = w.begin(ctx, stop); err != nil || child == 0 {
+				return err
+			}
+		}
+		return w.follow(ctx, child, stop)
+	})
+	var refused *Refused
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		w.fail(refused.Code, refused.Error(), status.RunInvalid)
+	case ctx.Err() == nil:
+		r.cfg.Outage.Failed(doing, err, "run", w.Name, "step", w.Step())
+	}
+}
+
+// begin submits the child run, or finds the one that was submitted before. It returns its id.
+func (w *waiter) begin(ctx context.Context, stop bool) (status.RunID, error) {
+	r, name := w.room, w.childName()
+	order := Order{
+		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
+		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(),
+	}
+	if w.undoes() {
+		row, err := r.cfg.Store.Find(ctx, name)
+		if err == nil {
+			return w.attach(ctx, row.Run)
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return 0, err
+		}
+	}
+	sub, err := r.cfg.Submit(ctx, order)
+	if err != nil {
+		return 0, err
+	}
+	failpoint.Hit("child.submitted")
+	switch {
+	case !sub.Exists:
+		w.found(sub.Run)
+		return sub.Run, nil
+	case sub.Name != name:
+		return 0, &Refused{CodeKeyTaken, fmt.Errorf("run %s has the unique key of the child run", sub.Name)}
+	}
+	return w.attach(ctx, sub.Run)
+}
+
+// attach checks that an existing run is the child of this call, and returns its id.
+func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, error) {
+	rows, err := w.room.cfg.Store.Rows(ctx, run, 0, 1)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) == 0 {
+		return 0, store.ErrNotFound
+	}
+	records, err := journal.DecodeRow(w.room.cfg.Sealer, run, rows[0])
+	if err != nil {
+		return 0, err
+	}
+	started, ok := records[0].Event().(machine.Started)
+	if !ok || started.Parent != w.Run {
+		return 0, &Refused{CodeNameTaken, fmt.Errorf("another run has the name of the child run: %s", w.childName())}
+	}
+	w.found(run)
+	return run, nil
+}
+
+// follow looks at the child run and does what its status asks for.
+func (w *waiter) follow(ctx context.Context, child status.RunID, stop bool) error {
+	rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("child run %s: %w", w.childName(), store.ErrNotFound)
+	}
+	state := rows[0].State
+	switch {
+	case !state.Final() && (stop || w.undoes()):
+		return w.cancel(ctx, child, state)
+	case !state.Final():
+		return nil
+	case w.undoes() && state != status.RunSucceeded:
+		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
+		return nil
+	}
+	run, err := journal.Load(ctx, w.room.cfg.Store, w.room.cfg.Sealer, w.room.cfg.Defs, child)
+	if err != nil {
+		return err
+	}
+	if state = run.State.Status(); !state.Final() {
+		return nil // the run has turned back meanwhile; the next question to the store finds its end
+	}
+	failpoint.Hit("child.ended")
+	if w.undoes() {
+		return w.undo(ctx, child, run.State)
+	}
+	if state == status.RunSucceeded {
+		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult, Output: outputs(run.State)}, nil)
+		return nil
+	}
+	f := run.State.Failure()
+	if f.Code == "" {
+		f.Code = state.String()
+	}
+	w.fail(f.Code, f.Message, state)
+	return nil
+}
+
+// outputs returns the outputs of a run as one JSON object.
+func outputs(s *machine.State) json.RawMessage {
+	object := map[string]json.RawMessage{}
+	for _, o := range s.Run().Outputs {
+		object[o.Name] = o.Value.V.JSON()
+	}
+	data, err := json.Marshal(object)
+	if err != nil { // the values are valid JSON, so this does not happen
+		return nil
+	}
+	return data
+}
+
+// cancel posts a cancel to the child run, once. A child that is turning back needs none.
+func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
+	if w.cancelled || state == status.RunCompensating || state == status.RunCompensationFailed {
+		return nil
+	}
+	err := w.post(ctx, child, "cancel", machine.CancelRequested{By: w.Name, Reason: "the parent run turns back"})
+	w.cancelled = err == nil
+	return err
+}
+
+// undo makes a child run that has succeeded turn back. If the child cannot be undone, the call
+// fails.
+func (w *waiter) undo(ctx context.Context, child status.RunID, state *machine.State) error {
+	switch {
+	case state.Status() != status.RunSucceeded:
+		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
+		return nil
+	case !state.Run().Undoable():
+		w.fail(CodeNotUndone, "child run "+w.childName()+" has passed its pivot: nothing of it is undone any more", status.RunSucceeded)
+		return nil
+	case w.undone:
+		return nil // the owner of the child has not decided the message yet
+	}
+	err := w.post(ctx, child, "undo", machine.CompensateRequested{Parent: true, By: w.Name, Reason: "the parent run is being undone"})
+	if w.undone = err == nil; w.undone {
+		failpoint.Hit("child.undo_posted")
+	}
+	return err
+}
+
+// post puts a verb into the inbox of the child run. While the message waits there, posting it
+// again adds nothing.
+func (w *waiter) post(ctx context.Context, child status.RunID, verb string, e machine.Event) error {
+	data, err := journal.EncodeMessage(w.room.cfg.Sealer, child, e)
+	if err != nil {
+		return err
+	}
+	_, err = w.room.cfg.Store.Post(ctx, store.Message{
+		Run: child, Kind: store.MessageVerb, By: w.Name, Data: data, Dedup: "parent/" + verb,
+	})
+	return err
+}

@@ -1,0 +1,211 @@
+// Package intake turns the submissions of other programs into runs.
+//
+// In: submissions from the role intake.Store, which their programs have written in transactions of
+// their own. Out: submitted runs, and refused submissions with a reason. Each submission names its
+// run, and a store accepts a name once. So an engine that dies between the run and the removal of
+// the submission does no harm: the next engine finds the run, and removes the submission.
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/intake"
+)
+
+// passName is the name of the scan for submissions.
+const passName = "intake"
+
+const (
+	page      = 1000                   // largest number of submissions in one scan
+	atOnce    = 100                    // largest number of runs that are submitted at the same time
+	leastScan = 100 * time.Millisecond // pause after a scan that has found submissions
+)
+
+// Config holds what an Intake needs. All fields except Sealer are required.
+type Config struct {
+	Store  intake.Store
+	Sealer crypt.Sealer
+	Logger *slog.Logger
+	// Pass reports whether this engine may make the named scan now (store.Passes).
+	Pass func(ctx context.Context, name string, period time.Duration) (bool, error)
+	// Definition returns the stored definition with a workflow.
+	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
+	// Submit submits a run. If a run has the name already, it returns nil. refused is true if
+	// another try would return the same error.
+	Submit func(ctx context.Context, r Run) (refused bool, err error)
+	// Hints receives a value when there may be submissions. It may be nil.
+	Hints <-chan struct{}
+	// MaxPause is the longest pause between two scans.
+	MaxPause time.Duration
+}
+
+// A Run is the run of a submission.
+type Run struct {
+	Definition *dsl.Definition
+	Workflow   string
+	Vars       dsl.Value
+	Name       string // public id
+	By         string
+}
+
+// An Intake accepts submissions. It is for one goroutine.
+type Intake struct {
+	cfg  Config
+	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
+}
+
+// New returns an Intake.
+func New(cfg Config) *Intake {
+	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}}
+}
+
+// Run accepts submissions until ctx ends. Pauses grow while there are none.
+func (x *Intake) Run(ctx context.Context) {
+	pause := leastScan
+	for {
+		n, err := x.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			x.cfg.Logger.Warn("accept submissions", "error", err)
+			pause = x.cfg.MaxPause
+		case n > 0:
+			pause = leastScan
+		default:
+			pause = min(2*pause, x.cfg.MaxPause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-x.cfg.Hints:
+			pause = leastScan
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// look makes one scan if there are submissions and this engine may. It returns how many there were.
+func (x *Intake) look(ctx context.Context) (int, error) {
+	some, err := x.cfg.Store.Submissions(ctx, 1)
+	if err != nil || len(some) == 0 {
+		return 0, err
+	}
+	may, err := x.cfg.Pass(ctx, passName, leastScan)
+	if err != nil || !may {
+		return len(some), err
+	}
+	return x.Scan(ctx)
+}
+
+// Scan accepts or refuses the oldest submissions, and returns how many there were. A submission that
+// can be neither accepted nor refused now stays, and stops no other one.
+func (x *Intake) Scan(ctx context.Context) (int, error) {
+	list, err := x.cfg.Store.Submissions(ctx, page)
+	if err != nil {
+		return 0, err
+	}
+	var (
+		mu       sync.Mutex // protects the variables below
+		accepted []int64
+		errs     []error
+	)
+	kept := map[store.WorkflowID]*dsl.Definition{}
+	var group sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for _, s := range list {
+		run, why, err := x.prepare(ctx, s)
+		if def := x.kept[s.WorkflowID]; def != nil {
+			kept[s.WorkflowID] = def
+		}
+		if err == nil && why != "" {
+			err = x.cfg.Store.Refuse(ctx, s.ID, why)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if err != nil || why != "" {
+			continue
+		}
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			refused, err := x.cfg.Submit(ctx, run)
+			if err != nil && refused {
+				err = x.cfg.Store.Refuse(ctx, s.ID, err.Error())
+			} else if err == nil {
+				mu.Lock()
+				accepted = append(accepted, s.ID)
+				mu.Unlock()
+			}
+			if err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	x.kept = kept
+	failpoint.Hit("intake.submitted")
+	if len(accepted) > 0 {
+		slices.Sort(accepted)
+		errs = append(errs, x.cfg.Store.Accept(ctx, accepted...))
+	}
+	return len(list), errors.Join(errs...)
+}
+
+// prepare returns the run of a submission. If the submission can never become a run, it returns the
+// reason. It returns an error if this engine cannot tell now.
+func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why string, err error) {
+	if s.WorkflowID == 0 {
+		return Run{}, "the workflow is not published any more", nil
+	}
+	def := x.kept[s.WorkflowID]
+	if def == nil {
+		if def, err = x.cfg.Definition(ctx, s.WorkflowID); err != nil {
+			return Run{}, "", err
+		}
+		x.kept[s.WorkflowID] = def
+	}
+	wf := def.Workflow(s.Workflow)
+	if wf == nil {
+		return Run{}, "the published definition has no such workflow", nil
+	}
+	var all []dsl.Assignment
+	if len(s.Given) > 0 {
+		if all, err = journal.DecodeGiven(x.cfg.Sealer, wf, s.Given); err != nil {
+			return Run{}, "", err
+		}
+	}
+	input := map[string]json.RawMessage{}
+	if err := json.Unmarshal(s.Input, &input); err != nil {
+		return Run{}, "the input is no JSON object: " + err.Error(), nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(input)) {
+		a, err := wf.Assign(name, input[name], "The submission")
+		if err != nil {
+			return Run{}, err.Error(), nil
+		}
+		all = append(all, a)
+	}
+	vars, diags := wf.Bind(all)
+	if diags.HasErrors() {
+		return Run{}, fmt.Sprint(diags.Err()), nil
+	}
+	return Run{Definition: def, Workflow: s.Workflow, Vars: vars, Name: s.Run, By: s.By}, "", nil
+}

@@ -1,0 +1,175 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/intake"
+)
+
+// A desk is a store with submissions, and an engine that accepts them.
+type desk struct {
+	*testing.T
+	def *dsl.Definition
+
+	mu      sync.Mutex // protects following fields
+	list    []intake.Submission
+	refused map[int64]string
+	runs    map[string]Run
+	answers map[string]error // errors of Submit by name of the run
+	lasting bool             // the errors are about the submission
+	lost    bool             // Accept fails once
+}
+
+const source = `
+workflow "w" {
+  deadline = "1h"
+  variable "n" {
+    type = number
+    validation {
+      condition     = var.n > 0
+      error_message = "n must be above 0."
+    }
+  }
+  step "a" { value = var.n }
+}`
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	m, diags := dsl.Parse(fstest.MapFS{"main.hcl": {Data: []byte(source)}}, dsl.ParseOptions{})
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	def, diags := dsl.Link(m, nil)
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	return &desk{T: t, def: def, refused: map[int64]string{}, runs: map[string]Run{}, answers: map[string]error{}}
+}
+
+// add adds submissions with these inputs. Their runs are named a, b, c and so on.
+func (d *desk) add(inputs ...string) {
+	for _, input := range inputs {
+		id := int64(len(d.list) + 1)
+		d.list = append(d.list, intake.Submission{ID: id, Run: string(rune('a' + id - 1)), Workflow: "w", Input: []byte(input), WorkflowID: 1})
+	}
+}
+
+// Submissions is a method of intake.Store.
+func (d *desk) Submissions(_ context.Context, limit int) ([]intake.Submission, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.list[:min(limit, len(d.list))]), nil
+}
+
+// Accept is a method of intake.Store.
+func (d *desk) Accept(_ context.Context, ids ...int64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lost {
+		d.lost = false
+		return errors.New("the connection is lost")
+	}
+	d.list = slices.DeleteFunc(d.list, func(s intake.Submission) bool { return slices.Contains(ids, s.ID) })
+	return nil
+}
+
+// Refuse is a method of intake.Store.
+func (d *desk) Refuse(_ context.Context, id int64, why string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused[id] = why
+	d.list = slices.DeleteFunc(d.list, func(s intake.Submission) bool { return s.ID == id })
+	return nil
+}
+
+func (d *desk) intake() *Intake {
+	return New(Config{
+		Store: d, Logger: slog.New(slog.DiscardHandler),
+		Definition: func(context.Context, store.WorkflowID) (*dsl.Definition, error) { return d.def, nil },
+		Submit: func(_ context.Context, r Run) (bool, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if err := d.answers[r.Name]; err != nil {
+				return d.lasting, err
+			}
+			d.runs[r.Name] = r
+			return false, nil
+		},
+	})
+}
+
+func (d *desk) want(runs string, waiting int, refused map[int64]string) {
+	d.Helper()
+	if got := strings.Join(slices.Sorted(maps.Keys(d.runs)), " "); got != runs {
+		d.Errorf("runs = %s, want %s", got, runs)
+	}
+	if len(d.list) != waiting {
+		d.Errorf("%d submissions wait, want %d", len(d.list), waiting)
+	}
+	for id, why := range refused {
+		if !strings.Contains(d.refused[id], why) {
+			d.Errorf("submission %d is refused with %q, want %q", id, d.refused[id], why)
+		}
+	}
+	if len(d.refused) != len(refused) {
+		d.Errorf("refused = %v, want %v", d.refused, refused)
+	}
+}
+
+// Submissions become runs. Those that never can are refused with a reason, and stop no other one.
+func TestSubmissionsBecomeRuns(t *testing.T) {
+	d := newDesk(t)
+	d.add(`{"n":1}`, `{"n":0}`, `{"n":"x"}`, `{}`, `{"n":5}`, `not JSON`)
+	d.add(`{"n":6}`)
+	d.list[6].WorkflowID = 0
+	if n, err := d.intake().Scan(t.Context()); err != nil || n != 7 {
+		t.Errorf("Scan = %d, %v", n, err)
+	}
+	d.want("a e", 0, map[int64]string{2: "n must be above 0", 3: "a number is required", 4: `"n" has no default`, 6: "no JSON object", 7: "not published any more"})
+	if got := string(d.runs["e"].Vars.JSON()); got != `{"n":5}` {
+		t.Errorf("variables = %s", got)
+	}
+}
+
+// An engine that cannot tell leaves the submission to the next try; it refuses one that no try can
+// accept.
+func TestSubmissionThatFails(t *testing.T) {
+	d := newDesk(t)
+	d.add(`{"n":1}`, `{"n":2}`)
+	d.answers["a"] = errors.New("the store does not answer")
+	x := d.intake()
+	if _, err := x.Scan(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	d.want("b", 1, nil)
+	d.lasting = true
+	if _, err := x.Scan(t.Context()); err != nil {
+		t.Error(err)
+	}
+	d.want("b", 0, map[int64]string{1: "does not answer"})
+}
+
+// S54: an engine that ends after it has submitted the runs leaves submissions that the next scan removes.
+func TestSubmissionsAreRemovedLater(t *testing.T) {
+	d := newDesk(t)
+	d.add(`{"n":1}`)
+	d.lost = true
+	if _, err := d.intake().Scan(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	d.want("a", 1, nil)
+	if _, err := d.intake().Scan(t.Context()); err != nil {
+		t.Error(err)
+	}
+	d.want("a", 0, nil)
+}

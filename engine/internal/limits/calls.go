@@ -1,0 +1,147 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
+)
+
+const (
+	// leastSlack and mostSlack bound the time between the decision to start a call and the moment
+	// at which the call is sent. In this time the decision is committed.
+	leastSlack = 250 * time.Millisecond
+	mostSlack  = 5 * time.Second
+	// holdFrom is the shortest wait for which a run gets a time at which it continues. For a
+	// shorter wait, the run stays in line.
+	holdFrom = 2 * time.Second
+)
+
+// slack returns how long after its decision a call may be sent.
+func slack(per time.Duration) time.Duration { return min(max(per/10, leastSlack), mostSlack) }
+
+// A calls holds the calls of a rate_limit that the engine may start.
+type calls struct {
+	most  int
+	per   time.Duration
+	grant quota.CallGrant // the last answer of the store; zero = none, or it was settled
+	used  int             // calls of the grant that were started
+	ends  time.Time       // time until which calls of the grant may be decided
+	last  time.Time       // last time at which a call of the grant may be sent
+	sent  time.Time       // time at which the grant was asked for
+	next  time.Time       // time of the next question
+	full  bool            // the store has no call before the time in next
+	// expected is the number of runs that will soon wait for a call, see Prepare.
+	expected int
+}
+
+// free returns how many calls may start now.
+func (c *calls) free(now time.Time) int {
+	if !now.Before(c.ends) {
+		return 0
+	}
+	return max(0, c.grant.Calls-c.used)
+}
+
+// until returns the time at which the next call may be free, if that is worth a pause of the run.
+// Otherwise it returns zero.
+func (c *calls) until(now time.Time) time.Time {
+	if !c.full || c.next.Sub(now) < holdFrom {
+		return time.Time{}
+	}
+	return c.next
+}
+
+// start takes one call of the grant. The result is the last time at which the call may be sent.
+func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
+	if c.free(now) == 0 {
+		return time.Time{}, false
+	}
+	c.used++
+	c.last = now.Add(slack(c.per))
+	return c.last, true
+}
+
+// askCalls asks the store for calls if runs wait for them, or settles the last answer. It returns how
+// long it is until the next question.
+func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
+	end, err := l.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	waiting := l.waiting(a, func(spec *invoke.AgentSpec) bool {
+		return spec.RateLimit.Calls == c.most && spec.RateLimit.Per == c.per
+	})
+	l.mu.Lock()
+	ask, wait := c.ask(time.Now(), max(waiting, c.expected))
+	c.expected = 0
+	ask.Limit = a.name
+	l.mu.Unlock()
+	if wait > 0 {
+		return wait, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	sent := time.Now()
+	grant, err := l.store.TakeCalls(ctx, l.cfg.Engine, ask)
+	now := time.Now()
+	l.mu.Lock()
+	if err != nil {
+		c.next, c.full = now.Add(renewEvery), false
+		l.mu.Unlock()
+		if errors.Is(err, store.ErrFenced) {
+			return 0, err
+		}
+		l.cfg.Outage.Failed(doing, err, "agent", a.name)
+		return renewEvery, nil
+	}
+	c.grant, c.used, c.sent, c.last = grant, 0, sent, time.Time{}
+	c.ends = sent.Add(ask.Valid - slack(c.per))
+	c.next, c.full = now, false
+	if grant.Calls == 0 && ask.Want > 0 {
+		c.next, c.full = now.Add(grant.Wait), true
+	}
+	free, later := c.free(now) > 0, !c.until(now).IsZero()
+	l.mu.Unlock()
+	l.cfg.Outage.Worked(doing, sent)
+	switch {
+	case free:
+		l.tell(a, l.cfg.Free)
+	case later:
+		l.tell(a, l.cfg.Later)
+	}
+	return time.Millisecond, nil
+}
+
+// ask returns the next question about calls, without the name of the limit. If none is due, wait is
+// the time until one may be due.
+func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Duration) {
+	over := c.grant.Calls > 0 && (c.used >= c.grant.Calls || !now.Before(c.ends))
+	if c.grant.Calls > 0 && !over {
+		return ask, c.ends.Sub(now)
+	}
+	unused := over && c.used < c.grant.Calls // other engines can use these calls
+	if waiting == 0 && !unused {
+		return ask, pause
+	}
+	if now.Before(c.next) && !unused {
+		return ask, c.next.Sub(now)
+	}
+	ask = quota.CallAsk{Most: c.most, Per: c.per, Valid: 2 * slack(c.per)}
+	if waiting > 0 && !now.Before(c.next) {
+		// A quarter of the limit at once, so that other engines get their part, too.
+		ask.Want = min(waiting, max(1, c.most/4))
+	}
+	if over {
+		ask.Settled = quota.Settled{Until: c.grant.Until, Calls: c.grant.Calls, Used: c.used}
+		if c.used > 0 {
+			ask.Settled.Spare = max(0, c.sent.Add(ask.Valid).Sub(c.last))
+		}
+		c.grant, c.used = quota.CallGrant{}, 0
+	}
+	return ask, 0
+}

@@ -1,0 +1,418 @@
+// Package limits holds an engine to its part of the limits that all engines of a database share:
+// max_concurrency and rate_limit of agents.
+//
+// In: the calls that an engine wants to start, and the calls that have ended. Out: whether a call may
+// start now. A Limits asks the store for parts of the limits in advance, in a goroutine of its own.
+// So no decision waits for the store, and a call of an agent without limits costs nothing. A Limits
+// knows no run.
+//
+// Invariants: the engine has no more calls in flight than the slots of its row in the store; it
+// starts no call after its row may have passed, nor a call that may take longer than its row counts;
+// it starts no more calls than the store has granted, and none of them later than granted.
+package limits
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/clock"
+	"github.com/saga-engine/engine/engine/internal/outage"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
+)
+
+// Config holds the parameters of New.
+type Config struct {
+	Store  store.Store
+	Engine store.EngineID
+	Clock  *clock.Clock
+	Outage *outage.Outage
+	// Waiting returns how many runs wait for a call of the agent with this AgentSpec.Key.
+	Waiting func(key string) int
+	// Free notifies a run that waits for a call of the agent with this AgentSpec.Key.
+	Free func(key string)
+	// Later notifies all runs that wait for a call of the agent with this AgentSpec.Key that no
+	// call may start before a certain time. Then the runs need not stay in memory.
+	Later func(key string)
+}
+
+// A Limits is the Capacity of one membership. It passes on what the node's own Capacity says, as far
+// as the engine's parts of the limits allow it. New makes a Limits.
+type Limits struct {
+	invoke.Capacity
+	cfg   Config
+	store quota.Sharer
+	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
+	turn  chan struct{} // holds a value while a question is open: questions come one after the other
+
+	mu     sync.Mutex // protects following field, and the agents
+	agents map[string]*agent
+}
+
+// An agent is what the Limits knows of one limited agent. The limits of an agent belong to its name
+// and its plugin. So they hold for all definitions, versions and configurations of the agent.
+type agent struct {
+	name  string
+	specs map[string]*user // by AgentSpec.Key
+	slots slots
+	// The calls that may start, by the text of the rate_limit. Versions of the agent may have
+	// different limits.
+	calls map[string]*calls
+}
+
+// A user is a version of an agent that calls use.
+type user struct {
+	spec invoke.AgentSpec
+	used int       // slots that calls of this version have reserved
+	last time.Time // time of the last call or wish
+}
+
+// forget is how long the limits of a version of an agent count after its last call.
+const forget = 10 * time.Second
+
+// New returns a Limits without calls. The parameter of is the Capacity of the whole node. New starts
+// no goroutine: the method Run asks the store.
+func New(of invoke.Capacity, cfg Config) *Limits {
+	l := &Limits{Capacity: of, cfg: cfg, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), agents: map[string]*agent{}}
+	var ok bool
+	if l.store, ok = quota.Of(cfg.Store); !ok {
+		l.store = quota.NewLocal()
+	}
+	return l
+}
+
+// limited reports whether the agent has a limit that engines share.
+func limited(spec *invoke.AgentSpec) bool { return spec.MaxConcurrency > 0 || spec.RateLimit.Calls > 0 }
+
+// Reusable reports whether a run may use the slot of its last call for its next call. It may not if
+// other engines wait for a slot and this engine has more than its part. It may not either if the agent
+// has a rate_limit, because then each call needs a right of its own to start. In both cases the run
+// waits in line, like other runs.
+func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
+	if !limited(&spec) {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, _ := l.userLocked(&spec)
+	return spec.RateLimit.Calls == 0 && (!a.slots.others || a.slots.used <= a.slots.fair)
+}
+
+// userLocked returns the entries for a version of an agent. It adds them if they are missing.
+func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *user) {
+	name := spec.Name + "/" + spec.Plugin
+	a := l.agents[name]
+	if a == nil {
+		a = &agent{name: name, specs: map[string]*user{}, slots: slots{linger: firstLinger}, calls: map[string]*calls{}}
+		l.agents[name] = a
+	}
+	u := a.specs[spec.Key]
+	if u == nil {
+		u = &user{spec: *spec}
+		a.specs[spec.Key] = u
+		if rate := spec.RateLimit; rate.Calls > 0 && a.calls[rate.String()] == nil {
+			a.calls[rate.String()] = &calls{most: rate.Calls, per: rate.Per}
+		}
+	}
+	return a, u
+}
+
+// Slot implements invoke.Capacity.
+func (l *Limits) Slot(spec invoke.AgentSpec) machine.Slot {
+	s := l.Capacity.Slot(spec)
+	if s.Free == 0 || !limited(&spec) {
+		return s
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, _ := l.userLocked(&spec)
+	if spec.MaxConcurrency > 0 {
+		if s.Free = min(s.Free, a.slots.free(now)); s.Free == 0 {
+			return machine.Slot{Why: "full"}
+		}
+	}
+	if spec.RateLimit.Calls > 0 {
+		rate := spec.RateLimit.String()
+		if s.Free = min(s.Free, a.calls[rate].free(now)); s.Free == 0 {
+			if until := a.calls[rate].until(now); !until.IsZero() {
+				return machine.Slot{Why: "rate_limit " + rate + " lets no call start", Until: until}
+			}
+			return machine.Slot{Why: "waits for its turn in rate_limit " + rate}
+		}
+	}
+	return s
+}
+
+// Reserve implements invoke.Capacity.
+func (l *Limits) Reserve(spec invoke.AgentSpec, n int) bool {
+	if spec.MaxConcurrency == 0 {
+		return l.Capacity.Reserve(spec, n)
+	}
+	now := time.Now()
+	l.mu.Lock()
+	a, u := l.userLocked(&spec)
+	if a.slots.free(now) < n {
+		l.mu.Unlock()
+		return false
+	}
+	a.slots.take(n)
+	u.used, u.last = u.used+n, now
+	l.mu.Unlock()
+	if l.Capacity.Reserve(spec, n) {
+		return true
+	}
+	l.release(spec, n)
+	return false
+}
+
+// Release implements invoke.Capacity.
+func (l *Limits) Release(spec invoke.AgentSpec, n int) {
+	if spec.MaxConcurrency == 0 {
+		l.Capacity.Release(spec, n)
+		return
+	}
+	l.release(spec, n)
+	l.Capacity.Release(spec, n)
+	for _, key := range l.keys(spec) { // another version of the agent may wait for this slot
+		l.cfg.Free(key)
+	}
+}
+
+func (l *Limits) release(spec invoke.AgentSpec, n int) {
+	l.mu.Lock()
+	a, u := l.userLocked(&spec)
+	u.used = max(0, u.used-n)
+	back := a.slots.release(n)
+	l.mu.Unlock()
+	if back {
+		wait.Wake(l.wake)
+	}
+}
+
+// keys returns the keys of all versions of an agent.
+func (l *Limits) keys(spec invoke.AgentSpec) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, _ := l.userLocked(&spec)
+	return a.keysLocked()
+}
+
+func (a *agent) keysLocked() []string {
+	return slices.Collect(maps.Keys(a.specs))
+}
+
+// Start asks for the right to start one call, for which a slot was reserved. The parameter
+// completeBy is the store time at which the call is over at the latest. If ok is false, the call
+// must not start. The result startBy is the last time, by this process's clock, at which the call
+// may be sent; zero = its complete-by.
+func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool) {
+	if !limited(&spec) {
+		return time.Time{}, true
+	}
+	left := l.cfg.Clock.Until(completeBy)
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, u := l.userLocked(&spec)
+	u.last = now
+	if spec.MaxConcurrency > 0 && !a.slots.covers(now, left) {
+		return time.Time{}, false
+	}
+	if spec.RateLimit.Calls == 0 {
+		return time.Time{}, true
+	}
+	return a.calls[spec.RateLimit.String()].start(now)
+}
+
+// Want is called when a run waits for a call of the agent. Then the goroutine of Run asks the store.
+func (l *Limits) Want(spec invoke.AgentSpec) {
+	if !limited(&spec) {
+		return
+	}
+	l.mu.Lock()
+	_, u := l.userLocked(&spec)
+	u.last = time.Now()
+	l.mu.Unlock()
+	wait.Wake(l.wake)
+}
+
+// Prepare asks the store for parts of the agents' limits, if the engine has none yet. So the first
+// step of a new run need not be held until the store has answered. If the store does not answer,
+// Prepare returns, and Run asks later.
+func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec) {
+	for _, spec := range specs {
+		if !limited(&spec) {
+			continue
+		}
+		l.mu.Lock()
+		a, u := l.userLocked(&spec)
+		now := time.Now()
+		u.last = now
+		bare := spec.MaxConcurrency > 0 && a.slots.held == 0 && !a.slots.unmet
+		var c *calls
+		if spec.RateLimit.Calls > 0 {
+			if c = a.calls[spec.RateLimit.String()]; c.free(now) > 0 || c.full && now.Before(c.next) {
+				c = nil
+			}
+		}
+		if bare {
+			a.slots.expected = 1
+		}
+		if c != nil {
+			c.expected = 1
+		}
+		l.mu.Unlock()
+		if !bare && c == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, prepareFor)
+		var err error
+		if bare {
+			_, err = l.askSlots(ctx, a)
+		}
+		if c != nil && err == nil {
+			_, err = l.askCalls(ctx, a, c)
+		}
+		cancel()
+		if err != nil { // the engine was declared dead, or ctx has ended: Run reports it
+			return
+		}
+	}
+}
+
+// prepareFor is how long Prepare waits for the store at most.
+const prepareFor = time.Second
+
+// begin waits until no question is open. The caller must call the result after its question. begin
+// returns an error if ctx ends first.
+func (l *Limits) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pause is how long Run waits at most before it looks again.
+const pause = time.Minute
+
+// Run asks the store for parts of the limits, whenever calls need them, until ctx ends. It returns
+// store.ErrFenced if the engine was declared dead. Otherwise it returns nil.
+func (l *Limits) Run(ctx context.Context) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		next, err := l.step(ctx)
+		switch {
+		case errors.Is(err, store.ErrFenced):
+			return err
+		case err != nil: // ctx has ended
+			return nil
+		}
+		timer.Reset(next)
+		select {
+		case <-l.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// step sends the questions that are due. It returns how long it is until the next question is due.
+func (l *Limits) step(ctx context.Context) (next time.Duration, err error) {
+	l.mu.Lock()
+	agents := slices.Collect(maps.Values(l.agents))
+	l.mu.Unlock()
+	next = pause
+	for _, a := range agents {
+		wait, err := l.askSlots(ctx, a)
+		if err != nil {
+			return 0, err
+		}
+		next = min(next, wait)
+		for _, c := range l.rates(a) {
+			if wait, err = l.askCalls(ctx, a, c); err != nil {
+				return 0, err
+			}
+			next = min(next, wait)
+		}
+	}
+	return max(next, time.Millisecond), nil
+}
+
+// GiveBack gives back the engine's parts of all limits, except the slots that calls use. The engine
+// calls it before it leaves the store.
+func (l *Limits) GiveBack(ctx context.Context) {
+	end, err := l.begin(ctx)
+	if err != nil {
+		return // ctx has ended: the parts pass with time
+	}
+	defer end()
+	l.mu.Lock()
+	var asks []quota.SlotAsk
+	for _, a := range l.agents {
+		if a.slots.held > 0 {
+			a.slots.limit = a.slots.used
+			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Hold: a.slots.used, Want: a.slots.used, Keep: keep, Linger: a.slots.granted})
+		}
+	}
+	l.mu.Unlock()
+	for _, ask := range asks {
+		if _, err := l.store.ShareSlots(ctx, l.cfg.Engine, ask); err != nil {
+			l.cfg.Outage.Failed(doing, err, "agent", ask.Limit)
+			return
+		}
+	}
+}
+
+// doing names the questions of this package in the log.
+const doing = "share the limits of agents"
+
+// rates returns the rate limits of an agent.
+func (l *Limits) rates(a *agent) []*calls {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(a.calls))
+}
+
+// waiting returns how many runs wait for a call of those versions of an agent for which the function
+// which returns true.
+func (l *Limits) waiting(a *agent, which func(*invoke.AgentSpec) bool) (n int) {
+	l.mu.Lock()
+	users := make([]*user, 0, len(a.specs))
+	for _, u := range a.specs {
+		if which(&u.spec) {
+			users = append(users, u)
+		}
+	}
+	l.mu.Unlock()
+	for _, u := range users {
+		if w := l.cfg.Waiting(u.spec.Key); w > 0 {
+			n += w
+			l.mu.Lock()
+			u.last = time.Now()
+			l.mu.Unlock()
+		}
+	}
+	return n
+}
+
+// tell calls a function of Config for each version of the agent.
+func (l *Limits) tell(a *agent, fn func(key string)) {
+	l.mu.Lock()
+	keys := a.keysLocked()
+	l.mu.Unlock()
+	for _, key := range keys {
+		fn(key)
+	}
+}

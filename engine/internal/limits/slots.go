@@ -1,0 +1,195 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
+)
+
+const (
+	// keep is how long the engine may start calls after an answer of the store.
+	keep = 10 * time.Second
+	// renewEvery is the pause between two questions about slots, while the engine has some. It is
+	// also the longest time after which the engine learns that another engine waits for a slot.
+	renewEvery = time.Second
+	// retryEvery is the pause before the next question if the store had too few slots.
+	retryEvery = 100 * time.Millisecond
+	// backEvery is the shortest pause between two questions that give slots back.
+	backEvery = 10 * time.Millisecond
+	// idleFor is how long an idle engine keeps a slot if no other engine waits for it. So a run with
+	// pauses between its steps need not ask for each of them.
+	idleFor = 10 * time.Second
+	// askFor is how long a question may take.
+	askFor = 5 * time.Second
+	// firstLinger is the longest duration of calls that the engine expects at first. It is a
+	// little more than the default timeout.
+	firstLinger = 40 * time.Second
+)
+
+// A slots holds the engine's part of max_concurrency of one agent.
+type slots struct {
+	used    int           // slots that calls have reserved
+	peak    int           // largest value of used since the last question
+	most    int           // smallest max_concurrency of the versions in use; 0 = none
+	held    int           // slots in the engine's row, as far as it knows
+	limit   int           // slots that calls may use; at most held
+	fair    int           // the engine's fair part; the engine gives the other slots back
+	until   time.Time     // time until which calls may start
+	cover   time.Time     // time until which the engine's row counts
+	linger  time.Duration // longest duration of a call so far, rounded up
+	granted time.Duration // linger in the last answer
+	asked   time.Time     // time of the last question
+	unmet   bool          // the last answer was too small, or none came
+	// expected is the number of runs that will soon wait for a slot, see Prepare.
+	expected int
+	idle     time.Time // time since which no call has used a slot; zero = a call uses one
+	others   bool      // another engine waits for a slot
+}
+
+// free returns how many calls may start now.
+func (s *slots) free(now time.Time) int {
+	if !now.Before(s.until) {
+		return 0
+	}
+	return max(0, s.limit-s.used)
+}
+
+func (s *slots) take(n int) {
+	s.used += n
+	s.peak = max(s.peak, s.used)
+}
+
+// release counts n calls as ended. It returns true if the engine should give slots back now.
+func (s *slots) release(n int) bool {
+	s.used = max(0, s.used-n)
+	if s.limit > s.fair {
+		s.limit = max(s.used, s.fair)
+	}
+	return s.others && s.limit < s.held
+}
+
+// covers reports whether a call that takes at most the time left is over before the engine's row may
+// pass. If not, no call starts until the store has answered a question with a longer time.
+func (s *slots) covers(now time.Time, left time.Duration) bool {
+	if left > s.granted {
+		s.linger = max(s.linger, left+left/8+time.Second)
+		s.until = time.Time{}
+		return false
+	}
+	return now.Before(s.until)
+}
+
+// askSlots asks the store for slots, or gives slots back, if it is time. It returns how long it is
+// until the next question.
+func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) {
+	end, err := l.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	waiting := l.waiting(a, func(spec *invoke.AgentSpec) bool { return spec.MaxConcurrency > 0 })
+	l.mu.Lock()
+	ask, wait := a.slotAskLocked(time.Now(), max(waiting, a.slots.expected))
+	a.slots.expected = 0
+	l.mu.Unlock()
+	if wait > 0 {
+		return wait, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	sent := time.Now()
+	share, err := l.store.ShareSlots(ctx, l.cfg.Engine, ask)
+	l.mu.Lock()
+	s := &a.slots
+	s.asked = time.Now()
+	if err != nil {
+		s.unmet = true
+		l.mu.Unlock()
+		if errors.Is(err, store.ErrFenced) {
+			return 0, err
+		}
+		l.cfg.Outage.Failed(doing, err, "agent", a.name)
+		return renewEvery, nil
+	}
+	s.held, s.fair, s.others, s.granted = share.Slots, share.Fair, share.Contended, ask.Linger
+	s.until = sent.Add(keep)
+	if cover := s.until.Add(ask.Linger); cover.After(s.cover) {
+		s.cover = cover
+	}
+	if s.limit = share.Slots; s.fair < s.held {
+		s.limit = min(s.held, max(s.used, s.fair))
+	}
+	s.unmet = share.Slots < ask.Want
+	free := s.free(time.Now()) > 0
+	l.mu.Unlock()
+	l.cfg.Outage.Worked(doing, sent)
+	if free {
+		l.tell(a, l.cfg.Free)
+	}
+	return backEvery, nil
+}
+
+// slotAskLocked returns the next question about slots. If it is not due yet, wait is the time until
+// then.
+func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wait time.Duration) {
+	s := &a.slots
+	s.most = a.mostLocked(now)
+	if s.most == 0 && s.held == 0 {
+		return ask, pause
+	}
+	want := max(s.peak, s.used+waiting)
+	since := now.Sub(s.asked)
+	due := pause
+	if s.held > 0 || s.used > 0 {
+		due = renewEvery
+	}
+	if waiting > 0 && s.free(now) == 0 {
+		if due = 0; s.unmet {
+			due = retryEvery
+		}
+	}
+	if s.others && s.limit < s.held {
+		due = min(due, backEvery)
+	}
+	if since < due {
+		return ask, due - since
+	}
+	if due == pause {
+		return ask, pause
+	}
+	if !now.Before(s.cover) { // the row has passed: nothing of it counts any more
+		s.held, s.limit = 0, 0
+	}
+	switch {
+	case want > 0:
+		s.idle = time.Time{}
+	case s.idle.IsZero():
+		s.idle = now
+	}
+	if want == 0 && (s.others || now.Sub(s.idle) >= idleFor) {
+		s.limit = 0
+	} else if want == 0 { // the next call will come soon
+		want = min(1, s.limit)
+	}
+	s.peak = s.used
+	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Hold: max(s.limit, s.used), Want: want, Keep: keep, Linger: s.linger}, 0
+}
+
+// mostLocked returns the smallest max_concurrency of all versions in use; 0 = there is none. It
+// removes versions that no call has used for a while. Runs that wait count as use.
+func (a *agent) mostLocked(now time.Time) int {
+	most := 0
+	for key, u := range a.specs {
+		switch {
+		case u.used == 0 && now.Sub(u.last) > forget:
+			delete(a.specs, key)
+		case u.spec.MaxConcurrency > 0 && (most == 0 || u.spec.MaxConcurrency < most):
+			most = u.spec.MaxConcurrency
+		}
+	}
+	return most
+}

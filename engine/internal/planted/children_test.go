@@ -1,0 +1,53 @@
+package planted
+
+// childrenFaults break promises about child runs.
+var childrenFaults = []fault{
+	{
+		name: "the end of a child run in another engine is found by asking the store",
+		in:   "engine/internal/children.(*Room).ask",
+		old:  "if row.State.Final() || w.undoes() || w.stop {", new: "if false {",
+		by: catches("engine", "^TestParentAndChildInTwoEngines$"),
+	},
+	{
+		name: "a run that has another parent is no child of the call",
+		in:   "engine/internal/children.(*waiter).attach",
+		old:  "!ok || started.Parent != w.Run", new: "!ok",
+		by: catches("engine/internal/children", "^TestNameOfAnotherRun$"),
+	},
+	{
+		name: "an undo that finds no child leaves a run that begins nothing",
+		in:   "engine/internal/children.(*waiter).begin",
+		old:  "Void: stop || w.undoes()", new: "Void: stop",
+		by: catches("engine/internal/children", "^TestUndoOfAChildThatWasNeverStarted$"),
+	},
+	{
+		name: "an ended child run is read again when its parent asks for its undo",
+		in:   "engine/internal/owner.(*shard).clear",
+		old:  "return l.Err == nil && reopens(state, l.event)", new: "return false",
+		by: catches("engine", "^TestChildIsUndone$"),
+	},
+	{
+		name: "an engine takes over an ended child run whose owner has died, to undo it",
+		in:   "engine/internal/owner.(*shard).takeOver",
+		old:  "case reopens(r.state, d.Event):", new: "case false:",
+		by: catches("engine", "^TestParentAndChildInTwoEngines$"),
+	},
+	{
+		name: "an engine that stops does not wait for child runs",
+		in:   "engine/internal/call.(*Caller).startChild",
+		old:  "w.kids[c.id()] = c", new: "w.calls[c.id()] = c",
+		by: catches("engine", "^TestStoppingDoesNotWaitForChildren$"),
+	},
+	{
+		name: "a parent that only waits for its child takes no memory",
+		in:   "engine/internal/owner.(*ownedRun).calling",
+		old:  "a.Agent != r.wf.ChildAgent()", new: "a.Agent != \"\"",
+		by: catches("engine", "^TestStoppingDoesNotWaitForChildren$"),
+	},
+	{
+		name: "an engine takes a parent only if it has the agents of the children",
+		in:   "engine/internal/owner.agentNames",
+		old:  "visit(step.Child.Workflow)", new: "_ = step",
+		by: catches("engine", "^TestAgentsOfChildrenAreAgentsOfTheParent$"),
+	},
+}

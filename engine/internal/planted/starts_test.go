@@ -1,0 +1,90 @@
+package planted
+
+// startsFaults are faults around runs that schedules or other programs start.
+var startsFaults = []fault{
+	{
+		name: "a time that the clock skips runs after the gap",
+		in:   "dsl/cron.(*Timetable).at",
+		old:  "return end.UTC()", new: "return end.Add(-time.Hour).UTC()",
+		also: []edit{{"dsl/cron.(*Timetable).at", "return start.UTC()", "return start.Add(-time.Hour).UTC()"}},
+		by:   catches("dsl/cron", "^TestTicks"),
+	},
+	{
+		name: "of a time that comes twice the first counts",
+		in:   "dsl/cron.(*Timetable).at",
+		old:  "return first.UTC()", new: "return guess.UTC()",
+		by: catches("dsl/cron", "^TestTicks"),
+	},
+	{
+		name: "an expression that never ticks is refused",
+		in:   "dsl/cron.Parse",
+		old:  ".IsZero() {", new: ".IsZero() && zone == \"-\" {",
+		by: catches("dsl/cron", "^TestWhatIsRefused$"),
+	},
+	{
+		name: "a tick that is queued waits for the end of the run before",
+		in:   "engine/internal/ticks.Decide",
+		old:  "return Step{Wait: true}", new: "return Step{Next: after}",
+		by: catches("engine/internal/ticks", "^TestDecide$"),
+	},
+	{
+		name: "only a run that has not ended is cancelled",
+		in:   "engine/internal/ticks.Decide",
+		old:  "Cancel: open && s.Overlap", new: "Cancel: s.Overlap",
+		by: catches("engine/internal/ticks", "^TestDecide$"),
+	},
+	{
+		name: "all missed ticks start runs, one after the other",
+		in:   "engine/internal/ticks.Decide",
+		old:  "after = s.Timetable.Next(tick)", new: "_ = tick",
+		by: catches("engine/internal/ticks", "^TestDecide$"),
+	},
+	{
+		name: "names of runs differ between schedules with long names",
+		in:   "engine/internal/ticks.RunName",
+		old:  `name[:room-len(hash)-1] + "." + hash`, new: "name[:room-len(hash)-1]",
+		by: catches("engine/internal/ticks", "^TestRunName$"),
+	},
+	{
+		name: "a schedule that cannot start a run is left alone for a while",
+		in:   "engine/internal/ticks.(*Firer).Scan",
+		old:  "f.ill[name] = now.Add(afterFault)", new: "",
+		by: catches("engine/internal/ticks", "^TestScheduleWithAFault$"),
+	},
+	{
+		name: "a schedule changes only if nobody has changed it since",
+		in:   "engine/store/memory.(*published).Move",
+		old:  "!ok || old.Version != r.Version", new: "!ok",
+		by: catches("engine/store/memory", "^TestStore$/^schedules"),
+	},
+	{
+		name: "a submission is removed only when its run is in the store",
+		in:   "engine/internal/intake.(*Intake).Scan",
+		old:  "} else if err == nil {", new: "} else {",
+		by: catches("engine/internal/intake", "^TestSubmissionThatFails$"),
+	},
+	{
+		name: "values are checked by the workflow before a run starts",
+		in:   "engine/internal/intake.(*Intake).prepare",
+		old:  "if diags.HasErrors() {", new: "if diags.HasErrors() && s.ID < 0 {",
+		by: catches("engine/internal/intake", "^TestSubmissionsBecomeRuns$"),
+	},
+	{
+		name: "variables of a published workflow are sealed",
+		in:   "engine/journal.EncodeGiven",
+		old:  "plain, sealer != nil)", new: "plain, false)",
+		by: catches("engine/journal", "^TestGiven$"),
+	},
+	{
+		name: "a rotation seals the variables of published workflows again",
+		in:   "engine/journal.(*resealing).given",
+		old:  "if !r.old(w.Given) {", new: "if r.old(w.Given) {",
+		by: catches("engine/journal", "^TestResealGiven$"),
+	},
+	{
+		name: "a run that is recorded beside a new engine waits for its key",
+		in:   "cmd/engine/internal/session.OpenJoining",
+		old:  "if s.Sealer != nil || len(ids) > 0 {", new: "if s.Sealer != nil || len(ids) >= 0 {",
+		by: catches("cmd/engine/internal/session", "^TestJoiningWaitsForTheKey$"),
+	},
+}

@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	codec "github.com/saga-engine/engine/engine/internal/wire"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/snapshots"
+)
+
+// snapshotRows is the number of journal rows between two snapshots. It is small, so that short
+// simulated runs have snapshots, too.
+func (w *world) snapshotRows() int { return 1 + int(w.seed%5) }
+
+// KeepSnapshot passes the call to the store. If the snapshot was stored, KeepSnapshot checks that
+// the engine was alive, and that the run has the same state from the snapshot as from its first row
+// (promise 10).
+func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.Snapshot) error {
+	_, err := over(ctx, w, partOther, fmt.Sprintf("as %d keeps a snapshot of %d/%d", e, x.Run, x.Next), func() (nothing, error) {
+		dead := w.world.registry().isBuried(e)
+		err := w.world.store.KeepSnapshot(ctx, e, x)
+		switch {
+		case err == nil && dead:
+			w.world.fault("run %d: engine %d stored a snapshot after it was declared dead (I3)", x.Run, e)
+		case err == nil:
+			w.world.sameState(ctx, x.Run)
+		}
+		return nothing{}, err
+	})
+	return err
+}
+
+// sameState checks that a run has the same state from its snapshot as from its first row.
+func (w *world) sameState(ctx context.Context, run status.RunID) {
+	ctx = context.WithoutCancel(ctx)
+	defs := journal.NewDefinitions(w.store, nil)
+	for range 10 { // again if a row was committed between the two reads
+		whole, err := journal.Load(ctx, w.store, nil, defs, run)
+		if err != nil {
+			w.fault("run %d: %v", run, err)
+			return
+		}
+		short, err := journal.LoadState(ctx, store.Complete(w.store), nil, defs, run)
+		switch {
+		case err != nil:
+			w.fault("run %d from its snapshot: %v", run, err)
+		case short.Refused != nil:
+			w.fault("run %d: %v", run, short.Refused)
+		case short.Rows() != whole.Rows():
+			continue
+		case short.Facts != whole.Facts || !bytes.Equal(codec.AppendState(nil, short.State), codec.AppendState(nil, whole.State)):
+			w.fault("run %d has another state from its snapshot than from its journal (promise 10)", run)
+		}
+		return
+	}
+}
+
+// Snapshotted passes the call to the store.
+func (w *wire) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
+	return over(ctx, w, partOther, "snapshotted", func() ([]status.RunID, error) { return w.world.store.Snapshotted(ctx, runs...) })
+}
+
+// LoadShort passes the call to the store.
+func (w *wire) LoadShort(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
+	return over(ctx, w, partOther, "load short", func() (snapshots.Loaded, error) { return w.world.store.LoadShort(ctx, run) })
+}

@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+// ImageFormat is the number of the present format of an encoded image. A reader accepts only this
+// number, because an image can always be computed from the journal again.
+const ImageFormat = 1
+
+// AppendState encodes the image of a state, and appends the bytes to b. The state must not be changed
+// afterwards, so the caller passes a Clone.
+func AppendState(b []byte, s *machine.State) []byte {
+	im := new(machine.Loader).Image(s)
+	return appendImage(b, &im)
+}
+
+// DecodeState returns the state from the bytes that AppendState appended. It returns ErrFormat for
+// another format, and ErrCorrupt for any other bytes that it cannot read. The values of the state
+// share memory with data.
+func DecodeState(data []byte) (*machine.State, error) {
+	im, err := decodeImage(data)
+	if err != nil {
+		return nil, err
+	}
+	return new(machine.Loader).Restore(im), nil
+}
+
+// appendImage encodes an image, and appends the bytes to b. Equal images have equal bytes. An image
+// has the same codecs of fields as a record. There is one difference: a record may refer to a value
+// of the state before it. An image has no state before it, so a value follows each such reference.
+func appendImage(b []byte, im *model.Image) []byte {
+	e := &encoder{b: b, general: true, full: true, at: im.Run.Last}
+	e.uint(ImageFormat)
+	e.uint(Format)
+	e.uint(uint64(im.Run.Last))
+	e.int(int64(im.Run.Records))
+	mask := model.Diff(model.RunFields, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, &im.Run)
+	e.uint(mask)
+	put(e, runCodec, mask, &im.Run)
+	putNodes(e, im)
+	e.uint(uint64(len(im.Signals)))
+	for k := range im.Signals {
+		x := &im.Signals[k]
+		e.int(int64(x.Number))
+		e.string(x.Name)
+		e.value(x.Payload)
+		e.string(x.Fail)
+		e.string(x.Reason)
+		e.string(x.By)
+	}
+	e.uint(uint64(len(im.SignalIDs)))
+	for _, id := range im.SignalIDs {
+		e.bytes([]byte(id))
+	}
+	e.int(int64(im.LastSignal))
+	e.int(im.Checkpoints)
+	e.uint(uint64(len(im.Shared)))
+	for _, o := range im.Shared {
+		e.uint(uint64(o.Kind))
+		e.uint(uint64(o.Node))
+	}
+	return e.b
+}
+
+// putNodes writes the nodes of an image that differ from a new node.
+func putNodes(e *encoder, im *model.Image) {
+	masks, changed := make([]uint64, len(im.Nodes)), 0
+	for i, n := range im.Nodes {
+		if masks[i] = model.Diff(model.NodeFields, newNode(&im.Run, i), n); masks[i] != 0 || len(n.Attempts) > 0 {
+			changed++
+		}
+	}
+	e.uint(uint64(len(im.Nodes)))
+	e.uint(uint64(changed))
+	next := 0
+	for i, n := range im.Nodes {
+		if masks[i] == 0 && len(n.Attempts) == 0 {
+			continue
+		}
+		e.uint(uint64(i - next))
+		next = i + 1
+		e.uint(masks[i])
+		put(e, nodeCodec, masks[i], n)
+		e.uint(uint64(len(n.Attempts)))
+		for k := range n.Attempts {
+			a := &n.Attempts[k]
+			mask := model.Diff(model.AttemptFields, &model.Attempt{}, a)
+			e.int(int64(a.Call))
+			e.uint(mask)
+			put(e, attemptCodec, mask, a)
+		}
+	}
+}
+
+// newNode returns node i of a run as it was before any record changed it. The caller must not
+// change the node.
+func newNode(r *model.Run, i int) *model.Node {
+	if i < int(r.Steps) {
+		return model.NewNode(i)
+	}
+	return &model.Blank
+}
+
+// decodeImage reads the bytes that appendImage appended.
+func decodeImage(data []byte) (model.Image, error) {
+	d := &decoder{b: data, full: true, pool: new(pool)}
+	if format := d.uint(); d.err == nil && format != ImageFormat {
+		return model.Image{}, fmt.Errorf("%w: image of format %d, this engine reads %d", ErrFormat, format, ImageFormat)
+	}
+	if err := d.header(); err != nil {
+		return model.Image{}, err
+	}
+	d.at = model.Instant(d.uint())
+	im := model.Image{Run: model.Run{Head: new(model.Head), Trouble: &model.NoTrouble, Last: d.at, Records: int32(d.index())}}
+	mask := d.mask(len(runCodec))
+	if mask&model.TroubleBits != 0 {
+		im.Run.Trouble = new(model.Trouble)
+	}
+	get(d, runCodec, mask, &im.Run)
+	if im.Run.Steps < 0 || im.Run.Steps > model.MaxSteps {
+		d.fail()
+	}
+	getNodes(d, &im)
+	for range d.count() {
+		im.Signals = append(im.Signals, model.Signal{Number: int32(d.index()), Name: d.string(), Payload: d.value(),
+			Fail: d.string(), Reason: d.string(), By: d.string()})
+	}
+	for range d.count() {
+		im.SignalIDs = append(im.SignalIDs, string(d.bytes()))
+	}
+	im.LastSignal, im.Checkpoints = int32(d.index()), d.int()
+	for range d.count() {
+		im.Shared = append(im.Shared, model.Origin{Kind: model.OriginKind(d.uint()), Node: int32(d.small(int64(d.uint())))})
+	}
+	if d.err != nil || len(d.b) > 0 {
+		return model.Image{}, fmt.Errorf("%w: image", ErrCorrupt)
+	}
+	return im, nil
+}
+
+// getNodes reads the nodes of an image.
+func getNodes(d *decoder, im *model.Image) {
+	count, changed := d.small(int64(d.uint())), d.count()
+	if count > model.MaxNodes || count > int(im.Run.Steps)+changed || count < int(im.Run.Steps) {
+		d.fail() // every instance differs from a new node
+		return
+	}
+	im.Nodes = model.AppendSteps(make([]*model.Node, 0, count), 0, int(im.Run.Steps))
+	next := 0
+	for range changed {
+		i := d.nodeNumber(&next, d.uint())
+		if d.err != nil || i >= count || i > len(im.Nodes) {
+			d.fail()
+			return
+		}
+		n := newNode(&im.Run, i).Box()
+		mask := d.mask(len(nodeCodec))
+		if mask&model.MoreBits != 0 {
+			n.More = new(model.More)
+		}
+		get(d, nodeCodec, mask, n)
+		for range d.count() {
+			a := model.Attempt{Call: int32(d.index())}
+			get(d, attemptCodec, d.mask(len(attemptCodec)), &a)
+			n.Attempts = append(n.Attempts, a)
+		}
+		if i < len(im.Nodes) {
+			im.Nodes[i] = n
+		} else {
+			im.Nodes = append(im.Nodes, n)
+		}
+	}
+	if len(im.Nodes) != count {
+		d.fail()
+	}
+}

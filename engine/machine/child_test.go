@@ -1,0 +1,141 @@
+package machine_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
+)
+
+var updateChild = flag.Bool("update-child", false, "write the golden journal of a child run anew")
+
+// startChild starts a run as the child run of another one.
+func startChild(t *testing.T, wf *dsl.Workflow, ev machine.Started, want ...string) *play {
+	t.Helper()
+	p := &play{t: t, wf: wf, s: machine.NewState(), twin: machine.NewState(), plain: machine.NewState(), now: noon}
+	ev.RunID, ev.Name, ev.Vars, ev.Trigger = 43, "o-42.ship.0123456789", js(`{"x":1}`), "parent"
+	ev.Parent, ev.ParentName, ev.ParentStep = 42, "o-42", "ship"
+	return p.event(ev, want...)
+}
+
+// undoByParent is the verb of a parent that is being undone.
+var undoByParent = machine.CompensateRequested{Parent: true, By: "o-42", Reason: "the parent run is being undone"}
+
+// A child run that has succeeded turns back with its parent, once.
+func TestChildTurnsBackWithItsParent(t *testing.T) {
+	p := startChild(t, flow(do("a"), do("b", after("a"))), machine.Started{}, "do a")
+	p.event(undoByParent).refused("the run has not ended").is("running")
+	p.ok("a", "do b")
+	p.ok("b").is("succeeded")
+	p.event(undoByParent, "undo b").is("compensating").failure("undone_by_parent")
+	p.event(undoByParent).refused("the run has not ended")
+	p.ok("b", "undo a")
+	p.ok("a").is("compensated")
+	if rec := machine.Decide(p.wf, p.s, machine.Input{At: p.now, Event: undoByParent}); !rec.Empty() {
+		t.Error("a compensated child run is undone again")
+	}
+}
+
+// Only a child run turns back after its end, and only without a pivot.
+func TestWhoDoesNotTurnBackWithAParent(t *testing.T) {
+	for name, p := range map[string]*play{
+		"a run without a parent": start(t, flow(do("a")), "do a").ok("a"),
+		"a run after its pivot":  startChild(t, flow(do("a", noUndo, pivot)), machine.Started{}, "do a").ok("a"),
+		"a run that failed":      startChild(t, flow(do("a")), machine.Started{}, "do a").permanent("a", "declined"),
+	} {
+		rec := machine.Decide(p.wf, p.s, machine.Input{At: p.now, Event: undoByParent})
+		if _, refused := rec.Refused(); !rec.Empty() || !refused {
+			t.Errorf("%s turns back", name)
+		}
+	}
+}
+
+// A child run whose parent has turned back before begins no step.
+func TestVoidChildBeginsNothing(t *testing.T) {
+	startChild(t, flow(do("a"), do("b", after("a"))), machine.Started{Void: true}).is("cancelled")
+}
+
+// The time until which the parent waits is a deadline of the child run.
+func TestParentGivesADeadline(t *testing.T) {
+	for _, c := range []struct {
+		until, want time.Duration
+	}{{60 * time.Second, 60 * time.Second}, {700 * time.Second, 600 * time.Second}} {
+		p := startChild(t, flow(do("a", timeout(second(5000))), runDeadline(second(600))), machine.Started{Until: noon.Add(c.until)}, "do a")
+		if got := p.call("a", 0).CompleteBy.Sub(noon); got != c.want {
+			t.Errorf("with a parent that waits for %s, the call is complete by %s, want %s", c.until, got, c.want)
+		}
+	}
+}
+
+// A takeover sends the open call for a child run again, as the same attempt, and asks the child to
+// stop if the run has turned back.
+func TestTakeoverAttachesToChildren(t *testing.T) {
+	p := start(t, flow(do("c", child)), "do c")
+	key := p.call("c", 0).IdempotencyKey
+	p.event(machine.TakenOver{By: 2, From: 1}, "do c")
+	if c := p.call("c", 0); c.Attempt.Call != 1 || c.IdempotencyKey != key {
+		t.Errorf("the call for the child run is %+v, want attempt 1 with the same key", c)
+	}
+	p.event(machine.CancelRequested{By: "ann"}, "stop c")
+	p.event(machine.TakenOver{By: 3, From: 2}, "do c", "stop c")
+	p.permanent("c", "cancelled").is("cancelled")
+}
+
+// A child run has no time limit of its own; a deadline of its step limits it.
+func TestChildHasTime(t *testing.T) {
+	p := start(t, flow(do("c", child), do("d", child, deadline(second(40)))), "do c", "do d")
+	if left := p.call("c", 0).CompleteBy.Sub(noon); left < 9*365*24*time.Hour {
+		t.Errorf("the child run has %s, want 10 years", left)
+	}
+	if left := p.call("d", 0).CompleteBy.Sub(noon); left != 40*time.Second {
+		t.Errorf("the child run has %s, want the deadline of its step", left)
+	}
+}
+
+// The verb retry starts a new child run if the former one left no effect. It asks for the same
+// child again while its outcome is not known.
+func TestRetryOfAChild(t *testing.T) {
+	p := start(t, flow(do("c", child), manual), "do c")
+	key := p.call("c", 0).IdempotencyKey
+	p.permanent("c", "declined", "alert parked")
+	p.event(machine.RetryRequested{By: "ann"}, "do c")
+	if again := p.call("c", 0).IdempotencyKey; again == key {
+		t.Error("the retry asks for the child run that has failed")
+	}
+	q := start(t, flow(do("c", child, deadline(second(40))), manual), "do c")
+	key = q.call("c", 0).IdempotencyKey
+	q.wait(second(40), "alert parked")
+	q.event(machine.RetryRequested{By: "ann"}, "do c")
+	if again := q.call("c", 0).IdempotencyKey; again != key {
+		t.Error("the retry starts a second child run, although the first one may have had effects")
+	}
+}
+
+// The journal of a child run, as the first engine that knew child runs wrote it, folds to the same
+// states for ever.
+func TestChildGoldenJournal(t *testing.T) {
+	path := filepath.Join("testdata", "journal-v3-child.txt")
+	if *updateChild {
+		p := startChild(t, flow(do("a"), do("c", child, after("a")), do("b", after("c")), runDeadline(second(600))), machine.Started{Until: noon.Add(second(500))}, "do a")
+		p.ok("a", "do c")
+		p.event(machine.TakenOver{By: 2, From: 1}, "do c")
+		p.ok("c", "do b")
+		p.event(machine.PauseRequested{By: "ann"}).event(machine.ResumeRequested{By: "ann"})
+		p.ok("b").is("succeeded")
+		undo := undoByParent
+		undo.Ask = 7
+		p.event(undo, "undo b")
+		p.ok("b", "undo c")
+		p.event(machine.TakenOver{By: 3, From: 2}, "undo c")
+		p.ok("c", "undo a")
+		p.ok("a").is("compensated")
+		if err := os.WriteFile(path, []byte(p.golden()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foldGolden(t, path, 3)
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+// A Publication makes a definition the published one of its workflows.
+type Publication struct {
+	Definition *dsl.Definition
+	Workflows  []string         // names of the workflows to publish; nil = all of the definition
+	Assigned   []dsl.Assignment // values of variables; those outside of workflows are stored for the schedules
+	By         string           // person who publishes; only for display
+}
+
+// A VariableError says that a published workflow has no valid values for some variables.
+type VariableError struct {
+	Workflow string
+	Schedule string // schedule whose runs lack the values; "" = variables outside of workflows
+	Err      error  // the findings
+}
+
+// Error names the workflow, the schedule and the findings.
+func (e *VariableError) Error() string {
+	if e.Schedule == "" {
+		return fmt.Sprintf("workflow %q: %v", e.Workflow, e.Err)
+	}
+	return fmt.Sprintf("schedule %q of workflow %q: %v", e.Schedule, e.Workflow, e.Err)
+}
+
+// Unwrap returns the findings.
+func (e *VariableError) Unwrap() error { return e.Err }
+
+// ErrNoSchedules says that the store does not keep schedules.
+var ErrNoSchedules = errors.New("engine: this store keeps no published workflows")
+
+// Publish stores a definition and makes it the published one of its workflows. Engines on the store
+// start the runs of its schedules. A schedule that was published before keeps its last tick. If its
+// timetable is unchanged, it also keeps its next tick. Publish needs no running engine and no
+// agents, and uses only the fields Store and Sealer of cfg. It returns the rows of the schedules.
+func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, error) {
+	role, ok := schedules.Of(cfg.Store)
+	if !ok {
+		return nil, ErrNoSchedules
+	}
+	names := p.Workflows
+	if names == nil {
+		names = p.Definition.Names()
+	}
+	entries := make([]publication, 0, len(names))
+	for _, name := range names {
+		e, err := cfg.prepared(p, name, time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("publish %q: %w", name, err)
+		}
+		entries = append(entries, e)
+	}
+	if err := journal.PinKey(ctx, cfg.Store, cfg.Sealer, time.Now()); err != nil {
+		return nil, err
+	}
+	ids, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Put(ctx, p.Definition)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		e.workflow.ID = ids[e.workflow.Name]
+		if err := role.Publish(ctx, e.workflow, e.rows); err != nil {
+			return nil, err
+		}
+	}
+	all, err := role.Schedules(ctx, time.Time{}, maxListed)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(r schedules.Row) bool { return !slices.Contains(names, r.Workflow) }), nil
+}
+
+// maxListed is the largest number of schedules in one list.
+const maxListed = 100_000
+
+// A publication is what the store gets for one published workflow.
+type publication struct {
+	workflow schedules.Workflow
+	rows     []schedules.Row
+}
+
+// prepared returns what the store gets for the workflow with the given name. The first tick of a
+// new schedule is the first one after the time now.
+func (c *Config) prepared(p Publication, name string, now time.Time) (publication, error) {
+	wf := p.Definition.Workflow(name)
+	if wf == nil {
+		return publication{}, errors.New("the definition holds no such workflow")
+	}
+	e := publication{workflow: schedules.Workflow{Name: name, By: p.By}}
+	var err error
+	if e.workflow.Variables, err = describe(wf); err != nil {
+		return publication{}, err
+	}
+	outside, diags := wf.BindDeployed(p.Assigned)
+	if diags.HasErrors() {
+		return publication{}, &VariableError{Workflow: name, Err: diags.Err()}
+	}
+	if c.Sealer == nil && (wf.Confidential || len(outside.Sensitive()) > 0) {
+		return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
+	}
+	if e.workflow.Given, err = journal.EncodeGiven(c.Sealer, wf, outside); err != nil {
+		return publication{}, err
+	}
+	for _, s := range wf.Schedules {
+		vars, diags := wf.Bind(append(slices.Clone(p.Assigned), s.Variables...))
+		if diags.HasErrors() {
+			return publication{}, &VariableError{Workflow: name, Schedule: s.Name, Err: diags.Err()}
+		}
+		if c.Sealer == nil && len(vars.Sensitive()) > 0 {
+			return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
+		}
+		next := s.Timetable.Next(now)
+		if next.IsZero() {
+			next = store.Never
+		}
+		e.rows = append(e.rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: next})
+	}
+	return e, nil
+}
+
+// describe returns the description of a workflow's variables for schedules.Workflow.Variables. It
+// leaves out the variables outside of workflows, which get their values from the publication.
+func describe(wf *dsl.Workflow) ([]byte, error) {
+	type variable struct {
+		Name      string          `json:"name"`
+		Type      json.RawMessage `json:"type"`
+		Required  bool            `json:"required"`
+		Nullable  bool            `json:"nullable"`
+		Sensitive bool            `json:"sensitive"`
+	}
+	list := []variable{}
+	for _, v := range wf.Variables {
+		if !v.Deployment {
+			list = append(list, variable{Name: v.Name, Type: v.Form, Required: !v.HasDefault, Nullable: v.Nullable, Sensitive: v.Sensitive})
+		}
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("describe variables: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/machine/line"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// lineOf evaluates the priority and the limit of a run.
+func lineOf(wf *dsl.Workflow, vars dsl.Value) (line.Line, error) {
+	var l line.Line
+	scope := &dsl.Scope{Run: dsl.RunInfo{Workflow: wf.Name}, Vars: vars}
+	if wf.Priority != nil {
+		p, err := wf.Priority(scope)
+		if err != nil {
+			return l, fmt.Errorf("evaluate priority: %w", err)
+		}
+		l.Lift = int32(p - line.DefaultPriority)
+	}
+	c := wf.Concurrency
+	if c == nil {
+		return l, nil
+	}
+	limit, err := c.Limit(scope)
+	if err != nil {
+		return l, fmt.Errorf("evaluate concurrency.limit: %w", err)
+	}
+	l.Limit = int32(limit)
+	if c.Key != nil {
+		if l.Key, err = c.Key(scope); err != nil {
+			return l, fmt.Errorf("evaluate concurrency.key: %w", err)
+		}
+		if len(l.Key) > naming.MaxKeyBytes || l.Key != naming.CleanText(l.Key) {
+			return l, fmt.Errorf("concurrency.key must be a text of at most %d bytes", naming.MaxKeyBytes)
+		}
+	}
+	return l, nil
+}
+
+// A FullError says why a submission was refused: as many runs of the workflow are open as its
+// concurrency block allows, and it says when_full = "reject".
+type FullError struct {
+	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
+	Limit         int
+	Open          []string // names of runs that hold a place; only the first, if there are many
+	err           error
+}
+
+// Error names the open runs, and says what to do.
+func (e *FullError) Error() string {
+	of := fmt.Sprintf("concurrency of workflow %q", e.Workflow)
+	if e.Key != "" {
+		of += fmt.Sprintf(", key %q", e.Key)
+	}
+	open := "others"
+	if len(e.Open) > 0 {
+		open = strings.Join(e.Open, ", ")
+	}
+	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): submit it again when one of them has ended, or write when_full = \"queue\"",
+		of, e.Limit, e.Limit, open)
+}
+
+// Unwrap returns naming.ErrFull.
+func (e *FullError) Unwrap() error { return e.err }
+
+// mostHolders is the largest number of runs that a FullError names.
+const mostHolders = 10
+
+// fullError returns the error for a submission that found no room.
+func fullError(ctx context.Context, s store.Store, start *owner.Start, err error) error {
+	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), err: err}
+	p, failed := store.Complete(s).Places(ctx, full.Workflow, full.Key, mostHolders)
+	if failed != nil {
+		return errors.Join(full, failed)
+	}
+	full.Open = p.Open
+	return full
+}

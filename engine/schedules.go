@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/ticks"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+// starter is the name under which runs of schedules are submitted and cancelled.
+const starter = "schedule"
+
+// A ticker starts runs that nobody submits to its node: runs of schedules, and those that other
+// programs have submitted.
+type ticker struct {
+	cfg    Config
+	shared *owner.Shared
+	submit func(context.Context, Submission) (store.Submitted, error)
+	hints  <-chan struct{} // receives a value when there may be submissions of other programs
+}
+
+// startTicks starts the runs of schedules until ctx ends, and then closes the result. It starts
+// none if the store keeps no schedules, or if the engine works on its own runs only.
+func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan struct{} {
+	done := make(chan struct{})
+	if role == nil || n.cfg.Options.Alone {
+		close(done)
+		return done
+	}
+	st := store.Complete(n.cfg.Store)
+	firer := ticks.New(ticks.Config{
+		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
+		Definition: n.shared.Defs.Definition, MaxPause: n.cfg.Options.MaxScan,
+		Submit: func(ctx context.Context, r ticks.Run) error {
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+			return err
+		},
+		Open: func(ctx context.Context, name string) (bool, error) {
+			run, err := st.Find(ctx, name)
+			if errors.Is(err, store.ErrNotFound) {
+				return false, nil // retention has removed the run
+			}
+			return err == nil && !run.State.Final(), err
+		},
+		Cancel: n.cancelTick,
+	})
+	go func() {
+		defer close(done)
+		firer.Run(ctx)
+	}()
+	return done
+}
+
+// cancelTick asks a run that a schedule has started to turn back. Asking twice is the same as
+// asking once.
+func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
+	st := store.Complete(n.cfg.Store)
+	run, err := st.Find(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // retention has removed the run
+	}
+	if err != nil {
+		return err
+	}
+	data, err := journal.EncodeMessage(n.cfg.Sealer, run.Run, machine.CancelRequested{By: starter, Reason: reason})
+	if err != nil {
+		return err
+	}
+	_, err = st.Post(ctx, store.Message{Run: run.Run, Kind: store.MessageVerb, By: starter, Dedup: "tick", Data: data})
+	if err != nil {
+		return fmt.Errorf("post to run %s: %w", name, err)
+	}
+	return nil
+}

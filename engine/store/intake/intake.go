@@ -1,0 +1,47 @@
+// Package intake is the role of a store into which other programs write submissions, in their own
+// transactions. Engines turn the submissions into runs.
+//
+// In: submissions that committed. Out: the same, in the order in which they were written, until an
+// engine has accepted or refused them. The package starts no run.
+package intake
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Store is a store with submissions of other programs. The role is optional. In a store without
+// this role no other program can submit a run.
+type Store interface {
+	// Submissions returns submissions that were neither accepted nor refused, the oldest first. It
+	// returns no more of them than the parameter limit says.
+	Submissions(ctx context.Context, limit int) ([]Submission, error)
+	// Accept removes submissions whose runs are in the store.
+	Accept(ctx context.Context, ids ...int64) error
+	// Refuse records why a submission starts no run. People see the reason in the view
+	// engine.submissions. A refused submission is not returned again.
+	Refuse(ctx context.Context, id int64, why string) error
+}
+
+// A Submission is a run that another program asks for.
+type Submission struct {
+	ID         int64
+	Run        string // public id of the run
+	Workflow   string // name of a workflow that was published when the program submitted the run
+	Input      []byte // JSON object with values of variables
+	By         string // user of the database who submitted the run
+	At         time.Time
+	WorkflowID store.WorkflowID // published workflow; 0 = the workflow is not published any more
+	Given      []byte           // values of deployment variables: schedules.Workflow.Given
+}
+
+// Of returns the role Store of a store. ok is false if the store does not have it.
+func Of(s store.Store) (role Store, ok bool) {
+	if full, complete := s.(store.Full); complete {
+		s = full.Store
+	}
+	role, ok = s.(Store)
+	return role, ok
+}

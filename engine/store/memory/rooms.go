@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// A share is a limit that a run shares with other runs, and whether the run holds a place in it.
+type share struct {
+	naming.Room
+	admitted bool
+}
+
+// sharersLocked returns the open runs that share a limit with the given workflow and key, in the order
+// of the line: those that are admitted, and those that wait.
+func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
+	for _, r := range s.sharing {
+		if p := r.share; p.Workflow != workflow || p.Key != key || r.head.State.Final() {
+			continue
+		} else if p.admitted {
+			holders = append(holders, r)
+		} else {
+			line = append(line, r)
+		}
+	}
+	slices.SortFunc(holders, func(a, b *run) int { return cmp.Compare(a.head.Run, b.head.Run) })
+	slices.SortFunc(line, func(a, b *run) int {
+		return cmp.Or(a.share.Rank.Compare(b.share.Rank), cmp.Compare(a.head.Run, b.head.Run))
+	})
+	return holders, line
+}
+
+// roomLocked returns the share that the run of a transition has after it, or ErrFull if the
+// transition needs room and there is none. The result is nil if the run has no limit.
+func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
+	var p share
+	switch {
+	case t.Room != nil:
+		p.Room = *t.Room
+		p.Rank = micro(p.Rank)
+	case r == nil || r.share == nil:
+		if t.Admit {
+			return nil, fmt.Errorf("memory: run %d has no limit", t.Run)
+		}
+		return nil, nil
+	default:
+		p = *r.share
+	}
+	if !t.Admit || p.admitted {
+		return &p, nil
+	}
+	holders, line := s.sharersLocked(p.Workflow, p.Key)
+	if len(holders) >= int(p.Limit) || t.Seq == 0 && len(line) > 0 {
+		return nil, naming.ErrFull
+	}
+	p.admitted = true
+	return &p, nil
+}
+
+// nextLocked returns the runs of an engine that are next in line, and for which there is room.
+// Only runs of engines that are alive stand in line.
+func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
+	type shared struct{ workflow, key string }
+	seen := map[shared]bool{}
+	var next []status.RunID
+	for _, id := range slices.Sorted(maps.Keys(s.sharing)) {
+		p := s.sharing[id].share
+		if p.admitted || s.sharing[id].head.State.Final() || seen[shared{p.Workflow, p.Key}] {
+			continue
+		}
+		seen[shared{p.Workflow, p.Key}] = true
+		holders, line := s.sharersLocked(p.Workflow, p.Key)
+		taken := len(holders)
+		for _, r := range line {
+			if !s.aliveLocked(r.head.Owner) {
+				continue
+			}
+			if taken >= int(r.share.Limit) {
+				break
+			}
+			taken++
+			if r.head.Owner == engine && len(next) < limit {
+				next = append(next, r.head.Run)
+			}
+		}
+	}
+	return next
+}
+
+// Places returns which open runs hold a place in a limit, and how many wait in line.
+func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
+	if err := s.lock(ctx); err != nil {
+		return naming.Places{}, err
+	}
+	defer s.mu.Unlock()
+	holders, line := s.sharersLocked(workflow, key)
+	p := naming.Places{Taken: len(holders), Waiting: len(line)}
+	for _, r := range holders[:min(len(holders), limit)] {
+		p.Open = append(p.Open, r.head.Name)
+	}
+	return p, nil
+}

@@ -1,0 +1,28 @@
+//go:build failpoints
+
+package pointed
+
+import (
+	"context"
+
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/quota"
+)
+
+// The type pointed implements quota.Sharer. Each of these methods calls the method with the same
+// name of the wrapped store. No fault strikes there, because a lost answer changes no run: the
+// engine asks again.
+
+func (s *pointed) ShareSlots(ctx context.Context, engine store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
+	if r, ok := quota.Of(s.Full); ok {
+		return r.ShareSlots(ctx, engine, ask)
+	}
+	return quota.SlotShare{Slots: ask.Most, Fair: ask.Most}, nil
+}
+
+func (s *pointed) TakeCalls(ctx context.Context, engine store.EngineID, ask quota.CallAsk) (quota.CallGrant, error) {
+	if r, ok := quota.Of(s.Full); ok {
+		return r.TakeCalls(ctx, engine, ask)
+	}
+	return quota.CallGrant{Calls: ask.Want}, nil
+}

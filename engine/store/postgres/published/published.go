@@ -1,0 +1,181 @@
+// Package published keeps published workflows and their schedules in PostgreSQL.
+//
+// In: the calls of the role schedules.Store. Out: statements on the tables engine.published and
+// engine.schedule. The package opens no connection of its own.
+package published
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+const (
+	publishedPut = `
+INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by,
+  given = excluded.given, variables = excluded.variables`
+	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
+	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
+	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM engine.published ORDER BY workflow`
+	// schedulePut stores the schedules of a workflow; its arguments are one array for each column.
+	schedulePut = `
+INSERT INTO engine.schedule AS s (workflow, name, timetable, next_tick)
+SELECT $1, n, t, x FROM ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::timestamptz[])) v(n, t, x)
+ON CONFLICT (workflow, name) DO UPDATE SET version = s.version + 1, timetable = excluded.timetable,
+  next_tick = CASE WHEN s.timetable = excluded.timetable THEN s.next_tick ELSE excluded.next_tick END`
+	scheduleDrop = `DELETE FROM engine.schedule WHERE workflow = $1 AND name <> ALL ($2::text[])`
+	scheduleDue  = `
+SELECT workflow, name, timetable, next_tick, last_tick, last_run, paused, version, workflow_id, given FROM engine.schedule JOIN engine.published USING (workflow)
+WHERE NOT paused AND next_tick < $1 ORDER BY next_tick, workflow, name LIMIT $2`
+	scheduleAll = `
+SELECT workflow, name, timetable, next_tick, last_tick, last_run, paused, version, workflow_id, given FROM engine.schedule JOIN engine.published USING (workflow)
+ORDER BY workflow, name LIMIT $1`
+	scheduleMove = `
+UPDATE engine.schedule SET next_tick = $4, last_tick = $5, last_run = $6, paused = $7, version = version + 1
+WHERE workflow = $1 AND name = $2 AND version = $3`
+)
+
+// A Part is the part of a PostgreSQL store that implements schedules.Store. All fields are
+// required.
+type Part struct {
+	DB    func() *sql.DB // returns the pool for all statements
+	Begin func(ctx context.Context) (*sql.Tx, error)
+	Wrap  func(what string, err error) error // adds what the store was doing to an error that is not nil
+}
+
+// Publish replaces a published workflow and its schedules.
+func (s *Part) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
+	return s.wrapped("publish a workflow", s.publish(ctx, w, rows))
+}
+
+func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) (err error) {
+	var names, tables pq.StringArray
+	next := make([]time.Time, 0, len(rows))
+	for _, r := range rows {
+		names, tables, next = append(names, r.Name), append(tables, r.Timetable), append(next, r.Next)
+	}
+	if names == nil {
+		names, tables = pq.StringArray{}, pq.StringArray{}
+	}
+	given := w.Given
+	if given == nil {
+		given = []byte{}
+	}
+	variables := string(w.Variables)
+	if variables == "" {
+		variables = "[]"
+	}
+	tx, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) {
+			err = errors.Join(err, e)
+		}
+	}()
+	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, scheduleDrop, w.Name, names); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, schedulePut, w.Name, names, tables, pq.Array(next)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// wrapped does the same as Wrap, and returns nil for nil.
+func (s *Part) wrapped(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return s.Wrap(what, err)
+}
+
+// Withdraw removes a published workflow and its schedules.
+func (s *Part) Withdraw(ctx context.Context, workflow string) (bool, error) {
+	n, err := s.changed(ctx, publishedDrop, workflow)
+	return n > 0, s.wrapped("withdraw a workflow", err)
+}
+
+func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := s.DB().ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// ReplaceGiven replaces the variables of a published workflow.
+func (s *Part) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
+	n, err := s.changed(ctx, publishedGive, workflow, old, given)
+	return n > 0, s.wrapped("replace variables of a published workflow", err)
+}
+
+// Published returns the published workflows by name.
+func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
+	rows, err := s.DB().QueryContext(ctx, publishedList)
+	if err != nil {
+		return nil, s.Wrap("list published workflows", err)
+	}
+	defer rows.Close()
+	var list []schedules.Workflow
+	for rows.Next() {
+		var (
+			w  schedules.Workflow
+			id int32
+		)
+		if err := rows.Scan(&w.Name, &id, &w.At, &w.By, &w.Given); err != nil {
+			return nil, s.Wrap("list published workflows", err)
+		}
+		w.ID, w.At = store.WorkflowID(id), w.At.UTC()
+		list = append(list, w)
+	}
+	return list, s.wrapped("list published workflows", rows.Err())
+}
+
+// Schedules returns the schedules that are due before the given time, or all.
+func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
+	query, args := scheduleAll, []any{limit}
+	if !before.IsZero() {
+		query, args = scheduleDue, []any{before, limit}
+	}
+	rows, err := s.DB().QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, s.Wrap("list schedules", err)
+	}
+	defer rows.Close()
+	var list []schedules.Row
+	for rows.Next() {
+		var (
+			x    schedules.Row
+			last sql.NullTime
+			id   int32
+		)
+		if err := rows.Scan(&x.Workflow, &x.Name, &x.Timetable, &x.Next, &last, &x.LastRun, &x.Paused, &x.Version, &id, &x.Given); err != nil {
+			return nil, s.Wrap("list schedules", err)
+		}
+		x.Next, x.ID = x.Next.UTC(), store.WorkflowID(id)
+		if last.Valid {
+			x.Last = last.Time.UTC()
+		}
+		list = append(list, x)
+	}
+	return list, s.wrapped("list schedules", rows.Err())
+}
+
+// Move replaces the ticks of a schedule if its version is still Row.Version.
+func (s *Part) Move(ctx context.Context, r schedules.Row) (bool, error) {
+	last := sql.NullTime{Time: r.Last, Valid: !r.Last.IsZero()}
+	n, err := s.changed(ctx, scheduleMove, r.Workflow, r.Name, r.Version, r.Next, last, r.LastRun, r.Paused)
+	return n > 0, s.wrapped("move a schedule", err)
+}

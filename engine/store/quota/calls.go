@@ -1,0 +1,91 @@
+package quota
+
+import (
+	"slices"
+	"time"
+)
+
+// A CallRow holds calls that count against a limit, as a store keeps it. It also is a change of the
+// row with the same time in the field Until: then Calls is the new number; 0 = the store removes the
+// row.
+type CallRow struct {
+	Until time.Time // store time until which the calls count
+	Calls int
+}
+
+// grains is the number of parts into which a period is divided. Calls that stop to count in the
+// same part share a row, so that a limit has few rows, however large it is.
+const grains = 64
+
+// Calls computes the answer to a CallAsk. The parameter rows holds all rows of the limit, also rows
+// whose time has passed. Calls returns the changes that the store makes.
+//
+// A call counts for a whole period after the last moment at which the engine may start it. So no
+// more than CallAsk.Most calls start in any period, wherever the period begins. When an engine has
+// used its calls, it says so (Settled), and they count only for a period after their start.
+func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant CallGrant) {
+	counted := map[int64]int{} // calls by the time until which they count, in microseconds
+	for _, r := range rows {
+		if r.Until.After(now) {
+			counted[r.Until.UnixMicro()] += r.Calls
+		} else {
+			changes = append(changes, CallRow{Until: r.Until})
+		}
+	}
+	put := func(until time.Time, calls int) {
+		key := until.UnixMicro()
+		counted[key] = max(0, counted[key]+calls)
+		c := CallRow{Until: until, Calls: counted[key]}
+		if i := slices.IndexFunc(changes, func(c CallRow) bool { return c.Until.UnixMicro() == key }); i >= 0 {
+			changes[i] = c
+		} else {
+			changes = append(changes, c)
+		}
+	}
+	if s := ask.Settled; s.Calls > 0 && s.Until.After(now) && counted[s.Until.UnixMicro()] >= s.Calls {
+		put(s.Until, -s.Calls)
+		if until := grain(s.Until.Add(-max(0, s.Spare)), ask.Per); s.Used > 0 && until.After(now) {
+			put(until, s.Used)
+		}
+	}
+	free := ask.Most
+	for _, n := range counted {
+		free -= n
+	}
+	if grant.Calls = max(0, min(ask.Want, free)); grant.Calls > 0 {
+		grant.Until = grain(now.Add(ask.Valid+ask.Per), ask.Per)
+		put(grant.Until, grant.Calls)
+	}
+	if grant.Calls < ask.Want {
+		grant.Wait = wait(counted, ask, free-grant.Calls, now)
+	}
+	return changes, grant
+}
+
+// wait returns how long it takes until a call is free.
+func wait(counted map[int64]int, ask CallAsk, free int, now time.Time) time.Duration {
+	var ends []int64
+	for end, n := range counted {
+		if n > 0 {
+			ends = append(ends, end)
+		}
+	}
+	slices.Sort(ends)
+	for _, end := range ends {
+		if free += counted[end]; free > 0 {
+			return max(time.Microsecond, time.UnixMicro(end).Sub(now))
+		}
+	}
+	return ask.Per
+}
+
+// grain returns the first time that is not before t and at which a part of a period ends. The result
+// has whole microseconds.
+func grain(t time.Time, per time.Duration) time.Time {
+	size := max(per/grains, time.Microsecond).Microseconds()
+	at := t.UnixMicro()
+	if t.Nanosecond()%1000 != 0 {
+		at++
+	}
+	return time.UnixMicro((at + size - 1) / size * size).UTC()
+}

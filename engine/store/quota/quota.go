@@ -1,0 +1,93 @@
+// Package quota is the role of a store that divides the limits of agents among the engines of a
+// database.
+//
+// In: how many calls of an agent an engine makes now, and how many more it wants. Out: how many
+// calls it may make. The store keeps one row for each engine and limit, and computes every answer
+// from these rows. There is no counter that could become wrong: a row counts until its time has
+// passed, even if its engine is dead.
+//
+// The package knows no call and no run. The functions Slots and Calls compute the answers, so that
+// all stores give the same answers.
+package quota
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Sharer is a store that divides limits among engines. The role is optional. Without it, each
+// engine has the whole limit for itself (see Local).
+type Sharer interface {
+	// ShareSlots stores how many slots of a limit an engine holds and wants. It returns how many
+	// it may use. At any time, the slots of all rows together are no more than the limit, unless
+	// the limit has become smaller. It returns store.ErrFenced if the engine was declared dead.
+	ShareSlots(ctx context.Context, engine store.EngineID, ask SlotAsk) (SlotShare, error)
+	// TakeCalls gives an engine the right to start a number of calls. It returns
+	// store.ErrFenced if the engine was declared dead.
+	TakeCalls(ctx context.Context, engine store.EngineID, ask CallAsk) (CallGrant, error)
+}
+
+// A SlotAsk says what an engine needs of a limit for calls in flight (max_concurrency).
+type SlotAsk struct {
+	Limit string // name of the limit
+	Most  int    // the largest number of slots for all engines together, at least 1
+	// Hold is how many of its slots the engine keeps in any case, because its calls may use them.
+	// It counts only as far as the engine's row in the store has so many slots.
+	Hold int
+	Want int // slots for which the engine has work; at least the slots in use
+	// Keep is how long the engine may start calls after the answer, without asking again.
+	Keep time.Duration
+	// Linger is the longest time that one of these calls may take. So the slots are free again
+	// when Keep and Linger have passed after the last SlotAsk of a dead engine.
+	Linger time.Duration
+}
+
+// A SlotShare is the answer to a SlotAsk.
+type SlotShare struct {
+	Slots int // slots that the engine holds now
+	// Fair is the engine's part of the limit. If it is smaller than Slots, the engine starts no
+	// further call until it uses fewer slots than Fair, and gives the other slots back.
+	Fair int
+	// Contended is true if another engine waits for a slot.
+	Contended bool
+}
+
+// A CallAsk says what an engine needs of a limit for started calls (rate_limit).
+type CallAsk struct {
+	Limit string        // name of the limit
+	Most  int           // the largest number of calls that start in any period, at least 1
+	Per   time.Duration // the length of a period
+	Want  int           // calls that the engine wants to start now; 0 = none, it only settles
+	Valid time.Duration // how long the engine may use the answer
+	// Settled corrects the engine's last CallGrant of this limit, which the engine does not use
+	// any more; zero = there is nothing to correct.
+	Settled Settled
+}
+
+// A Settled says how much of a CallGrant an engine has used.
+type Settled struct {
+	Until time.Time     // CallGrant.Until; zero = there is no grant
+	Calls int           // CallGrant.Calls
+	Used  int           // calls that the engine has started
+	Spare time.Duration // the engine started its last call at least this long before its grant was over
+}
+
+// A CallGrant is the answer to a CallAsk.
+type CallGrant struct {
+	Calls int       // calls that the engine may start, while CallAsk.Valid lasts
+	Until time.Time // store time until which these calls count; the engine needs it for Settled
+	// Wait is how long it takes until the next calls may be free; 0 = the engine got all that
+	// it asked for.
+	Wait time.Duration
+}
+
+// Of returns the role Sharer of a store. ok is false if the store does not have it.
+func Of(s store.Store) (role Sharer, ok bool) {
+	if full, complete := s.(store.Full); complete {
+		s = full.Store
+	}
+	role, ok = s.(Sharer)
+	return role, ok
+}

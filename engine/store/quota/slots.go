@@ -1,0 +1,107 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A SlotRow is the row of one engine and one limit, as a store keeps it.
+type SlotRow struct {
+	Engine store.EngineID
+	Most   int       // SlotAsk.Most
+	Slots  int       // slots that the engine holds
+	Want   int       // SlotAsk.Want
+	Since  time.Time // store time at which the engine last got a slot; zero = it never got one
+	Seen   time.Time // store time of the last SlotAsk
+	Until  time.Time // store time until which the slots count
+}
+
+// Turn is the shortest time for which an engine keeps its turn, if there are fewer slots than
+// engines that want one.
+const Turn = time.Second
+
+// wantFor is how long the wish of an engine for slots counts after its last SlotAsk. An engine asks
+// once a second. So the wishes of a dead engine soon stop to take turns from other engines.
+const wantFor = 5 * time.Second
+
+// Slots computes the answer to a SlotAsk. The parameter rows holds all rows of the limit, also rows
+// whose time has passed. Slots returns the new row of the engine. If keep is false, the store
+// removes the engine's row.
+func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (row SlotRow, keep bool, share SlotShare) {
+	row = SlotRow{Engine: engine, Most: ask.Most, Want: max(ask.Want, 0), Seen: now, Until: now.Add(ask.Keep + ask.Linger)}
+	most, claimed, taken := ask.Most, 0, 0
+	former := 0 // slots that the engine's row has now
+	var others []SlotRow
+	for _, r := range rows {
+		if !r.Until.After(now) {
+			continue // also the engine's own row: its slots may have gone to other engines
+		}
+		if r.Engine == engine {
+			former = r.Slots
+			row.Since = r.Since
+			if r.Until.After(row.Until) { // a call that has started under the former row may take longer
+				row.Until = r.Until
+			}
+			continue
+		}
+		if !r.Seen.Add(wantFor).After(now) {
+			r.Want = min(r.Want, r.Slots)
+		}
+		if r.Slots == 0 && r.Want == 0 {
+			continue
+		}
+		most = min(most, r.Most)
+		taken += r.Slots
+		claimed += max(r.Slots, r.Want)
+		share.Contended = share.Contended || r.Want > r.Slots
+		others = append(others, r)
+	}
+	hold := max(0, min(ask.Hold, former))
+	free := max(0, most-taken-hold)
+	row.Slots = hold
+	share.Fair = fair(append(others, row), row, most, now)
+	if row.Want > 0 { // half of what no engine wants, so that the engine need not ask for each call
+		share.Fair += max(0, most-claimed-max(row.Want, hold)) / 2
+	}
+	row.Slots = max(hold, min(share.Fair, hold+free))
+	if row.Slots > former {
+		row.Since = now
+	}
+	share.Slots = row.Slots
+	return row, row.Slots > 0 || row.Want > 0, share
+}
+
+// fair returns the part of one engine, if the number of slots in the parameter most is divided among
+// the engines. No engine gets more than it wants. The other slots are divided equally. The remainder
+// goes to engines in turns: an engine that has waited longest comes first.
+func fair(rows []SlotRow, self SlotRow, most int, now time.Time) int {
+	left := slices.Clone(rows)
+	slices.SortFunc(left, func(a, b SlotRow) int { return cmp.Or(cmp.Compare(a.Want, b.Want), cmp.Compare(a.Engine, b.Engine)) })
+	for len(left) > 0 && left[0].Want <= most/len(left) {
+		if left[0].Engine == self.Engine {
+			return left[0].Want
+		}
+		most -= left[0].Want
+		left = left[1:]
+	}
+	each, more := most/len(left), most%len(left)
+	turn := func(r SlotRow) int {
+		switch {
+		case r.Slots <= each:
+			return 1
+		case now.Sub(r.Since) < Turn:
+			return 0
+		}
+		return 2
+	}
+	slices.SortFunc(left, func(a, b SlotRow) int {
+		return cmp.Or(cmp.Compare(turn(a), turn(b)), a.Since.Compare(b.Since), cmp.Compare(a.Engine, b.Engine))
+	})
+	if slices.IndexFunc(left, func(r SlotRow) bool { return r.Engine == self.Engine }) < more {
+		return each + 1
+	}
+	return each
+}

@@ -1,0 +1,79 @@
+// Package schedules is the role of a store that keeps published workflows and the schedules that
+// start their runs.
+//
+// In: which definition is the published one of a workflow, and the next tick of each schedule.
+// Out: the same, and whether a change of a schedule was the first one. The package parses no cron
+// expression and starts no run.
+package schedules
+
+import (
+	"context"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Store is a store that keeps published workflows and their schedules. The role is optional. A
+// store without this role cannot publish a workflow.
+type Store interface {
+	// Publish makes a definition the published one of a workflow, in place of the former one. It
+	// removes the schedules of the workflow that are not in rows. For a new schedule, and for one
+	// whose Timetable has changed, it stores Row.Next. A schedule with the same Timetable keeps
+	// its next tick. Every schedule keeps Last, LastRun and Paused. All this happens at once or not
+	// at all.
+	Publish(ctx context.Context, w Workflow, rows []Row) error
+	// Withdraw removes a published workflow and its schedules. It reports whether there was one.
+	// Runs of the workflow continue.
+	Withdraw(ctx context.Context, workflow string) (bool, error)
+	// ReplaceGiven replaces Workflow.Given of a published workflow, but only if the stored value
+	// equals the parameter old. It reports whether it has replaced it.
+	ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error)
+	// Published returns the published workflows, in the order of their names.
+	Published(ctx context.Context) ([]Workflow, error)
+	// Schedules returns schedules that are not paused and whose next tick is before the given time,
+	// the earliest first. If the time is zero, Schedules returns all schedules, also paused ones, in
+	// the order of workflow and name. It returns no more schedules than the parameter limit says.
+	Schedules(ctx context.Context, before time.Time, limit int) ([]Row, error)
+	// Move replaces Next, Last, LastRun and Paused of a schedule, but only if the version of the
+	// stored schedule equals Row.Version. It reports whether it has replaced them. Every change of a
+	// schedule, also by Publish, increases the version.
+	Move(ctx context.Context, r Row) (bool, error)
+}
+
+// A Workflow is a published workflow.
+type Workflow struct {
+	Name string
+	ID   store.WorkflowID // the workflow in the published definition
+	At   time.Time        // time of the publication, by the store's clock; the store sets it
+	By   string           // person who published it; only for display
+	// Given holds the values of deployment variables, encoded by the caller; it may be sealed. The
+	// store does not read it.
+	Given []byte
+	// Variables describes the variables of the workflow in JSON, for programs that submit runs with
+	// SQL: a list of objects with name, type, required, nullable and sensitive. Only stores with the
+	// role intake.Store keep it; Published does not return it.
+	Variables []byte
+}
+
+// A Row is a schedule of a published workflow. Times are whole microseconds.
+type Row struct {
+	Workflow  string
+	Name      string
+	Timetable string           // text from which Next is computed; a change of it makes Publish store Next
+	Next      time.Time        // next tick; store.Never = none
+	Last      time.Time        // last tick that started a run; zero = none yet
+	LastRun   string           // public id of that run; "" = none yet
+	Paused    bool             // true = the schedule starts no run
+	Version   int64            // number of changes of the row; the store sets it
+	ID        store.WorkflowID // Workflow.ID of the published workflow; the store sets it
+	Given     []byte           // Workflow.Given of the published workflow; the store sets it
+}
+
+// Of returns the role Store of a store. ok is false if the store does not have it.
+func Of(s store.Store) (role Store, ok bool) {
+	if full, complete := s.(store.Full); complete {
+		s = full.Store
+	}
+	role, ok = s.(Store)
+	return role, ok
+}

@@ -1,0 +1,118 @@
+// Package snapshots is the role of a store that keeps snapshots of long runs, so that an engine
+// need not read all rows of a run to know its state.
+//
+// In: the encoded state of a run after a certain row of its journal. Out: this state, and the rows
+// that follow. The package does not know what a snapshot contains.
+package snapshots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A Keeper is a store that keeps one snapshot of a run: the state of the run after a certain row of
+// the journal. An engine that loads the run reads the snapshot and the rows after it. A snapshot is
+// computed from the journal, so it may be lost or removed at any time. The role is optional. In a
+// store without this role, each load of a run reads all rows.
+//
+// If rekey.Resealer replaces rows of a run, it removes the snapshot of the run. store.Retainer
+// removes it with the run.
+type Keeper interface {
+	// KeepSnapshot stores a snapshot of a run in place of the run's former snapshot. It returns
+	// store.ErrFenced if the engine was declared dead, and stores nothing. It returns
+	// store.ErrStale, and stores nothing, if the engine is not the owner of the run, or if the
+	// journal does not have the row Next-1 with the data Last. The check is part of the write, as
+	// in a commit. If KeepSnapshot is called twice, the second call changes nothing.
+	KeepSnapshot(ctx context.Context, engine store.EngineID, s Snapshot) error
+	// Snapshotted returns those of the given runs that have a snapshot, ascending by id.
+	Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error)
+	// LoadShort returns the head of a run, its snapshot, and the journal rows whose numbers are at
+	// least Snapshot.Next-1. All are from the same moment. If the run has no snapshot, LoadShort
+	// returns all rows, as store.Journal.Load does. It returns store.ErrNotFound if the run does
+	// not exist.
+	LoadShort(ctx context.Context, run status.RunID) (Loaded, error)
+}
+
+// A Snapshot is the state of a run after the first Next rows of its journal.
+type Snapshot struct {
+	Run  status.RunID
+	Next int32  // number of journal rows that the snapshot covers; at least 1
+	Data []byte // encoded state; it may be sealed
+	// Data of the journal row with the number Next-1. Only KeepSnapshot uses it. So a snapshot is
+	// stored only for the rows from which it was computed.
+	Last []byte
+}
+
+// A Loaded holds what was read of a run. If Snapshot is nil, it holds all rows.
+type Loaded struct {
+	store.Loaded
+	Snapshot *Snapshot
+}
+
+// Of returns the role Keeper of a store. ok is false if the store does not have it.
+func Of(s store.Store) (role Keeper, ok bool) {
+	if full, complete := s.(store.Full); complete {
+		s = full.Store
+	}
+	role, ok = s.(Keeper)
+	return role, ok
+}
+
+// Load reads runs in the same way as store.Journal.Load, but of a run with a snapshot it reads only
+// the snapshot and the rows that Keeper.LoadShort returns.
+func Load(ctx context.Context, s store.Full, runs ...status.RunID) ([]Loaded, error) {
+	var short []status.RunID
+	role, ok := Of(s)
+	if ok {
+		var err error
+		if short, err = role.Snapshotted(ctx, runs...); err != nil {
+			return nil, fmt.Errorf("look for snapshots: %w", err)
+		}
+	}
+	whole := runs
+	if len(short) > 0 {
+		whole = slices.DeleteFunc(slices.Clone(runs), func(run status.RunID) bool { return slices.Contains(short, run) })
+	}
+	var all []Loaded
+	if len(whole) > 0 {
+		found, err := s.Load(ctx, whole...)
+		if err != nil {
+			return nil, err
+		}
+		all = make([]Loaded, len(found))
+		for i, l := range found {
+			all[i].Loaded = l
+		}
+	}
+	for _, run := range short {
+		l, err := role.LoadShort(ctx, run)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // the run was removed meanwhile
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, l)
+		}
+	}
+	slices.SortFunc(all, func(a, b Loaded) int { return cmp.Compare(a.Head.Run, b.Head.Run) })
+	return all, nil
+}
+
+// LoadOne reads one run in the same way as Load. It returns store.ErrNotFound if the run does not
+// exist.
+func LoadOne(ctx context.Context, s store.Full, run status.RunID) (Loaded, error) {
+	all, err := Load(ctx, s, run)
+	switch {
+	case err != nil:
+		return Loaded{}, err
+	case len(all) == 0:
+		return Loaded{}, store.ErrNotFound
+	}
+	return all[0], nil
+}

@@ -1,0 +1,35 @@
+package typed
+
+import (
+	"math"
+	"strings"
+	"time"
+)
+
+// parseDuration parses a duration as time.ParseDuration does. In addition, a number of days may come
+// first, as in "2d" or "-1d12h": workflows write durations with days. If the text is no duration, or
+// does not fit into a time.Duration, parseDuration returns false.
+func parseDuration(s string) (time.Duration, bool) {
+	days, rest, inDays := strings.Cut(s, "d")
+	if !inDays {
+		d, err := time.ParseDuration(s)
+		return d, err == nil
+	}
+	d, err := time.ParseDuration(days + "h")
+	if err != nil || strings.ContainsAny(days, "hmsuµμn") || d > math.MaxInt64/24 || d < -math.MaxInt64/24 {
+		return 0, false
+	}
+	d *= 24
+	if rest == "" {
+		return d, true
+	}
+	if strings.ContainsAny(rest[:1], "+-") {
+		return 0, false
+	}
+	more, err := time.ParseDuration(rest)
+	if strings.HasPrefix(s, "-") {
+		more = -more
+	}
+	sum := d + more
+	return sum, err == nil && (sum < 0) == (d < 0 || d == 0 && more < 0)
+}
