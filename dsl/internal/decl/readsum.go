@@ -22,7 +22,7 @@ func ReadsFiles(e *eval.Expr) bool {
 
 // ReadsSum returns a checksum of everything that file() and similar functions have read for the
 // module.
-func (m *Module) ReadsSum() string {
+func ReadsSum(m *Module) string {
 	r := functions.Reads{Files: m.Reads.Files, Env: m.Reads.Env, Sets: m.Reads.Sets, Exists: m.Reads.Exists}
 	data, err := json.Marshal(r)
 	if err != nil { // maps of texts can always be encoded

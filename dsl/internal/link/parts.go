@@ -131,7 +131,7 @@ func (p *printer) expr(e *eval.Expr) {
 		reads = reads || decl.ReadsFiles(l.Expr)
 	}
 	if reads {
-		p.b.WriteString(" reads " + p.m.ReadsSum())
+		p.b.WriteString(" reads " + decl.ReadsSum(p.m))
 	}
 }
 
