@@ -47,7 +47,21 @@ func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
 // in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
-// Workflow returns a workflow by name, or nil if there is none.
+// Stored returns the names of all workflows of the definition: those of All, and after each of them
+// the workflows of its notifications.
+func (d *Definition) Stored() []string {
+	var out []string
+	for _, name := range d.All() {
+		out = append(out, name)
+		for _, n := range d.workflows[name].Notify {
+			out = append(out, n.Flow.Name)
+		}
+	}
+	return out
+}
+
+// Workflow returns a workflow by name, or nil if there is none. It also finds the workflows of
+// notifications, which Names leaves out.
 func (d *Definition) Workflow(name string) *Workflow { return d.workflows[name] }
 
 // formatVersion is the version of the form in which definitions are stored.

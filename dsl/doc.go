@@ -39,12 +39,13 @@
 //	    compensate { action, input {}, timeout, deadline, retry {}, idempotent, by_key }
 //	    compensation = "none", pivot, idempotent, read_only
 //	  }
+//	  notify { on, action, input {}, timeout, retry {} }
 //	}
 //
 // Expressions refer to var.N, local.N, step.N.output.A (with for_each
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
 // timed_out, each.key and each.value, self in postcondition, fail_when, repeat and
-// compensate, failure in compensate, args in an action block, and run. If a step
+// compensate, failure in compensate and notify, args in an action block, and run. If a step
 // refers to another step, it depends on that step and starts later. Apart from
 // references, only depends_on and pivot order steps.
 //

@@ -121,7 +121,7 @@ func TestReferencesOfOtherPlaces(t *testing.T) {
 		{"self in an input", step("s", "input { value = self.key }"), finds(
 			fails("Reference not available here", "self.key", `"self" can be used only inside fail_when, postcondition, repeat and compensate.`))},
 		{"failure in a postcondition", step("s", "postcondition {\n condition = failure.code == \"x\"\n error_message = \"x\"\n}"), finds(
-			fails("Reference not available here", "failure.code", `"failure" can be used only inside compensate.`))},
+			fails("Reference not available here", "failure.code", `"failure" can be used only inside compensate and notify.`))},
 		{"a local value that uses a step in a setting of the workflow", "locals { l = step.s.status }\nunique { key = local.l }\n" + step("s", ""), finds(
 			fails("Reference not available here", "local.l", `local.l uses step.s, which is not available here.`))},
 		{"the key of the run in its own definition", "unique { key = run.key }\n" + step("s", ""), finds(

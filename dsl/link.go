@@ -67,6 +67,9 @@ func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnosti
 	def := &Definition{workflows: map[string]*Workflow{}, module: m.m}
 	for _, wf := range workflows {
 		def.workflows[wf.Name] = wf
+		for _, n := range wf.Notify {
+			def.workflows[n.Flow.Name] = n.Flow
+		}
 		if wf.Inner {
 			def.inner = append(def.inner, wf.Name)
 			continue

@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Every HCL snippet of the language reference is valid. A snippet that begins with a step is the body of
-// a workflow. A library that it names is the snippet about declared actions.
+// Every HCL snippet of the language reference is valid. A snippet that begins with a step or a notify
+// block is the body of a workflow. A library that it names is the snippet about declared actions.
 func TestSnippetsOfTheReference(t *testing.T) {
 	text, err := os.ReadFile("../docs/language.md")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestSnippetsOfTheReference(t *testing.T) {
 	}
 	for _, m := range found {
 		snippet := m[1]
-		if strings.HasPrefix(snippet, "step ") {
+		if strings.HasPrefix(snippet, "step ") || strings.HasPrefix(snippet, "notify ") {
 			snippet = "workflow \"w\" {\n  deadline = \"1d\"\n" + snippet + "}\n"
 		}
 		files := fstest.MapFS{"main/a.hcl": {Data: []byte(snippet)}, "shared/shop/a.hcl": {Data: []byte("agent \"payment\" {}\n")}}

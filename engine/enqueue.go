@@ -389,27 +389,35 @@ func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, e
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
-	event := s.started(run, &st, st.Flow.Concurrency != nil && !st.Flow.Concurrency.Reject)
+	t, err := unownedRow(e.cfg, &st, s.started(run, &st, st.Flow.Concurrency != nil && !st.Flow.Concurrency.Reject), now)
+	if err != nil {
+		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
+	return t, nil
+}
+
+// unownedRow returns the first row of a run without an owner, with the event that starts the run.
+func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Time) (store.Transition, error) {
 	slots := map[string]machine.Slot{st.Flow.ChildAgent(): {Why: whyUnowned}}
 	for agent := range st.Specs {
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
 	nobody, state := store.EngineID(0), machine.NewState()
-	t := store.Transition{Run: run, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names}
-	err = guard.Do(func() error {
-		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: e.cfg.Options.Ceilings,
+	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names}
+	err := guard.Do(func() (err error) {
+		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: cfg.Options.Ceilings,
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
-		owner.AddRecord(&t, rec, state)
-		owner.SetRoom(&t, s.Workflow, now, event)
+		owner.AddRecord(&t, rec, state, st.Flow)
+		owner.SetRoom(&t, st.Names.Workflow, now, event)
 		t.At = rec.At()
-		t.Data, _, err = journal.EncodeRow(e.cfg.Sealer, &journal.Scratch{}, journal.Link{}, run, 0, t.At, []machine.Record{rec})
+		t.Data, _, err = journal.EncodeRow(cfg.Sealer, &journal.Scratch{}, journal.Link{}, t.Run, 0, t.At, []machine.Record{rec})
 		return err
 	})
 	if err != nil {
-		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+		return store.Transition{}, err
 	}
-	if len(t.Data) > e.cfg.Options.MaxRow {
-		return store.Transition{}, fmt.Errorf("submit %q: its first row has %d bytes, more than the %d allowed", s.Workflow, len(t.Data), e.cfg.Options.MaxRow)
+	if len(t.Data) > cfg.Options.MaxRow {
+		return store.Transition{}, fmt.Errorf("its first row has %d bytes, more than the %d allowed", len(t.Data), cfg.Options.MaxRow)
 	}
 	t.NextCheck = st.Line.Rank(t.At) // engines claim the earliest first
 	if t.State.Final() {

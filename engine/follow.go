@@ -2,10 +2,14 @@ package engine
 
 import (
 	"context"
+	"slices"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -50,4 +54,25 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 		opts.RetryStore = n.cfg.Options.RetryStore
 	}
 	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
+}
+
+// AwaitNotifications waits until all notifications of a run have ended, or need a person. It returns
+// the error of ctx if ctx ends before. The run must have reached the states that are to be
+// announced.
+func (n *Node) AwaitNotifications(ctx context.Context, run store.RunRow) error {
+	for {
+		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run)
+		if err != nil {
+			return err
+		}
+		open := slices.ContainsFunc(sent, func(s notice.Sent) bool {
+			return !s.Done || slices.ContainsFunc(s.Notifications, func(r store.RunRow) bool { return !r.State.Final() && !r.State.NeedsHuman() })
+		})
+		if !open {
+			return nil
+		}
+		if err := wait.For(ctx, n.cfg.Options.MinScan/4); err != nil {
+			return err
+		}
+	}
 }

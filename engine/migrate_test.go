@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +70,15 @@ func (w *world) askMigration(ctx context.Context, run status.RunID, next *dsl.De
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	id, err := op.Ask(ctx, run, machine.Migrated{Workflow: int32(ids["w"]), Digest: next.Digest(), By: "ann"}, "ann")
+	rows, err := w.mem.Runs(ctx, store.RunFilter{IDs: []status.RunID{run}})
+	if err != nil || len(rows) != 1 {
+		w.t.Fatalf("%d runs, err = %v", len(rows), err)
+	}
+	now, err := op.Defs.Workflow(ctx, rows[0].Workflow)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	id, err := op.Ask(ctx, run, machine.Migrated{Workflow: int32(ids[now.Name]), Digest: next.Digest(), By: "ann"}, "ann")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -196,5 +205,47 @@ func TestFactsOfAMovedRun(t *testing.T) {
 			t.Errorf("views %+v, err = %v", rows, err)
 		}
 		n.drain(t)
+	})
+}
+
+// A step that starts a child run keeps the child when it gets another name: another engine waits for
+// the same child, and does not start a second one.
+func TestMovedStepKeepsItsChild(t *testing.T) {
+	const source = `
+workflow "approval" {
+  step "wait" {
+    wait { signal = "go" }
+  }
+  output "by" { value = step.wait.signal }
+}
+workflow "w" {
+  step "ask" { workflow = workflow.approval }
+  output "by" { value = step.ask.output.by }
+}`
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, source+orderFlow)
+		first := w.start()
+		run := w.submit(first, "w", nil)
+		time.Sleep(time.Minute)
+		next := strings.Replace(strings.Replace(source, `step "ask"`, `step "request"`, 1), "step.ask", "step.request", 1)
+		w.moveRun(run, define(t, next+orderFlow+`
+moved {
+  from = step.ask
+  to   = step.request
+}`, w.shop.agent))
+		first.kill(t)
+		time.Sleep(w.opts.Lease)
+		second := w.start()
+		if _, err := second.TakeOver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		child := w.wantChildren(run, status.RunWaiting)[0]
+		w.signal(child.Run, machine.SignalReceived{Name: "go"})
+		if by := output(t, w.wait(second, run, status.RunSucceeded), "by"); by != "go" {
+			t.Errorf("output by = %s, want go", by)
+		}
+		w.wantChildren(run, status.RunSucceeded)
+		second.drain(t)
 	})
 }

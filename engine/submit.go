@@ -18,18 +18,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Submission asks for a new run.
-type Submission struct {
-	Definition *dsl.Definition
-	Workflow   string    // name of one of the definition's workflows
-	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
-	Name       string    // public id of the run; "" = made from the internal id
-	By         string    // person or program that submits the run; only for display
-
-	trigger string          // how the run was started; "" = "manual"
-	child   *children.Order // set if a step of another run submits the run; otherwise nil
-}
-
 // submitIDs is the largest number of internal ids that are tried for one submission.
 const submitIDs = 8
 
@@ -91,7 +79,7 @@ func (n *Node) again(ctx context.Context, s Submission) (store.Submitted, error)
 // agents. It returns what is needed to start the run.
 func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) {
 	wf := s.flow()
-	if wf == nil {
+	if wf == nil || wf.Notifies != "" { // only an engine starts notifications
 		return nil, fmt.Errorf("the definition holds no such workflow")
 	}
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
@@ -108,7 +96,15 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, err
 	}
-	if n.cfg.Sealer == nil && confidential(wf, s.Vars, specs) {
+	hidden := confidential(wf, s.Vars, specs)
+	for _, block := range wf.Notify { // a notification must not fail later for want of a key
+		own, err := n.shared.Specs.Specs(block.Flow, s.Vars)
+		if err != nil {
+			return nil, err
+		}
+		hidden = hidden || confidential(block.Flow, s.Vars, own)
+	}
+	if n.cfg.Sealer == nil && hidden {
 		return nil, &crypt.KeyError{Hint: crypt.HintMakeKey}
 	}
 	ids, err := n.workflowIDs(ctx, s)
@@ -131,6 +127,11 @@ func (u *unanswered) Unwrap() error { return u.error }
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
 	for _, step := range wf.Steps {
 		if step.Child != nil && confidential(step.Child.Workflow, dsl.Value{}, nil) {
+			return true
+		}
+	}
+	for _, block := range wf.Notify {
+		if confidential(block.Flow, dsl.Value{}, nil) {
 			return true
 		}
 	}

@@ -329,7 +329,8 @@ func TestSchemaListsReferences(t *testing.T) {
 	}
 }
 
-// referenceErrors parses a workflow with a reference in the undo of a step. NAME is the name of a
+// referenceErrors parses a workflow with a reference in the undo of a step, or run.status in a
+// notify block, which is its only place. NAME is the name of a
 // variable, a local value and a step, and with a key it is a step with for_each.
 func referenceErrors(reference string) map[string][]string {
 	if strings.HasPrefix(reference, "args.") {
@@ -345,6 +346,10 @@ agent "echo" {
 	}
 	if keyed := strings.Replace(reference, "NAME[KEY]", `KEYED["k"]`, 1); keyed != reference {
 		reference = keyed
+	}
+	announced := "1"
+	if reference == "run.status" {
+		reference, announced = announced, reference
 	}
 	if group, ok := strings.CutPrefix(reference, "group."); ok {
 		reference = "group.IN_" + group
@@ -387,6 +392,11 @@ workflow "w" {
       action = agent.echo.call
       input { x = ` + reference + ` }
     }
+  }
+  notify {
+    on     = ["failed"]
+    action = agent.echo.call
+    input { x = ` + announced + ` }
   }
 }`)
 }

@@ -94,7 +94,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 	// If there is a key, every definition is sealed. The reason is that literals, and results
 	// of env() and file(), may be secret without being marked as sensitive.
 	sensitive := d.sealer != nil
-	for _, name := range def.All() {
+	for _, name := range def.Stored() {
 		wf := def.Workflow(name)
 		sensitive = sensitive || hasSensitiveDefault(wf)
 		w := store.DefinedWorkflow{Name: name, Retention: wf.Retention.Truncate(time.Microsecond)}
@@ -172,4 +172,30 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 		return nil, fmt.Errorf("read definition %.12s: %w", stored.Digest, err)
 	}
 	return def, nil
+}
+
+// Beside returns the id of another workflow of the definition that contains the workflow id. It
+// returns an error if the definition cannot be read, or has no workflow with this name.
+func (d *Definitions) Beside(ctx context.Context, id store.WorkflowID, name string) (store.WorkflowID, error) {
+	wf, err := d.Workflow(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	d.mu.Lock()
+	ids := d.byDigest[wf.Digest]
+	d.mu.Unlock()
+	if ids == nil {
+		def, err := d.Definition(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		if ids, err = d.Put(ctx, def); err != nil { // it is stored already, so this only reads the ids
+			return 0, err
+		}
+	}
+	other, ok := ids[name]
+	if !ok {
+		return 0, &unreadable{fmt.Errorf("definition %.12s holds no workflow %q", wf.Digest, name)}
+	}
+	return other, nil
 }

@@ -136,6 +136,9 @@ func (d ending) finish(state status.RunState) {
 	r.Paused, r.Stuck = false, false
 	r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
 	r.LostAt, r.LostWhy = 0, ""
+	if d.wf.Notifies != "" && state != status.RunSucceeded {
+		d.alert("notify_failed", r.Failure.Step, r.Failure.Code, r.Failure.Message)
+	}
 }
 
 // evaluateOutputs computes the outputs of the workflow. If an output cannot be evaluated, its

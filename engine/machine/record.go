@@ -109,6 +109,30 @@ func (r Record) RunState() (status.RunState, bool) {
 	return status.RunInvalid, false
 }
 
+// Reached returns the states that the run reaches with the record and that a notify block may
+// announce. A run that leaves such a state and returns to it within one record does not reach it
+// again. EngineLost reaches no state: the run must not be read, so nothing can be said about it.
+func (r Record) Reached() []string {
+	if r.run == nil {
+		return nil
+	}
+	has := func(bit uint64) bool { return r.run.Mask&bit != 0 }
+	var out []string
+	if to := &r.run.To; has(model.RunParkedBit) && to.Parked {
+		out = append(out, status.RunParked.String())
+	}
+	if to := &r.run.To; has(model.RunStuckBit) && to.Stuck {
+		out = append(out, status.RunCompensationFailed.String())
+	}
+	if to := &r.run.To; has(model.RunOverdueBit) && to.Overdue {
+		out = append(out, status.Overdue)
+	}
+	if state, changed := r.RunState(); changed && state.Final() {
+		out = append(out, state.String())
+	}
+	return out
+}
+
 // A StepRow is the entry of one changed node in the journal's `steps` column.
 type StepRow struct {
 	Node     int
@@ -298,8 +322,8 @@ type Stop struct {
 
 // Alert reports something to operators (S59).
 type Alert struct {
-	// Kind of the alert. This package uses parked, compensation_failed and overdue. The engine
-	// adds late_reply, set_aside, slow_decision and snapshot_refused.
+	// Kind of the alert. This package uses parked, compensation_failed, overdue and notify_failed. The
+	// engine adds late_reply, set_aside, slow_decision and snapshot_refused.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string

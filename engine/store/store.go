@@ -255,6 +255,7 @@ type Transition struct {
 	// definition. If the run has a name for the node already, the first one stays.
 	NewNodes []NodeName
 	Alerts   []Alert     // alerts that are written together with the row
+	Announce []string    // states that a notify block announces; written together with the row (notice.Keeper)
 	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
 	// Heard is set for a row that makes an engine the owner of the run. It is the number of
 	// messages that the engine has read from the run's inbox. If more messages wait for the

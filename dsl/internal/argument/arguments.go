@@ -14,11 +14,15 @@ import (
 // A List holds the compiled attributes of an input or config block.
 type List struct {
 	Evaluator *eval.Evaluator
-	Self      int          // index of the step that self.* describes
-	List      []Argument   // arguments in the source and arguments with a default, sorted by name
-	UsesSelf  bool         // true = an argument uses self.output
-	konst     *value.Value // object of all arguments, if it is known before a run; otherwise nil
-	room      int          // estimated size in bytes of the JSON object of all arguments
+	Self      int        // index of the step that self.* describes
+	List      []Argument // arguments in the source and arguments with a default, sorted by name
+	UsesSelf  bool       // true = an argument uses self.output
+	// Instead returns the value of an argument that cannot be evaluated. cty.NilVal = leave the
+	// argument out. false = there is no such value, so Build returns the error. The field Instead
+	// is nil, except in a notify block.
+	Instead func(x *Argument, s *eval.Scope) (cty.Value, bool)
+	konst   *value.Value // object of all arguments, if it is known before a run; otherwise nil
+	room    int          // estimated size in bytes of the JSON object of all arguments
 }
 
 // An Argument is one attribute of an input or config block.
@@ -108,6 +112,11 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 			continue
 		}
 		v, err := a.evaluate(x, s)
+		if err != nil && a.Instead != nil {
+			if instead, ok := a.Instead(x, s); ok {
+				v, err = instead, nil
+			}
+		}
 		if err != nil {
 			return value.Value{}, err
 		}

@@ -175,6 +175,7 @@ type Workflow struct {
 	Steps                []*Step                // all steps, with duplicates
 	Index                map[string]int         // index in Steps, by name; the index of the first step with the name
 	Outputs              []*Output
+	Notifies             []*Notify
 	outputAt             map[string]hcl.Range // places of the outputs, by name
 	Retry                *syntax.Block
 	Deadline             *eval.Expr
@@ -198,6 +199,14 @@ type Workflow struct {
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
 	Holder *Step             // step of Outer that starts the group
 	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
+}
+
+// A Notify is a notify block of a workflow.
+type Notify struct {
+	On []string // states that the block announces, without duplicates and unknown words
+	// Flow is the workflow of a notification: one step that makes the call. A person cannot start
+	// this workflow.
+	Flow *Workflow
 }
 
 // An Output is an output block.

@@ -76,6 +76,9 @@ func (d graphDecoder) impliedAgents(w *Workflow) {
 			use(s.Undo.Agent, s.Undo.ActionAt)
 		}
 	}
+	for _, n := range w.Notifies {
+		use(n.Flow.Steps[0].Agent, n.Flow.Steps[0].ActionAt)
+	}
 }
 
 func (d graphDecoder) validations(v *Variable, ns *names) {
@@ -117,9 +120,28 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	for _, o := range w.Outputs {
 		d.refs.compile(o.Value, ns, allowForward)
 	}
+	for _, n := range w.Notifies {
+		d.resolveNotify(n, ns)
+	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.Steps {
 		d.resolveUndo(w, s, ns)
+	}
+}
+
+// resolveNotify compiles the expressions of a notify block. The parameter ns holds the names to
+// which the expressions of the workflow can refer.
+func (d graphDecoder) resolveNotify(n *Notify, ns *names) {
+	own := *ns
+	own.inNotify = true
+	s := n.Flow.Steps[0]
+	d.refs.compile(s.Attr("timeout"), &own, allowRunLevel|allowRunStatus|allowFailure)
+	retry := AttrsOf(s.Block.One("retry"))
+	for _, name := range sorted.Keys(retry) {
+		d.refs.compile(retry[name], &own, allowRunLevel|allowRunStatus|allowFailure)
+	}
+	for _, a := range s.Input {
+		d.refs.compile(a.Expr, &own, allowRunLevel|allowRunStatus|allowFailure|allowSecret)
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 	allowArgs
 	allowPrevious
 	allowCollected
+	allowRunStatus
 )
 
 const (
@@ -68,6 +69,7 @@ type names struct {
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the place may use; "" = all attributes
+	inNotify  bool           // true = the place is inside of a notify block
 }
 
 // compile compiles the expression e and checks each of its references. The parameter a says which
@@ -241,6 +243,10 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	if lc == nil {
 		return false // the local is part of a cycle, and the cycle was reported
 	}
+	if len(lc.Steps) > 0 && ns.inNotify {
+		d.stepInNotify(at, "local."+l.Name+" uses step."+ns.steps[lc.Steps[0]].Name+". ")
+		return false
+	}
 	if len(lc.Steps) > 0 && a&allowStep == 0 {
 		d.Errorf(at, "Reference not available here", "local.%s uses step.%s, which is not available here.",
 			l.Name, ns.steps[lc.Steps[0]].Name)
@@ -254,6 +260,10 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 // refStep checks a reference step.NAME, with its key and its attribute. After an error it returns
 // false.
 func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string, at hcl.Range, ns *names, a allow) bool {
+	if ns.inNotify {
+		d.stepInNotify(at, "")
+		return false
+	}
 	word := t.RootName()
 	if a&allowStep == 0 {
 		d.unavailable(at, word)
@@ -384,6 +394,10 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		c.Failure = true
 	case "run":
 		c.Run = true
+		if name == "status" && a&allowRunStatus == 0 {
+			d.Errorf(at, "Reference not available here", "run.status can be used only inside notify. In a step, the run is always running.")
+			return false
+		}
 		if name == "key" && a&allowRunKey == 0 {
 			d.Errorf(at, "Reference not available here", "run.key is the value of unique.key, so it cannot be used in it.")
 			return false
@@ -412,7 +426,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
 		"args":    "in the input of an action that an agent block declares",
 		"self":    "inside fail_when, postcondition, repeat and compensate",
-		"failure": "inside compensate",
+		"failure": "inside compensate and notify",
 		"step":    "inside steps, outputs and the locals of a workflow",
 		"group":   "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",
@@ -555,6 +569,13 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 		return false
 	}
 	return true
+}
+
+// stepInNotify reports that an expression in a notify block uses a step. The parameter why begins
+// the message: it names the local that uses the step, or it is "".
+func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
+	d.Errorf(at, "Reference not available here",
+		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
 }
 
 // around checks a reference t in a group to something around the group. It makes a hidden variable

@@ -54,7 +54,7 @@ func (w *CheckWorld) root(name string) (cty.Value, error) {
 		return cty.ObjectVal(map[string]cty.Value{"step": str, "code": str, "message": str}), nil
 	}
 	return cty.ObjectVal(map[string]cty.Value{
-		"id": str, "workflow": str, "started_at": str,
+		"id": str, "workflow": str, "started_at": str, "status": str,
 		"key": cty.UnknownVal(cty.String), "tick": cty.UnknownVal(cty.String),
 	}), nil
 }

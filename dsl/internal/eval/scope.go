@@ -53,6 +53,9 @@ type RunInfo struct {
 	Workflow  string // name of the workflow
 	Key       string // unique key of the run; "" = the run has none
 	StartedAt time.Time
+	// Status is the state that a notify block announces, such as parked; "" = the expression is in
+	// no notify block.
+	Status string
 	// Trigger says what started the run. If it is a text that cron.Trigger returned, it holds
 	// run.tick; otherwise run.tick is null.
 	Trigger string

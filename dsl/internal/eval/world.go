@@ -246,10 +246,14 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		if s.Run.Key != "" {
 			key = cty.StringVal(s.Run.Key)
 		}
+		status := cty.NullVal(cty.String)
+		if s.Run.Status != "" {
+			status = cty.StringVal(s.Run.Status)
+		}
 		_, tick, _ := cron.TickOf(s.Run.Trigger)
 		return cty.ObjectVal(map[string]cty.Value{
 			"id": cty.StringVal(s.Run.ID), "workflow": cty.StringVal(s.Run.Workflow), "key": key,
-			"started_at": timeValue(s.Run.StartedAt), "tick": timeValue(tick),
+			"started_at": timeValue(s.Run.StartedAt), "tick": timeValue(tick), "status": status,
 		}), nil
 	case name == "each" && s.Each != nil:
 		if err := w.meter().Input(value.LoadOf(s.Each.Value)); err != nil {

@@ -195,7 +195,7 @@ func TestWithoutScope(t *testing.T) {
 // Before a run, each reference has its type and no value.
 func TestCheckWorldKnowsTypesOnly(t *testing.T) {
 	w := &CheckWorld{Each: cty.DynamicVal, Self: cty.DynamicVal}
-	for root, want := range map[string]string{"failure": "code message step", "run": "id key started_at tick workflow"} {
+	for root, want := range map[string]string{"failure": "code message step", "run": "id key started_at status tick workflow"} {
 		v, err := w.root(root)
 		if err != nil {
 			t.Fatal(err)

@@ -110,7 +110,7 @@ func (l lines) members(path []string, inRun bool) []string {
 	case root == "var":
 		return attributes(l.ev.Vars[path[1]].Type, path[2:])
 	case root == "run" && inRun && len(path) == 1:
-		return syntax.RootFields[root]
+		return slices.DeleteFunc(slices.Clone(syntax.RootFields[root]), func(name string) bool { return name == "status" })
 	case root == "step" && inRun:
 		return l.stepMembers(path[1:])
 	}

@@ -108,6 +108,8 @@ type workflowLinker struct {
 	out   *noun.Workflow   // result of linking
 	steps []*linkedStep
 	cur   int // index of the step that is being linked; -1 = none
+	// instead replaces arguments that cannot be evaluated; nil = the workflow is no notification
+	instead func(*argument.Argument, *eval.Scope) (cty.Value, bool)
 }
 
 // A linkedStep is the declaration of a step together with the result of linking.

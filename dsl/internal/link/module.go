@@ -116,10 +116,17 @@ func (l *workflowLinker) link() {
 	undoLinker{l}.soundness()
 	l.out.Shortest = stepLinker{l}.shortest()
 	l.out.Confidential = l.out.Confidential || confidential(l)
-	b := &bind{ev: l.ev, decls: w.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
+	scheduleLinker{l}.schedules(l.bindings())
+	notifications(l)
+}
+
+// bindings sets the functions of the workflow that bind variables and evaluate lines of the console.
+// It returns what binds variables.
+func (l *workflowLinker) bindings() *bind {
+	b := &bind{ev: l.ev, decls: l.decl.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
 	noun.SetBind(l.out, b.values, b.deployed)
-	scheduleLinker{l}.schedules(b)
-	noun.SetLines(l.out, lines{l.m, w, l.ev})
+	noun.SetLines(l.out, lines{l.m, l.decl, l.ev})
+	return b
 }
 
 // knownVariables returns the names of the variables of all workflows.

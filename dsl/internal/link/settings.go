@@ -27,6 +27,7 @@ const (
 	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions; other actions have 1 attempt
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
+	notifyDeadline    = 24 * time.Hour // time for which the engine repeats the call of a notification
 	maxAttemptsNumber = 1_000_000
 	// maxIterationsNumber is the largest max_iterations that a repeat block may have.
 	maxIterationsNumber = 1_000_000
@@ -58,6 +59,17 @@ func undoDefaults() noun.Settings {
 			MaxInterval: 5 * time.Minute, Jitter: true,
 		},
 	}
+}
+
+// defaultsOf returns the default settings of a step. The step of a notification has an unlimited
+// number of attempts, but a deadline.
+func defaultsOf(l *workflowLinker, repeatable bool) noun.Settings {
+	if l.out.Notifies == "" {
+		return forwardDefaults(repeatable)
+	}
+	out := undoDefaults()
+	out.Deadline = noun.Limit{After: notifyDeadline}
+	return out
 }
 
 // A setter converts the value of one attribute, and stores it in the field of noun.Settings for

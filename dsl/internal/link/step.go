@@ -204,10 +204,12 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	ls.readOnly = out.Do.ReadOnly
 	repeatable := out.Do.Idempotent || out.Do.ReadOnly
 	out.Retryable = retryable(a.schema.Errors)
-	ls.given = argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false).Eval
-	out.Input = a.sent(ls.given)
+	given := argumentLinker(l).arguments(a.in, d.Input, d.InputAt, "action "+a.title(), false)
+	given.Instead = l.instead
+	ls.given = given.Eval
+	out.Input = a.sent(func(s *eval.Scope) (value.Value, error) { return ls.given(s) })
 	a.askWith(out.Do, ls.given)
-	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(forwardDefaults(repeatable)), stepSettings(l.decl, d, repeatable))
+	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(defaultsOf(l.workflowLinker, repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
 	codes.own = append(codes.own, loopCodes(d)...)
 	for _, r := range d.FailWhen {

@@ -1,6 +1,7 @@
 package noun
 
 import (
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl/diag"
@@ -27,6 +28,8 @@ type Workflow struct {
 	Variables []Variable // variables of the workflow and of the module
 	Agents    map[string]*Agent
 	Outputs   []Output
+	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
+	Notifies  string    // workflow whose states this workflow announces; "" = it is no workflow of a notification
 
 	// Confidential is true if each run of the workflow may contain sensitive values, even if none
 	// of its variables is sensitive. To start such a run, an engine needs an encryption key.
@@ -435,3 +438,14 @@ type ValueFunc func(*eval.Scope) (value.Value, error)
 
 // LimitFunc evaluates a deadline and returns it as a Limit.
 type LimitFunc func(*eval.Scope) (Limit, error)
+
+// Notifications returns the notify blocks of the workflow that announce the state.
+func (w *Workflow) Notifications(state string) []*Notify {
+	var out []*Notify
+	for _, n := range w.Notify {
+		if slices.Contains(n.On, state) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

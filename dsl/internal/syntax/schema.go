@@ -104,6 +104,11 @@ var (
 		},
 	}
 
+	notifySpec = &bodySpec{
+		attrs:  []attrSpec{{name: "on", required: true, literal: true}, {name: "action", required: true}, {name: "timeout"}},
+		blocks: []blockSpec{{name: "input", body: freeSpec}, {name: "retry", body: undoRetrySpec}},
+	}
+
 	catchSpec = &bodySpec{attrs: []attrSpec{{name: "errors", required: true}, {name: "output"}}}
 
 	outputSpec = &bodySpec{attrs: []attrSpec{
@@ -132,6 +137,7 @@ var (
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
 			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
+			{name: "notify", many: true, body: notifySpec},
 		},
 	}
 
@@ -218,7 +224,7 @@ var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out", "previous", "collected"},
 	"failure": {"step", "code", "message"},
-	"run":     {"id", "workflow", "key", "started_at", "tick"},
+	"run":     {"id", "workflow", "key", "started_at", "tick", "status"},
 }
 
 // StepFields are the attributes of step.NAME.

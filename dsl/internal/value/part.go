@@ -1,6 +1,11 @@
 package value
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+)
 
 // A PathStep is one element of a path in a document. It selects an attribute of an object by
 // name, or an element of a list by index.
@@ -142,4 +147,30 @@ func Split(members []Member) (keys []string, values []Value) {
 		keys[i], values[i] = string(m.Key), Value{&data[i]}
 	}
 	return keys, values
+}
+
+// WithMember returns the object v with one more attribute: an object of texts. If v is null, the
+// result has no other attribute.
+func WithMember(v Value, name string, member map[string]string) (Value, error) {
+	raw, err := Decode(v)
+	if err != nil {
+		return Value{}, fmt.Errorf("decode an object: %w", err)
+	}
+	raw, whole := raw.Unmark() // if the whole object is sensitive, each attribute is sensitive, too
+	all := map[string]cty.Value{}
+	if !raw.IsNull() && raw.Type().IsObjectType() {
+		for attr, x := range raw.AsValueMap() {
+			all[attr] = x.WithMarks(whole)
+		}
+	}
+	texts := map[string]cty.Value{}
+	for attr, text := range member {
+		texts[attr] = cty.StringVal(text)
+	}
+	all[name] = cty.ObjectVal(texts)
+	out, err := Encode(cty.ObjectVal(all), true)
+	if err != nil {
+		return Value{}, fmt.Errorf("encode an object: %w", err)
+	}
+	return out, nil
 }

@@ -32,6 +32,7 @@ var scenes = []scene{
 	{[]string{"store.Absolve"}, playAbsolve},
 	{[]string{"/EngineLost"}, playLost},
 	{[]string{"store.Delivered"}, playHook},
+	{[]string{"notify.submitted", "store.Announced"}, playNotify},
 	{[]string{"store.KeepSnapshot"}, playLong},
 	{[]string{"store.KeepLate"}, playLate},
 	{[]string{"store.Post"}, playCommand},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -31,6 +32,9 @@ type Config struct {
 	Logger   *slog.Logger
 	Passed   func(Pass)
 	Retained func(store.RetainStats)
+	// Announce announces the states of runs that have to be announced, until ctx ends. The other
+	// parameters belong to the membership: it owns the runs, and its committer writes rows.
+	Announce func(ctx context.Context, runs *owner.Scheduler, to *commit.Committer)
 	Hinted   func() // called for each hint of the store; it does not block
 	Options  Options
 }

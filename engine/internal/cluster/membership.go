@@ -112,6 +112,7 @@ func (t *Membership) Run(ctx, hard context.Context) error {
 	wg.Go(func() { t.listen(work) })
 	wg.Go(func() { t.over(t.Runs.Hands.Run(work)) })
 	wg.Go(func() { t.n.retain(work) })
+	wg.Go(func() { t.n.cfg.Announce(work, t.Runs, t.Committer) })
 	if t.Runs.Limits != nil {
 		wg.Go(func() {
 			if err := t.Runs.Limits.Run(work); err != nil {

@@ -177,6 +177,7 @@ func (p *scanner) round(ctx context.Context) error {
 	note(p.claim(ctx, unowned))
 	if routine && foreign {
 		note(p.overdue(ctx))
+		wait.Wake(n.shared.Notices) // an engine may have ended before it announced a state
 	}
 	if foreign || stats.Taken > 0 {
 		stats.Took, stats.Foreign = time.Since(began), foreign

@@ -135,7 +135,7 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 // engine takes over no more runs, so that other engines can take them. roomy logs once that
 // the allowed memory is used up, and once that there is memory again.
 func (t *taker) roomy() bool {
-	n, held := t.n, t.runs.Held()
+	n, held := t.n, t.runs.Memory()
 	full := held >= n.cfg.Options.MaxHeld
 	if n.full.Swap(full) != full {
 		if full {
@@ -150,7 +150,7 @@ func (t *taker) roomy() bool {
 // fits returns how many more runs fit into the allowed memory, at least 1. It assumes that
 // these runs have the average size of the present runs.
 func (t *taker) fits() int {
-	held, runs := t.runs.Held(), int64(t.runs.Size())
+	held, runs := t.runs.Memory(), int64(t.runs.Size())
 	if held <= 0 || runs <= 0 {
 		return math.MaxInt32
 	}

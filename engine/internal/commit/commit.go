@@ -132,6 +132,31 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	}
 }
 
+// One commits a single transition and returns the outcome. If ctx ends before, One returns the error
+// of ctx, and the transition may be committed or not.
+func (c *Committer) One(ctx context.Context, t store.Transition) (Landing, error) {
+	back := make(single, 1)
+	if err := c.Commit(ctx, &Item{Transition: t, To: back}); err != nil {
+		return Landing{}, err
+	}
+	select {
+	case l := <-back:
+		return l, nil
+	case <-ctx.Done():
+		return Landing{}, ctx.Err()
+	}
+}
+
+// A single receives the outcome of one commit. It has room for one.
+type single chan Landing
+
+// Landed passes the outcome on.
+func (s single) Landed(items []*Item) {
+	for _, it := range items {
+		s <- it.Landing
+	}
+}
+
 // Oldest returns how long the oldest transition of all batches in flight has waited. It
 // returns 0 if no batch is in flight.
 func (c *Committer) Oldest() time.Duration {

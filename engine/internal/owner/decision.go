@@ -166,7 +166,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 		f.facts, n = story.AppendFacts(f.facts, told, r.wf, r.state, rec)
 		f.told += n
 	}
-	AddRecord(&f.Transition, rec, r.state)
+	AddRecord(&f.Transition, rec, r.state, r.wf)
 	change := r.state.Change(&rec)
 	if told.Empty() { // no observer asks for facts, but a snapshot holds their number
 		f.told += story.Count(r.wf, &change)

@@ -3,6 +3,7 @@ package owner
 import (
 	"slices"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -10,9 +11,14 @@ import (
 )
 
 // AddRecord copies some parts of a record into the transition t: the status of the run, the
-// changed steps, the names of new instances, and the alerts. The views of the store show these
-// parts. The parameter before is the run's state before the record.
-func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
+// changed steps, the names of new instances, the alerts, and the states that a notify block of
+// the workflow announces. The views of the store show these parts. The parameter before is the
+// run's state before the record. The parameter flow is the workflow of the run; nil = nothing is
+// announced.
+func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
+	if flow != nil && len(flow.Notify) > 0 {
+		announce(t, rec, flow)
+	}
 	if state, ok := rec.RunState(); ok {
 		t.State = state
 	}
@@ -27,6 +33,16 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State) {
 	for _, c := range rec.Commands() {
 		if a, ok := c.(machine.Alert); ok {
 			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)})
+		}
+	}
+}
+
+// announce adds the states that the run reaches with the record to the transition, if a notify block
+// of the workflow announces them.
+func announce(t *store.Transition, rec machine.Record, flow *dsl.Workflow) {
+	for _, state := range rec.Reached() {
+		if len(flow.Notifications(state)) > 0 && !slices.Contains(t.Announce, state) {
+			t.Announce = append(t.Announce, state)
 		}
 	}
 }

@@ -37,6 +37,3 @@ func noteRoom(t *store.Transition, rec machine.Record, before *machine.State) {
 func (s *Scheduler) Next(run status.RunID) {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: machine.SlotsFreed{Admitted: true}, Arrived: s.n.Clock.Now()}})
 }
-
-// waitsInLine reports whether the run waits for room in its limit.
-func (r *ownedRun) waitsInLine() bool { return r.state.Run().Awaits }

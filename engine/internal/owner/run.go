@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -100,6 +101,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.facts += f.told
 	sh.decide.spares.toldFacts(f)
 	sh.gotOn(ctx, r, &f.Transition)
+	if len(f.Transition.Announce) > 0 {
+		wait.Wake(n.Notices)
+	}
 	if f.started != nil {
 		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
 	}

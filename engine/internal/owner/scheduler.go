@@ -256,8 +256,8 @@ func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State,
 	}
 }
 
-// Held estimates the memory of all runs of this membership, in bytes.
-func (s *Scheduler) Held() int64 {
+// Memory estimates the memory of all runs of this membership, in bytes.
+func (s *Scheduler) Memory() int64 {
 	sum := int64(0)
 	for _, sh := range s.shards {
 		sum += sh.held.Load()

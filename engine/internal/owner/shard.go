@@ -145,7 +145,7 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	}
 	rec := machine.Lost(run.At, event, head.State)
 	t := store.Transition{Run: head.Run, Seq: run.Seq, At: run.At, Owner: &sh.s.engine, NextCheck: store.Never}
-	AddRecord(&t, rec, machine.NewState())
+	AddRecord(&t, rec, machine.NewState(), nil)
 	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, run.Before, head.Run, run.Seq, run.At, []machine.Record{rec})
 	if err != nil {
 		done(err)

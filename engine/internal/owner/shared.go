@@ -35,8 +35,11 @@ type Shared struct {
 	Told        story.FactKinds    // the kinds of facts that an observer asked for
 	Ended       func(status.RunID) // told of each child run that has ended here
 	Idle        string             // why this node starts no work at all; "" = it works
-	Draining    atomic.Bool
-	snapping    sync.Mutex // locked while a snapshot is being made
+	// Notices is a channel of capacity 1. It receives a value when there may be a state of a run
+	// that has to be announced (notice.Keeper).
+	Notices  chan struct{}
+	Draining atomic.Bool
+	snapping sync.Mutex // locked while a snapshot is being made
 }
 
 // Config holds the parameters of NewShared. See engine.Config.
@@ -70,7 +73,7 @@ type Options struct {
 func NewShared(cfg Config) *Shared {
 	h := &Shared{
 		cfg: cfg, Defs: journal.NewDefinitions(cfg.Store, cfg.Sealer), Clock: &clock.Clock{}, Followers: &Followers{}, Quarantined: &Quarantine{},
-		Outage: outage.New(cfg.Logger), Backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
+		Notices: make(chan struct{}, 1), Outage: outage.New(cfg.Logger), Backoffs: &backoffSet{restFor: 20 * cfg.Options.MaxScan},
 	}
 	h.Pool = newDecisionPool(h.Clock)
 	return h

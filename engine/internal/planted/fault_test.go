@@ -31,6 +31,7 @@ var areas = map[string][]fault{
 	"cli":      cliFaults,
 	"limits":   limitFaults,
 	"waits":    waitsFaults,
+	"notify":   notifyFaults,
 	"starts":   startsFaults,
 	"children": childrenFaults,
 }

@@ -41,35 +41,41 @@ const (
 	kindMigrated
 )
 
+// started encodes the start of a run. Most runs are no child runs and have neither a priority nor a
+// limit. The kind of the event says which of these a run has, so that they cost no bytes.
+func (e *encoder) started(ev machine.Started) {
+	child, inLine := ev.Parent != 0, ev.Line != line.Line{}
+	switch {
+	case child && inLine:
+		e.uint(kindChildStartedInLine)
+	case child:
+		e.uint(kindChildStarted)
+	case inLine:
+		e.uint(kindStartedInLine)
+	default:
+		e.uint(kindStarted)
+	}
+	e.uint(uint64(ev.RunID))
+	e.string(ev.Name)
+	e.string(ev.Key)
+	e.value(ev.Vars)
+	e.string(ev.Trigger)
+	e.string(ev.StartedBy)
+	if child {
+		e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
+		e.time(ev.Until)
+		e.bool(ev.Void)
+	}
+	if inLine {
+		e.line(ev.Line)
+		e.bool(ev.Waits)
+	}
+}
+
 func (e *encoder) event(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.Started:
-		child, inLine := ev.Parent != 0, ev.Line != line.Line{} // most runs have neither, and need no bytes for them
-		switch {
-		case child && inLine:
-			e.uint(kindChildStartedInLine)
-		case child:
-			e.uint(kindChildStarted)
-		case inLine:
-			e.uint(kindStartedInLine)
-		default:
-			e.uint(kindStarted)
-		}
-		e.uint(uint64(ev.RunID))
-		e.string(ev.Name)
-		e.string(ev.Key)
-		e.value(ev.Vars)
-		e.string(ev.Trigger)
-		e.string(ev.StartedBy)
-		if child {
-			e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
-			e.time(ev.Until)
-			e.bool(ev.Void)
-		}
-		if inLine {
-			e.line(ev.Line)
-			e.bool(ev.Waits)
-		}
+		e.started(ev)
 	case machine.AttemptOK:
 		e.uint(kindAttemptOK)
 		e.attemptID(ev.Attempt)

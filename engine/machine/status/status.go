@@ -26,6 +26,10 @@ const (
 	RunCancelled          RunState = 13
 )
 
+// Overdue is the word for a run whose deadline has passed, but which is not undone. It is no state
+// of a run, but a notify block can announce it, as if it were one.
+const Overdue = "overdue"
+
 // Final reports whether the run has ended.
 func (s RunState) Final() bool { return s >= RunSucceeded }
 

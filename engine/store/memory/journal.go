@@ -205,6 +205,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 		a = store.Alert{Kind: naming.CleanText(a.Kind), Step: naming.CleanText(a.Step), Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)}
 		s.alertLocked(t.Run, store.AlertRow{Alert: a, At: micro(t.At)})
 	}
+	s.announceLocked(&t)
 	s.consumeLocked(t.Run, t.Consumed)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 )
 
 // retention is the part of a Store that removes old runs.
@@ -72,10 +73,12 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	}
 	if len(gone) > 0 {
 		rows := len(s.alerts)
+		rows += len(s.notices)
 		s.alerts = slices.DeleteFunc(s.alerts, func(a alert) bool { return gone[a.Run] })
+		s.notices = slices.DeleteFunc(s.notices, func(k notice.Kept) bool { return gone[k.Run] })
 		s.order = slices.DeleteFunc(s.order, func(id status.RunID) bool { return gone[id] })
 		s.delivered = 0
-		stats.Rows += rows - len(s.alerts)
+		stats.Rows += rows - len(s.alerts) - len(s.notices)
 	}
 	return stats, nil
 }

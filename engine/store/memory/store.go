@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -41,6 +42,7 @@ type Store struct {
 	*evidence
 	*retention
 	*resealer
+	*notices
 	*shares
 }
 
@@ -55,7 +57,8 @@ type state struct {
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
 	keys    map[key]status.RunID
-	alerts  []alert // all alerts, in the order of AlertRow.ID
+	alerts  []alert       // all alerts, in the order of AlertRow.ID
+	notices []notice.Kept // all notices, ascending by run, row and state
 	inbox   map[status.RunID][]store.Message
 
 	sharing map[status.RunID]*run // runs with a limit
@@ -113,6 +116,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	notice.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -137,6 +141,7 @@ func New(o Options) *Store {
 	listeners := &hints{state: st}
 	posted := &inboxRole{state: st, hands: inHand, hints: listeners}
 	kept := &evidence{state: st}
+	announced := &notices{state: st}
 	catalogue := &definitions{state: st, settings: make(map[string]string), defs: make(map[string]store.Definition)}
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
@@ -149,6 +154,7 @@ func New(o Options) *Store {
 		views:       &views{state: st, evidence: kept},
 		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
+		notices:     announced,
 		shares:      &shares{state: st},
 	}
 }

@@ -25,6 +25,9 @@ type Names struct {
 	Parent status.RunID
 }
 
+// notification is a part of the names of all notifications, and of the names of their workflows.
+const notification = ".notify"
+
 // Public returns the public name of the run that is submitted with these names: n.Name or, if
 // that is "", the name that RunName computes from the id of the run.
 func (n Names) Public(run status.RunID) string {
@@ -49,6 +52,8 @@ func (n Names) Validate() error {
 		return fmt.Errorf("engine: unique key of %d bytes exceeds %d", len(n.Key), MaxKeyBytes)
 	case given:
 		return fmt.Errorf("engine: run name %q: no run has it, and names of this form are given by engines: choose another", n.Name)
+	case strings.Contains(n.Name, notification) && !strings.Contains(n.Workflow, notification):
+		return fmt.Errorf("engine: run name %q: names with %s are given by engines, to the notifications of a run: choose another", n.Name, notification)
 	case n.Name != "" && !validName(n.Name):
 		return fmt.Errorf("engine: run name %q: it must begin with an ASCII letter or digit and hold only those and . _ : / -", n.Name)
 	case n.Key != CleanText(n.Key):

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
@@ -118,6 +119,33 @@ func (s *pointed) ResealDefinition(ctx context.Context, digest string, data []by
 		return err
 	}
 	return r.ResealDefinition(ctx, digest, data)
+}
+
+// The type pointed implements notice.Keeper. Each of these methods calls the method with the same
+// name of the wrapped store. If the wrapped store is no notice.Keeper, there are no notices.
+
+func (s *pointed) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
+	if k, ok := notice.Of(s.Full); ok {
+		return k.Open(ctx, after, limit)
+	}
+	return nil, nil
+}
+
+func (s *pointed) Announced(ctx context.Context, done ...notice.Notice) error {
+	k, ok := notice.Of(s.Full)
+	if !ok {
+		return nil
+	}
+	failpoint.Hit("store.Announced.before")
+	defer failpoint.Hit("store.Announced.after")
+	return k.Announced(ctx, done...)
+}
+
+func (s *pointed) OfRun(ctx context.Context, run status.RunID) ([]notice.Kept, error) {
+	if k, ok := notice.Of(s.Full); ok {
+		return k.OfRun(ctx, run)
+	}
+	return nil, nil
 }
 
 func (s *pointed) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {

@@ -51,7 +51,7 @@ func (b *batch) fill(items []store.Transition) {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
 		b.moves = b.moves || moves(t)
-		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0
+		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0
 		b.heard = b.heard || t.Heard != nil
 		b.consume = b.consume || len(t.Consumed) > 0
 		if t.Names != nil && t.Names.Kept() {
@@ -178,9 +178,23 @@ func (b *batch) add(t *store.Transition) {
 		b.code.text(naming.CleanText(a.Code))
 		b.message.text(naming.CleanText(a.Message))
 	}
+	b.addNotices(t)
 	for _, id := range t.Consumed {
 		b.consumedRun.int8(int64(t.Run))
 		b.consumed.int8(int64(id))
+	}
+}
+
+// addNotices encodes the states that have to be announced. They are elements of the arrays of
+// alerts, with the kind noticeKind.
+func (b *batch) addNotices(t *store.Transition) {
+	for _, state := range t.Announce {
+		b.alertRun.int8(int64(t.Run))
+		b.alertN.int4(t.Seq)
+		b.kind.text(noticeKind)
+		b.alertStep.text(naming.CleanText(state))
+		b.code.text("")
+		b.message.text("")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/notice"
 )
 
 const (
@@ -76,4 +78,79 @@ func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 		return wrap("absolve runs", err)
 	}
 	return nil
+}
+
+const (
+	noticeOpen = `SELECT run_id, seq, state FROM engine.notice WHERE NOT done AND (run_id, seq, state) > ($2, $3, $4) ORDER BY run_id, seq, state LIMIT $1`
+	noticeDone = `
+UPDATE engine.notice n SET done = true FROM unnest($1::int8[], $2::int4[], $3::text[]) v(run_id, seq, state)
+WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state AND NOT n.done`
+	noticeOfRun = `SELECT n.run_id, n.seq, n.state, n.done FROM engine.notice n WHERE n.run_id = $1
+  AND EXISTS (SELECT FROM engine.run r WHERE r.run_id = $1) ORDER BY n.seq, n.state`
+)
+
+// notices is the part of a Store that keeps the states of runs that have to be announced.
+type notices struct{ *access }
+
+// Open returns notices that are not announced yet, ascending. It returns only notices that come
+// after the parameter after, and no more notices than the parameter limit says.
+func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
+	rows, err := s.db.QueryContext(ctx, noticeOpen, limit, int64(after.Run), after.Seq, after.State)
+	if err != nil {
+		return nil, wrap("list open notices", err)
+	}
+	defer rows.Close()
+	var out []notice.Notice
+	for rows.Next() {
+		var n notice.Notice
+		if err := rows.Scan(&n.Run, &n.Seq, &n.State); err != nil {
+			return nil, wrap("list open notices", err)
+		}
+		out = append(out, n)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list open notices", err)
+	}
+	return out, nil
+}
+
+// Announced marks notices as announced.
+func (s *notices) Announced(ctx context.Context, done ...notice.Notice) error {
+	if len(done) == 0 {
+		return nil
+	}
+	var run, seq, state array
+	run.reset(oidInt8)
+	seq.reset(oidInt4)
+	state.reset(oidText)
+	for _, n := range done {
+		run.int8(int64(n.Run))
+		seq.int4(n.Seq)
+		state.text(naming.CleanText(n.State))
+	}
+	if _, err := s.db.ExecContext(ctx, noticeDone, run.bytes(), seq.bytes(), state.bytes()); err != nil {
+		return wrap("mark notices", err)
+	}
+	return nil
+}
+
+// OfRun returns all notices of a run, ascending by row and state.
+func (s *notices) OfRun(ctx context.Context, run status.RunID) ([]notice.Kept, error) {
+	rows, err := s.look(ctx, noticeOfRun, int64(run))
+	if err != nil {
+		return nil, wrap("list notices of a run", err)
+	}
+	defer rows.Close()
+	var out []notice.Kept
+	for rows.Next() {
+		var n notice.Kept
+		if err := rows.Scan(&n.Run, &n.Seq, &n.State, &n.Done); err != nil {
+			return nil, wrap("list notices of a run", err)
+		}
+		out = append(out, n)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, wrap("list notices of a run", err)
+	}
+	return out, nil
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -171,12 +170,8 @@ func TestSchemaVersions(t *testing.T) {
 // The constant and the migrations agree.
 func TestSchemaVersionIsTheLastMigration(t *testing.T) {
 	files, err := migrations.ReadDir("migrations")
-	if err != nil {
-		t.Fatal(err)
-	}
-	last, number := files[len(files)-1].Name(), 0
-	if _, err := fmt.Sscanf(last, "%d_", &number); err != nil || number != schemaVersion {
-		t.Errorf("the last migration is %s, err = %v, and the constant is %d", last, err, schemaVersion)
+	if err != nil || len(files) != schemaVersion {
+		t.Errorf("%d migrations, err = %v, want %d", len(files), err, schemaVersion)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/postgres/shares"
 	"github.com/saga-engine/engine/engine/store/quota"
@@ -80,6 +81,7 @@ type Store struct {
 	*shorts
 	*retention
 	*resealer
+	*notices
 	*sharer
 	*waker
 	*examiner
@@ -108,6 +110,7 @@ var _ interface {
 	health.Examiner
 	store.Retainer
 	rekey.Resealer
+	notice.Keeper
 	schedules.Store
 	intake.Store
 	quota.Sharer
@@ -153,6 +156,7 @@ func newStore(a *access) *Store {
 		inbox:     &inbox{access: a, waker: w},
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
+		notices:   &notices{access: a},
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},

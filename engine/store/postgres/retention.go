@@ -69,6 +69,9 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainAlerts = `
 DELETE FROM engine.alert WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.alert x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainNotices = `
+DELETE FROM engine.notice WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.notice x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 	retainLate = `
 DELETE FROM engine.late_reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.late_reply x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
@@ -211,7 +214,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 // sweep removes the steps, alerts, late replies, logs and snapshots of removed runs: of those runs
 // with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainLate, retainLogs, retainSnapshots, retainPlaces} {
+	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainLate, retainLogs, retainSnapshots, retainPlaces} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -42,7 +42,7 @@ var queries = map[string]string{
 	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
 	"backendPID": backendPID, "serverCondition": serverCondition,
 	"retainNote": retainNote, "retainOwn": retainOwn, "retainTold": retainTold, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
-	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
+	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainNotices": retainNotices, "noticeOpen": noticeOpen, "noticeDone": noticeDone, "noticeOfRun": noticeOfRun, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
 	"placeLock": placeLock, "placeOf": placeOf, "placeHeld": placeHeld, "placeAsk": placeAsk, "placeSweep": placeSweep, "placeAdd": placeAdd, "placeAdmit": placeAdmit,
 	"placeNext": placeNext, "placeHolders": placeHolders, "placeCounts": placeCounts,
 	"partList": partList, "partAlone": partAlone, "partQuiet": partQuiet, "partLimit": partLimit, "partTrust": partTrust, "partFree": partFree,
@@ -57,7 +57,7 @@ var queries = map[string]string{
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
-	"commitSide", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"commitSide", "noticeKind", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "transactionDurable", "transactionPath", "transactionSettings", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
@@ -206,6 +206,7 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.suspect SELECT n, 1 + n % 5 FROM generate_series(1, 22000, 3) n`)
 	must(t, db, `INSERT INTO engine.snapshot SELECT n, 1, 'x' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.place SELECT n, 'w', 'k' || n % 500, 3, now(), n % 5 < 2 FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.notice SELECT n, 5, 'succeeded', n % 1000 <> 0 FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
@@ -276,6 +277,9 @@ func TestPlans(t *testing.T) {
 		{"logList", false, 3, []string{"log_run"}, ""},
 		{"alertUndelivered", false, 1, []string{"alert_undelivered", "run_pkey", "run_name_pkey"}, "workflow"},
 		{"alertDelivered", false, 1, []string{"alert_undelivered"}, ""},
+		{"noticeOpen", false, 4, []string{"notice_open"}, ""},
+		{"noticeDone", false, 3, []string{"notice_"}, ""},
+		{"noticeOfRun", false, 1, []string{"notice_pkey", "run_pkey"}, ""},
 		{"runLoadMany", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},
 		{"memberForget", false, 1, []string{"run_active"}, "member"},
 		{"runLoad", false, 1, []string{"run_pkey", "journal_first_pkey", "run_name_pkey"}, ""},

@@ -144,8 +144,18 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
   FROM unnest($34::int8[], $35::int4[], $36::text[], $37::text[], $38::text[], $39::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  WHERE a.kind <> '` + noticeKind + `'
   ORDER BY l.run_id, a.n
+), noticed AS (
+  INSERT INTO engine.notice (run_id, seq, state)
+  SELECT l.run_id, a.n, a.step
+  FROM unnest($34::int8[], $35::int4[], $36::text[], $37::text[]) a(run_id, n, kind, step) JOIN landed l USING (run_id)
+  WHERE a.kind = '` + noticeKind + `'
 )`
+	// noticeKind is the kind of those elements in the arrays of alerts that are no alerts, but
+	// notices: n is the number of the journal row, and step is the state. So a commit without
+	// notices needs no further arrays.
+	noticeKind     = "#notice"
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
   USING unnest($40::int8[], $41::int8[]) c(run_id, id) JOIN landed l USING (run_id)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -135,16 +134,6 @@ func (s *members) due(x *tx, owner store.EngineID, at time.Time, limit int) ([]s
 		return err
 	})
 	return due, err
-}
-
-func eachRow(rows *sql.Rows, fn func(row) error) error {
-	defer rows.Close()
-	for rows.Next() {
-		if err := fn(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // Fence declares a member dead if its lease has expired. It reports whether the member is dead.

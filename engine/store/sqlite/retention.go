@@ -62,6 +62,7 @@ var goneRows = []string{
 	`DELETE FROM wide WHERE rowid IN (SELECT rowid FROM wide WHERE run_id = ?1 LIMIT 4)`,
 	`DELETE FROM run_step WHERE (run_id, node) IN (SELECT run_id, node FROM run_step WHERE run_id = ?1 LIMIT 128)`,
 	`DELETE FROM alert WHERE id IN (SELECT id FROM alert WHERE run_id = ?1 LIMIT 32)`,
+	`DELETE FROM notice WHERE (run_id, seq, state) IN (SELECT run_id, seq, state FROM notice WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM late_reply WHERE rowid IN (SELECT rowid FROM late_reply WHERE run_id = ?1 LIMIT 32)`,
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
 	snapshotDrop,

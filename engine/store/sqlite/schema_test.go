@@ -459,19 +459,23 @@ func TestPlans(t *testing.T) {
 		"goneRows 1":       {goneRows[1], 1, "SEARCH wide USING COVERING INDEX sqlite_autoindex_wide_1 (run_id=?)"},
 		"goneRows 2":       {goneRows[2], 1, "SEARCH run_step USING PRIMARY KEY (run_id=? AND node=?)"},
 		"goneRows 3":       {goneRows[3], 1, "SEARCH alert USING COVERING INDEX alert_run (run_id=?)"},
-		"goneRows 4":       {goneRows[4], 1, "SEARCH late_reply USING COVERING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
-		"goneRows 5":       {goneRows[5], 1, "SEARCH log USING COVERING INDEX log_run (run_id=?)"},
+		"goneRows 4":       {goneRows[4], 1, "SEARCH notice USING PRIMARY KEY (run_id=?)"},
+		"goneRows 5":       {goneRows[5], 1, "SEARCH late_reply USING COVERING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
+		"goneRows 6":       {goneRows[6], 1, "SEARCH log USING COVERING INDEX log_run (run_id=?)"},
 		"snapshotDrop":     {snapshotDrop, 1, "SEARCH snapshot USING INTEGER PRIMARY KEY"},
 		"snapshotKeep":     {snapshotKeep, 5, "SEARCH journal EXISTS USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq=?)"},
 		"snapshotRuns":     {snapshotRuns, 1, "SEARCH s USING INTEGER PRIMARY KEY"},
 		"runLoadShort":     {runLoadShort, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},
-		"goneRows 6":       {goneRows[6], 1, "SEARCH place USING INTEGER PRIMARY KEY"},
+		"goneRows 8":       {goneRows[8], 1, "SEARCH place USING INTEGER PRIMARY KEY"},
 		"placeTaken":       {placeTaken, 2, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"placeWaits":       {placeWaits, 2, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
 		"placeSweep":       {placeSweep, 2, "SEARCH place USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"placeLines":       {placeLines, 0, "SEARCH p USING COVERING INDEX place_line"},
 		"placeNext":        {placeNext, 4, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
 		"placeHolders":     {placeHolders, 3, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
+		"noticeOpen":       {noticeOpen, 4, "SEARCH notice USING COVERING INDEX notice_open"},
+		"noticeDone":       {noticeDone, 3, "SEARCH notice USING PRIMARY KEY (run_id=? AND seq=? AND state=?)"},
+		"noticeOfRun":      {noticeOfRun, 1, "SEARCH notice USING PRIMARY KEY (run_id=?)"},
 		"steps":            {"SELECT * FROM steps WHERE run_id = ?1", 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
 		"logTrim":          {logTrim, 2, "SEARCH log USING COVERING INDEX log_run (run_id=? AND id<?)"},
 	} {
@@ -495,7 +499,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") && !strings.Contains(scan, "VIRTUAL TABLE") {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -63,6 +64,7 @@ type Store struct {
 	*shorts
 	*retention
 	*resealer
+	*notices
 	*shares
 	*waker
 }
@@ -102,6 +104,7 @@ var _ interface {
 	store.Waker
 	store.Retainer
 	rekey.Resealer
+	notice.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -145,6 +148,7 @@ func newStore(f *file) *Store {
 		inbox:     &inbox{file: f, waker: w},
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
+		notices:   &notices{file: f},
 		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},

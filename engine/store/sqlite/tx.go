@@ -221,3 +221,14 @@ func (s *file) query(ctx context.Context, what, query string, args []any, fn fun
 	}
 	return nil
 }
+
+// eachRow calls fn for each row, and closes the rows.
+func eachRow(rows *sql.Rows, fn func(row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

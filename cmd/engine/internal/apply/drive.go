@@ -112,6 +112,7 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 			if f.Err != nil && f.State == nil {
 				return follow.Outcome{}, f.Err
 			}
+			notified(ctx, w, e, run)
 			return follow.Outcome{Run: run.Name, State: f.State}, nil
 		case err := <-e.ended: // the engine has stopped
 			close(e.ended)

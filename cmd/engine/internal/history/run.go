@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -26,6 +27,7 @@ type Run struct {
 	Alerts  []store.AlertRow
 	Late    []Late
 	Inbox   []store.Message
+	Notices []notice.Sent     // states of the run that notify blocks announce, with their notifications
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
 	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
@@ -60,6 +62,9 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	}
 	if r.Room, err = RoomOf(ctx, s, r); err != nil {
 		return nil, err
+	}
+	if r.Notices, err = notice.Find(ctx, s.Store, row); err != nil {
+		return nil, s.Wrap("read the notices", err)
 	}
 	r.Owner, err = OwnerOf(ctx, s, row)
 	return r, err

@@ -133,7 +133,7 @@ func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 	case name != "":
 		if wf := def.Workflow(name); wf != nil && wf.Inner {
 			return nil, cli.Failed("Workflow of a child run", "Only a step starts %q, as a child run: it is a group or a workflow of a library. Choose a workflow of the module: %s.", name, strings.Join(names, ", "))
-		} else if wf != nil {
+		} else if wf != nil && wf.Notifies == "" {
 			return wf, nil
 		}
 		return nil, cli.Failed("Unknown workflow", "There is no workflow %q.%s", name, diag.DidYouMean(name, names))

@@ -69,6 +69,9 @@ func Heading(r *history.Run) string {
 	for _, l := range r.Late {
 		field("Late", "%s", l.Text())
 	}
+	for _, line := range noticeLines(r.Notices) {
+		field("Notify", "%s", line)
+	}
 	for _, al := range r.Alerts {
 		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}

@@ -58,6 +58,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 		alerts = append(alerts, history.AlertJSON(a))
 	}
 	m["alerts"] = alerts
+	m["notices"] = noticesJSON(r.Notices)
 	tablesOf(r).addStore(m)
 	if events {
 		m["events"] = Events(r, now)

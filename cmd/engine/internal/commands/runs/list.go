@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 )
 
 type listOptions struct {
@@ -24,6 +25,7 @@ type listOptions struct {
 	since         string
 	limit         int
 	alerts        bool
+	notifications bool
 }
 
 // List returns the command `engine list`, which lists runs or alerts.
@@ -38,8 +40,11 @@ that are parked, whose undo failed, that are past their deadline, or that no liv
 engine has the agents of.
 
 --alerts lists what an operator was told instead, newest first: parked,
-compensation_failed, overdue, late_reply, set_aside, slow_decision and
-snapshot_refused.`,
+compensation_failed, overdue, late_reply, set_aside, slow_decision, snapshot_refused
+and notify_failed.
+
+Notifications are runs that announce a state of another run (notify blocks). They are
+left out, except with --notifications or with --workflow WORKFLOW.notify.`,
 		Args: cli.Wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.alerts {
@@ -54,6 +59,7 @@ snapshot_refused.`,
 	f.StringVar(&o.key, "key", "", "only runs with this unique key")
 	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 7d, 2026-03-14T10:00:00Z")
 	f.IntVar(&o.limit, "limit", 100, "at most this many")
+	f.BoolVar(&o.notifications, "notifications", false, "also list notifications: the runs that announce states of other runs")
 	f.BoolVar(&o.alerts, "alerts", false, "list alerts instead of runs")
 	return cmd
 }
@@ -68,7 +74,7 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 		return err
 	}
 	defer s.Close()
-	runs, err := s.Store.Runs(ctx, filter)
+	runs, err := pages(ctx, s, filter, o)
 	if err != nil {
 		return s.Wrap("list runs", err)
 	}
@@ -97,6 +103,31 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 		table.Add(r.Name, r.WorkflowName, history.StatusText(r), r.Key, words.Stamp(r.CreatedAt), took)
 	}
 	return table.Write(a.Stdout)
+}
+
+// pages returns the runs that a filter selects, without notifications. It reads further pages
+// until it has as many runs as the filter allows. With --notifications, or if --workflow names a
+// workflow of notifications, it leaves out nothing.
+func pages(ctx context.Context, s *session.Session, filter store.RunFilter, o listOptions) ([]store.RunRow, error) {
+	if o.notifications || notice.Announces(o.workflow) {
+		return s.Store.Runs(ctx, filter)
+	}
+	var out []store.RunRow
+	for most := filter.Limit; ; {
+		page, err := s.Store.Runs(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page {
+			if !notice.Announces(r.WorkflowName) && len(out) < most {
+				out = append(out, r)
+			}
+		}
+		if len(page) < filter.Limit || len(out) == most {
+			return out, nil
+		}
+		filter.Before = page[len(page)-1].Run
+	}
 }
 
 func runFilter(a *cli.App, o listOptions) (store.RunFilter, error) {

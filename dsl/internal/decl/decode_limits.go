@@ -4,11 +4,14 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // maxRate is the largest number of calls in a rate limit.
@@ -47,4 +50,37 @@ func decodeRate(d *decoder, e *eval.Expr, out *noun.RateLimit) {
 	default:
 		*out = noun.RateLimit{Calls: n, Per: per}
 	}
+}
+
+// leastRetention is the shortest time that runs are kept. A client that waits for the end of a run
+// must have time to read the run.
+const leastRetention = time.Minute
+
+// readRetention reads the argument `retention` of a workflow into w.Retention. It is the same for all runs
+// of a definition, so it must not refer to anything.
+func readRetention(d *decoder, b *syntax.Block, w *Workflow) {
+	e := b.Attr("retention")
+	d.span(e, "retention", &w.Retention)
+	if w.Retention > 0 && w.Retention < leastRetention {
+		d.Errorf(e.Range, "Invalid value for retention", "A run is kept for at least 1m after its end, so that clients can read its result.")
+	}
+}
+
+// rejectsWhenFull reports whether a concurrency block says when_full = "reject". The block may be
+// nil.
+func (d literalDecoder) rejectsWhenFull(b *syntax.Block) bool {
+	e := b.Attr("when_full")
+	if e == nil {
+		return false
+	}
+	switch text, ok := d.literalText(e, "when_full"); {
+	case !ok || text == "queue":
+	case text == "reject":
+		return true
+	default:
+		d.Errorf(e.Range, "Invalid value for when_full",
+			`when_full is "queue", so that the run waits until there is room, or "reject", so that the submission is refused.%s`,
+			diag.DidYouMean(text, []string{"queue", "reject"}))
+	}
+	return false
 }

@@ -2,11 +2,24 @@ package engine
 
 import (
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
+
+// A Submission asks for a new run.
+type Submission struct {
+	Definition *dsl.Definition
+	Workflow   string    // name of one of the definition's workflows
+	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
+	Name       string    // public id of the run; "" = made from the internal id
+	By         string    // person or program that submits the run; only for display
+
+	trigger string          // how the run was started; "" = "manual"
+	child   *children.Order // set if a step of another run submits the run; otherwise nil
+}
 
 // flow returns the workflow of the run; nil = there is none with this name.
 func (s *Submission) flow() *dsl.Workflow {

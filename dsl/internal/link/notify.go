@@ -1,0 +1,82 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/argument"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// notifications links the notify blocks of a workflow: it makes the workflow of the notifications
+// of each block, and adds it to l.out.Notify.
+func notifications(l *workflowLinker) {
+	wf := l.out
+	for _, n := range l.decl.Notifies {
+		wl := l.newWorkflow(n.Flow)
+		wl.out.Notifies, wl.out.Inner = wf.Name, false
+		wl.instead = ownText(report.Range(n.Flow.Where).String())
+		wl.shapes()
+		stepLinker{wl}.step(0)
+		announces(wl, wl.out.Steps[0])
+		wl.out.Shortest = stepLinker{wl}.shortest()
+		wl.out.Confidential = wf.Confidential || confidential(wl)
+		wl.bindings()
+		wf.Notify = append(wf.Notify, &noun.Notify{On: n.On, Flow: wl.out})
+	}
+}
+
+// announces makes the step of a notification evaluate its expressions with the values of the
+// announced run. If its settings cannot be evaluated, the step has the default settings: a wrong
+// pause must not keep a notification from arriving.
+func announces(l *workflowLinker, s *noun.Step) {
+	ls := l.steps[0]
+	if given := ls.given; given != nil {
+		ls.given = func(s *eval.Scope) (value.Value, error) { return given(noun.Announced(s)) }
+	}
+	settings, defaults := s.Settings, defaultsOf(l, true)
+	if ls.static != nil {
+		return
+	}
+	s.Settings = func(s *eval.Scope) (*noun.Settings, error) {
+		if out, err := settings(noun.Announced(s)); err == nil {
+			return out, nil
+		}
+		out := defaults
+		return &out, nil
+	}
+}
+
+// ownText returns a function for the field argument.List.Instead. If an argument of a notify block
+// cannot be evaluated, the function returns a text of the engine: it names the run, its state and
+// its failure. An argument that takes no such text is left out, if it is optional. The parameter at
+// is the place of the block.
+func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) {
+	return func(x *argument.Argument, s *eval.Scope) (cty.Value, bool) {
+		if x.Spec.Type == cty.String || x.Spec.Type == cty.DynamicPseudoType {
+			if v, err := x.Spec.Accept(cty.StringVal(announcement(s, at))); err == nil {
+				return v, true
+			}
+		}
+		v, err := x.Spec.Accept(cty.NullVal(cty.DynamicPseudoType))
+		return v, err == nil
+	}
+}
+
+// announcement returns the engine's own text of a notification. It holds no value of a variable and
+// no message of a failure, because these may be sensitive.
+func announcement(s *eval.Scope, at string) string {
+	text := fmt.Sprintf("Run %s of workflow %s: %s.", s.Run.ID, s.Run.Workflow, s.Run.Status)
+	if f := s.Failure; f != nil && f.Code != "" {
+		if f.Step != "" {
+			text += fmt.Sprintf(" Step %s failed with %s.", f.Step, f.Code)
+		} else {
+			text += fmt.Sprintf(" The reason is %s.", f.Code)
+		}
+	}
+	return text + fmt.Sprintf(" The engine wrote this text, because the input of notify (%s) cannot be evaluated.", at)
+}

@@ -1,0 +1,44 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// LoadAt does the same as Load, but computes the state that the run had after the row with the
+// number seq. The result has no records. Its Head is the present one.
+func LoadAt(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, seq int32) (Run, error) {
+	head, rows, err := store.LoadRun(ctx, st, run)
+	if err != nil {
+		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
+	}
+	story := Run{Head: head, State: machine.NewState()}
+	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
+		return Run{}, err
+	}
+	if story.chain.strict, err = defs.strict(ctx, run); err != nil {
+		return Run{}, err
+	}
+	scratch := &Scratch{}
+	for _, row := range rows {
+		if row.Seq > seq {
+			break
+		}
+		if err := story.verify(sealer, row); err != nil {
+			return Run{}, err
+		}
+		if err := story.fold(ctx, defs, sealer, row, scratch, func(machine.Event) {}); err != nil {
+			return Run{}, err
+		}
+	}
+	if story.chain.rows <= seq {
+		return Run{}, broken(head, story.chain.rows, faultTail)
+	}
+	return story, nil
+}

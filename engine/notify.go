@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/notice"
+)
+
+// TriggerNotify is the trigger of a notification: a run that announces a state of another run.
+const TriggerNotify = "notify"
+
+const (
+	noticeBatch    = 100 // largest number of notices that one read returns
+	noticeParallel = 4   // largest number of notices that are announced at the same time; each reads a journal
+)
+
+// An announcer makes a notification for each notice in the store: a run of its own that calls the
+// agent. The name of a notification follows from the notice. So if an engine ends after it has
+// made the notification, and before it has marked the notice, no second notification is made.
+type announcer struct {
+	n *Node
+
+	mu sync.Mutex // protects following field
+	// Notices that this engine could not announce, and when it tries each of them again. Other engines
+	// may be able to announce them, for example if this one lacks a key.
+	later map[notice.Notice]time.Time
+}
+
+// A where holds the parts of the present membership that store notifications.
+type where struct {
+	runs *owner.Scheduler
+	to   *commit.Committer
+}
+
+// run announces notices until ctx ends. It works when a run of this engine has reached a state that
+// has to be announced, and after each full scan, because another engine may have ended before it
+// announced a state.
+func (a *announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
+	keeper, ok := notice.Of(a.n.cfg.Store)
+	if !ok || a.n.shared.Idle != "" {
+		return
+	}
+	wait.Wake(a.n.shared.Notices) // an earlier engine may have left notices
+	for {
+		select {
+		case <-a.n.shared.Notices:
+		case <-ctx.Done():
+			return
+		}
+		err := a.all(ctx, where{runs, to}, keeper)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		a.n.shared.Outage.Beside("announce states of runs", err)
+		if wait.For(ctx, a.n.cfg.Options.RetryStore) != nil {
+			return
+		}
+		wait.Wake(a.n.shared.Notices)
+	}
+}
+
+// all announces all notices in the store. It leaves a notice of a run that this engine cannot read
+// to other engines.
+func (a *announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
+	var after notice.Notice
+	for !a.n.shared.Draining.Load() {
+		open, err := keeper.Open(ctx, after, noticeBatch)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		done, err := a.batch(ctx, w, open)
+		failpoint.Hit("notify.submitted")
+		if err := errors.Join(err, keeper.Announced(ctx, done...)); err != nil {
+			return err
+		}
+		if len(open) < noticeBatch {
+			return nil
+		}
+		after = open[len(open)-1]
+	}
+	return nil
+}
+
+// batch announces notices, several at the same time. It returns those that are announced. The error
+// is one after which another try may succeed.
+func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, noticeParallel)
+	for _, n := range open {
+		if a.waits(n) {
+			continue
+		}
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			failed := guard.Do(func() error { return a.announce(ctx, w, n) })
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			var never *unsendable
+			switch {
+			case failed == nil:
+				done = append(done, n)
+			case ctx.Err() != nil:
+			case journal.Lasting(failed), errors.As(failed, &never):
+				a.later[n] = time.Now().Add(20 * a.n.cfg.Options.MaxScan)
+				a.n.cfg.Logger.Warn("a state of a run is not announced", "run", naming.RunName(n.Run), "state", n.State, "error", failed)
+			default:
+				err = errors.Join(err, failed)
+			}
+		})
+	}
+	wg.Wait()
+	return done, err
+}
+
+// waits reports whether this engine could not announce the notice a short time ago.
+func (a *announcer) waits(n notice.Notice) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, failed := a.later[n]
+	if failed && time.Now().After(at) {
+		delete(a.later, n)
+		return false
+	}
+	return failed
+}
+
+// An unsendable says that this engine can never make a notification.
+type unsendable struct{ error }
+
+// Unwrap returns the cause.
+func (u *unsendable) Unwrap() error { return u.error }
+
+// announce makes the notifications of one notice: one for each notify block that announces the
+// state. It reads the run as it was when it reached the state.
+func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) error {
+	cfg, defs := a.n.cfg, a.n.shared.Defs
+	run, err := journal.LoadAt(ctx, cfg.Store, cfg.Sealer, defs, n.Run, n.Seq)
+	if err != nil {
+		return err
+	}
+	for k, block := range run.Flow.Notifications(n.State) {
+		vars, err := announced(&run, n.State, cfg.Options.MaxValue, block.Variables)
+		if err != nil {
+			return &unsendable{err}
+		}
+		id, err := defs.Beside(ctx, run.Head.Workflow, block.Flow.Name)
+		if err != nil {
+			return err
+		}
+		st := owner.Start{Workflow: id, Flow: block.Flow, Names: naming.Names{Workflow: block.Flow.Name, Name: n.Name(run.Head.Name, k)}}
+		if st.Specs, err = a.n.shared.Specs.Specs(block.Flow, vars); err != nil {
+			return &unsendable{err}
+		}
+		if err := a.submit(ctx, w, st, vars); err != nil {
+			return fmt.Errorf("announce that run %s is %s: %w", run.Head.Name, n.State, err)
+		}
+	}
+	return nil
+}
+
+// announced returns the variables of a notification, which the function with makes. If they would have more bytes than the
+// parameter most allows, the result leaves out the variables of the run. Then the engine sends a text
+// of its own in place of each argument that uses such a variable.
+func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
+	of := run.State.Run()
+	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}
+	failure := run.State.Failure()
+	if state == status.Overdue && failure == (dsl.Failure{}) {
+		failure = dsl.Failure{Code: machine.CodeDeadlineExceeded, Message: "the run's deadline has passed"}
+	}
+	vars, err := with(run.State.Vars(), info, failure)
+	if err == nil && len(vars.JSON()) > most {
+		vars, err = with(dsl.Value{}, info, failure)
+	}
+	return vars, err
+}
+
+// submit makes a notification. This engine owns it, if it can call the agent. Otherwise the
+// notification has no owner, so that an engine that can call the agent takes it.
+func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
+	n := a.n
+	mine := true
+	for _, spec := range st.Specs {
+		if err := n.shared.Check(ctx, spec); err != nil {
+			mine = false
+		}
+	}
+	for range submitIDs {
+		now := n.shared.Clock.Now()
+		run, err := n.assignID(Submission{Vars: vars}, &st, now)
+		if err != nil {
+			return &unsendable{err}
+		}
+		event := machine.Started{RunID: run, Name: st.Public, Vars: vars, Trigger: TriggerNotify}
+		if mine {
+			err = w.runs.Submit(ctx, &st, now, event)
+		} else {
+			err = a.leave(ctx, w, &st, event)
+		}
+		if !errors.Is(err, store.ErrExists) {
+			return err
+		}
+	}
+	return fmt.Errorf("no free run id in %d tries", submitIDs)
+}
+
+// leave stores a notification without an owner.
+func (a *announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
+	row, err := unownedRow(a.n.cfg, st, event, a.n.shared.Clock.Now())
+	if err != nil {
+		return &unsendable{err}
+	}
+	l, err := w.to.One(ctx, row)
+	if err != nil {
+		return err
+	}
+	return l.Err
+}
