@@ -2,27 +2,20 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
-	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
-	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/notice"
-	"github.com/saga-engine/engine/engine/store/pointed"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -54,40 +47,6 @@ type Node struct {
 	changed chan struct{}
 }
 
-// NewNode returns a node that is not running. Until Run is called it uses neither the store
-// nor agents.
-func NewNode(cfg Config) (*Node, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	role, _ := schedules.Of(cfg.Store)
-	submitted, _ := intake.Of(cfg.Store)
-	cfg.Store = pointed.Store(cfg.Store)
-	n := &Node{
-		ticking: role, submitted: submitted, hints: make(chan struct{}, 1),
-		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
-		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
-	}
-	n.shared.Told = factsFor(cfg.Observer)
-	n.stopped, n.stopNow = context.WithCancel(context.Background())
-	n.kids = children.New(n.stopped, children.Config{
-		Submit: n.submitChild, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
-		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
-	})
-	n.shared.Ended = n.kids.Ended
-	n.shared.Calls = call.New(call.Config{
-		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
-		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
-		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryHeld: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
-	})
-	n.local = cluster.New(n.forMembers(), n.shared)
-	if cfg.Capacity != nil {
-		cfg.Capacity.OnFree(n.slotFreed)
-	}
-	return n, nil
-}
-
 // Ready returns a channel that is closed when the node accepts work.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
@@ -98,149 +57,6 @@ func (n *Node) Done() <-chan struct{} { return n.ended }
 // are cut off, and the node does not leave the store. No run is lost, but other engines must
 // wait until the lease has expired.
 func (n *Node) StopNow() { n.stopNow() }
-
-// Run joins the store and works until ctx ends. Then it starts nothing new, waits for calls
-// in flight until their complete-by, commits their results, releases its runs and returns
-// nil. After StopNow it returns ErrStopping at once.
-//
-// If the lease expires or another engine declares this engine dead, Run stops all its work.
-// Then it joins again with a new membership, which takes over the runs of the former one. Run
-// returns an error if it cannot join at the start, and nil if ctx ends before it has joined. It
-// returns a *LossError if it finds that the store has lost committed rows, and a *crypt.KeyError if
-// it has to join again and the key of the store was changed. After it has joined, Run waits for a
-// store that does not answer. Run may be called only once.
-func (n *Node) Run(ctx context.Context) error {
-	if n.started.Swap(true) {
-		return errors.New("engine: this node has been run before")
-	}
-	defer close(n.ended)
-	defer n.shared.Calls.StopAll()
-	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // StopAll comes before cancel, so that no call is sent between the two
-		cancel()
-	})()
-
-	soft, cancelSoft := context.WithCancel(ctx) // soft ends with ctx, or when StopNow is called
-	defer cancelSoft()
-	defer context.AfterFunc(hard, cancelSoft)()
-	err := journal.PinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
-	var t *cluster.Membership
-	if err == nil {
-		t, err = n.joinFirst(soft)
-	}
-	switch {
-	case err != nil && hard.Err() != nil:
-		return ErrStopping
-	case err != nil && soft.Err() != nil:
-		return nil // the node was asked to stop before it had begun
-	case err != nil:
-		return fmt.Errorf("join the store: %w", err)
-	}
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
-	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
-	defer func() {
-		cancelSoft()
-		<-ticked
-		<-taken
-	}()
-	following := make(chan struct{})
-	go func() {
-		defer close(following)
-		n.kids.Run(hard)
-	}()
-	defer func() {
-		cancel()
-		<-following
-	}()
-	var loss *store.LossError
-	var key *crypt.KeyError
-	for {
-		n.enter(t)
-		cause := t.Run(ctx, hard)
-		runs := t.Runs.Close()
-		n.enter(nil)
-		n.kids.Forget()
-		switch {
-		case hard.Err() != nil:
-			return ErrStopping
-		case errors.Is(cause, cluster.ErrDrained):
-			return n.leave(hard, t)
-		case errors.As(cause, &loss):
-			n.cfg.Logger.Error("the engine stops: the store lost what it had promised", "engine", t.Engine, "error", loss)
-			return cause
-		}
-		n.cfg.Observer.Fenced()
-		n.cfg.Logger.Warn("the engine lost its lease and joins again", "engine", t.Engine, "runs", len(runs), "cause", cause)
-		former := t.Engine
-		switch t, err = n.rejoin(soft); {
-		case err != nil && hard.Err() != nil:
-			return ErrStopping
-		case errors.As(err, &loss), errors.As(err, &key):
-			return err
-		case err != nil && len(runs) > 0:
-			// Other engines take over the runs of this node when they notice that it is gone.
-			return fmt.Errorf("hand over: %w", err)
-		case err != nil:
-			return nil // the node was asked to stop while it owned no run, so it has none to release
-		}
-		t.InheritFrom(former, runs)
-	}
-}
-
-// leave ends the membership, so that other engines can take its runs at once. It returns no
-// error if the membership is over already.
-func (n *Node) leave(ctx context.Context, t *cluster.Membership) error {
-	ctx, cancel := context.WithTimeout(ctx, n.cfg.Options.Lease)
-	defer cancel()
-	if err := n.cfg.Store.Leave(ctx, t.Engine); err != nil && !owner.NotOwner(err) {
-		return fmt.Errorf("hand over: %w", err)
-	}
-	return nil
-}
-
-// joinTries is the largest number of times that joinFirst tries to join. It tries again only if
-// the lease expires before the engine has begun. That may happen to a short lease on a busy
-// machine.
-const joinTries = 20
-
-// joinFirst joins the store. It returns an error if the store does not answer. If the lease
-// expires before the membership has begun, joinFirst tries again.
-func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
-	for try := 1; ; try++ {
-		t, err := n.local.Join(ctx)
-		if !owner.NotOwner(err) || try == joinTries || ctx.Err() != nil {
-			return t, err
-		}
-		n.cfg.Logger.Warn("the lease ran out before the engine had begun, joining again", "lease", n.cfg.Options.Lease)
-	}
-}
-
-// rejoin tries to join until a try succeeds, and returns the new membership. If ctx ends, or the
-// store returns a *LossError, rejoin returns the error. It returns a *crypt.KeyError if the key of
-// the store was changed and the keys of this engine do not fit any more.
-func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
-	pause := 20 * time.Millisecond
-	for {
-		err := journal.PinKey(ctx, n.cfg.Store, n.cfg.Sealer, time.Now())
-		var t *cluster.Membership
-		if err == nil {
-			t, err = n.local.Join(ctx)
-		}
-		var loss *store.LossError
-		var key *crypt.KeyError
-		if err == nil || ctx.Err() != nil || errors.As(err, &loss) || errors.As(err, &key) {
-			n.shared.Outage.Over(outage.Join)
-			return t, err
-		}
-		n.shared.Outage.Failed(outage.Join, err)
-		if wait.For(ctx, pause) != nil {
-			return nil, err
-		}
-		pause = min(2*pause, n.cfg.Options.RetryStore)
-	}
-}
 
 // enter makes t the present membership; nil means that there is none now.
 func (n *Node) enter(t *cluster.Membership) {
@@ -329,20 +145,6 @@ func (n *Node) retained(s store.RetainStats) {
 	}
 }
 
-// forMembers returns the part of the configuration that memberships need.
-func (n *Node) forMembers() cluster.Config {
-	c, o := n.cfg, n.cfg.Options
-	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints) },
-		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
-		Options: cluster.Options{
-			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
-			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
-			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxHeld: o.MaxHeld,
-		},
-	}
-}
-
 // slotFreed notifies a run that waits for a slot of the agent with this key. The Capacity calls
 // it when such a slot may have become free.
 func (n *Node) slotFreed(key string) {
@@ -381,4 +183,23 @@ func (n *Node) Adopt(ctx context.Context, run status.RunID) error {
 		return err
 	}
 	return t.Adopt(ctx, run)
+}
+
+// Status returns what the node is doing now.
+func (n *Node) Status() NodeStatus {
+	s := NodeStatus{
+		Address: n.cfg.Options.Address, Calls: n.shared.Calls.InFlight(), Lease: n.shared.Clock.LeaseLeft(),
+		Slowest:  n.shared.Pool.Longest(),
+		Stopping: n.shared.Draining.Load(), Quarantined: n.shared.Quarantined.Count(),
+	}
+	if at := n.lastPass.Load(); at != 0 {
+		s.LastPass = time.Unix(0, at)
+	}
+	if t := n.now(); t != nil {
+		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
+		s.Held = t.Runs.Memory()
+		s.Slowest = max(s.Slowest, t.Runs.Slowest())
+		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
+	}
+	return s
 }

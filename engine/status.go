@@ -29,22 +29,3 @@ type NodeStatus struct {
 	Stopping    bool
 	Quarantined int // number of runs that this node has quarantined: see Node.Quarantined
 }
-
-// Status returns what the node is doing now.
-func (n *Node) Status() NodeStatus {
-	s := NodeStatus{
-		Address: n.cfg.Options.Address, Calls: n.shared.Calls.InFlight(), Lease: n.shared.Clock.LeaseLeft(),
-		Slowest:  n.shared.Pool.Longest(),
-		Stopping: n.shared.Draining.Load(), Quarantined: n.shared.Quarantined.Count(),
-	}
-	if at := n.lastPass.Load(); at != 0 {
-		s.LastPass = time.Unix(0, at)
-	}
-	if t := n.now(); t != nil {
-		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
-		s.Held = t.Runs.Memory()
-		s.Slowest = max(s.Slowest, t.Runs.Slowest())
-		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
-	}
-	return s
-}

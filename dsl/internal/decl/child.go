@@ -37,7 +37,7 @@ func (d childDecoder) resolve() {
 // findAll finds the workflows of all child runs of w, and of the groups in w.
 func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	if w.Outer != nil {
-		groupDecoder{d.decoder}.shadows(w)
+		groupDecoder(d).shadows(w)
 	}
 	for _, s := range w.Steps {
 		switch {

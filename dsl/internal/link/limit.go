@@ -39,3 +39,6 @@ func limitOf(v cty.Value) (noun.Limit, error) {
 	}
 	return parseLimit(s)
 }
+
+// errInstant says that a text is not a point in time, and shows how to write one.
+var errInstant = errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)

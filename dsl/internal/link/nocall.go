@@ -98,9 +98,6 @@ func (l stepLinker) timer(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	})
 }
 
-// errInstant says that a text is not a point in time, and shows how to write one.
-var errInstant = errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
-
 func (l stepLinker) wait(d *decl.Step) *noun.Wait {
 	w := &noun.Wait{Continue: d.Wait.Continue, Payload: payloadFunc(d.Wait)}
 	if e := d.Wait.Block.Attr("on_timeout"); e != nil && d.Attr("deadline") == nil {

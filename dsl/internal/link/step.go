@@ -168,7 +168,7 @@ func (l stepLinker) step(i int) {
 	case decl.StepCalls:
 		l.stepAction(d, ls, out)
 	case decl.StepChild:
-		childLinker{l.workflowLinker}.step(d, ls, out)
+		childLinker(l).step(d, ls, out)
 	default:
 		l.withoutCall(d, ls, out)
 	}

@@ -33,7 +33,7 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		// needs a compensate block, and the method undoable reports that this block is missing.
 		return
 	case ls.action.child != nil:
-		out.Undo, ls.undoStatic = childLinker{l.workflowLinker}.undo(ls.action)
+		out.Undo, ls.undoStatic = childLinker(l).undo(ls.action)
 	default:
 		out.Undo, ls.undoStatic = l.declaredUndo(d, ls)
 	}
@@ -149,7 +149,7 @@ func (l undoLinker) soundness() {
 	}
 	for i, s := range l.steps {
 		l.undoable(i, s, later)
-		childLinker{l.workflowLinker}.undoable(s, later[i])
+		childLinker(l).undoable(s, later[i])
 		l.fits(s)
 		l.promisedRetries(i, s)
 	}

@@ -54,13 +54,6 @@ func (s *definitions) Definition(ctx context.Context, id store.WorkflowID) (stor
 	return d, f.name, nil
 }
 
-func (s *state) flowLocked(id store.WorkflowID) (flow, bool) {
-	if id < 1 || int(id) > len(s.flows) {
-		return flow{}, false
-	}
-	return s.flows[id-1], true
-}
-
 // Pin stores the value of a setting if the setting has no value yet. It returns the stored
 // value. If value is "", Pin only reads the setting.
 func (s *definitions) Pin(ctx context.Context, setting, value string) (string, error) {

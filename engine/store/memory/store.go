@@ -4,10 +4,6 @@
 package memory
 
 import (
-	"context"
-	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -44,67 +40,6 @@ type Store struct {
 	*resealer
 	*notices
 	*shares
-}
-
-// A state holds the data that the parts share.
-type state struct {
-	now func() time.Time
-
-	mu      sync.Mutex // protects all fields below, and all fields of the parts
-	closed  bool
-	members map[store.EngineID]*member
-	flows   []flow // all workflows; the index of a workflow is its WorkflowID - 1
-	runs    map[status.RunID]*run
-	names   map[string]status.RunID
-	keys    map[key]status.RunID
-	alerts  []alert       // all alerts, in the order of AlertRow.ID
-	notices []notice.Kept // all notices, ascending by run, row and state
-	inbox   map[status.RunID][]store.Message
-
-	sharing map[status.RunID]*run // runs with a limit
-
-	open  map[store.EngineID]*queue // queue of each owner with open runs; the owner 0 means runs without an owner
-	order []status.RunID            // ids of all runs, ascending
-}
-
-type flow struct {
-	digest, name string
-	steps        []string
-	retention    time.Duration // 0 = the workflow has none of its own
-}
-
-type key struct{ workflow, key string }
-
-type member struct {
-	address string
-	joined  time.Time
-	lease   time.Time
-	dead    bool
-	fence   map[int]bool // numbers of the writers that may commit
-	hand    []status.RunID
-}
-
-type run struct {
-	short *snapshots.Snapshot // nil = none; without Last
-	head  store.Head
-	key   key // unique key; zero = none
-	// internal id of the run that started this run as a child; 0 = none
-	parent status.RunID
-	rows   []row
-	share  *share           // limit that the run shares with other runs; nil = it has no limit
-	nodes  []store.NodeName // instances of the run's for_each steps
-	late   []store.LateReply
-	logs   []store.LogLine
-
-	queue *queue // queue that contains the run; nil = the run has ended
-	owner store.EngineID
-	place int // index of the run in queue.runs
-}
-
-type row struct {
-	store.Row
-	token int64
-	steps []byte
 }
 
 var _ interface {
@@ -159,60 +94,10 @@ func New(o Options) *Store {
 	}
 }
 
-var errClosed = errors.New("memory: store is closed")
-
 // Close makes every later call fail.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
 	return nil
-}
-
-// lock locks the mutex at the beginning of a call. If ctx has ended or the store is closed,
-// it returns an error and does not lock the mutex.
-func (s *state) lock(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return errClosed
-	}
-	return nil
-}
-
-// micro truncates a time to microseconds, the precision that every store keeps.
-func micro(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}
-
-// addLocked adds a run, and keeps the ids in the field order sorted. The id of a new run is
-// usually the greatest, but runs of different engines may arrive in another order.
-func (s *state) addLocked(r *run) {
-	s.runs[r.head.Run] = r
-	i := len(s.order)
-	if i > 0 && s.order[i-1] > r.head.Run {
-		i, _ = slices.BinarySearch(s.order, r.head.Run)
-	}
-	s.order = slices.Insert(s.order, i, r.head.Run)
-}
-
-// idsOf returns a row for each run. A row has only the id of the run. If there are more
-// runs than the parameter limit, idsOf leaves out the last ones.
-func idsOf(runs []*run, limit int) []store.RunRow {
-	rows := make([]store.RunRow, min(len(runs), limit))
-	for i := range rows {
-		rows[i].Run = runs[i].head.Run
-	}
-	return rows
-}
-
-func (s *state) aliveLocked(id store.EngineID) bool {
-	m := s.members[id]
-	return m != nil && !m.dead && m.lease.After(s.now())
 }

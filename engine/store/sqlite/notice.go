@@ -19,7 +19,7 @@ const (
 type notices struct{ *file }
 
 // announce writes the notices of a transition.
-func (x *tx) announce(run status.RunID, seq int32, states []string) error {
+func announce(x *tx, run status.RunID, seq int32, states []string) error {
 	for _, state := range states {
 		if _, err := x.exec(noticeAdd, int64(run), seq, naming.CleanText(state)); err != nil {
 			return err

@@ -456,7 +456,7 @@ func (x *landing) side(t *store.Transition, at int64) error {
 			return err
 		}
 	}
-	if err := x.announce(t.Run, t.Seq, t.Announce); err != nil {
+	if err := announce(x.tx, t.Run, t.Seq, t.Announce); err != nil {
 		return err
 	}
 	return x.consume(t.Run, t.Consumed)

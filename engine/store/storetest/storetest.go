@@ -55,29 +55,6 @@ type rule struct {
 	need func(h Harness) bool // reports whether the rule applies to the store; nil = always
 }
 
-// Run tests a store against every rule. The function open returns an empty store.
-func Run(t *testing.T, open func(t *testing.T) Harness) {
-	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules, familyRules,
-		needed(keepsNotices, noticeRules), needed(hasHands, handRules), needed(hasEvidence, evidenceRules), needed(publishes, scheduleRules), needed(hasSnapshots, snapshotRules)} {
-		rules = append(rules, part...)
-	}
-	for _, r := range rules {
-		t.Run(r.name, func(t *testing.T) {
-			h := open(t)
-			if r.need != nil && !r.need(h) {
-				return // the rule is for a property that this store does not have
-			}
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Logf("the rule: %s", r.why)
-				}
-			})
-			r.run(newWorld(t, h))
-		})
-	}
-}
-
 // A world is the argument of each test case. It holds the store under test, and helper
 // methods for the case.
 type world struct {
