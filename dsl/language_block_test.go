@@ -223,12 +223,6 @@ func TestBlocksOfLaterVersions(t *testing.T) {
 			t.Errorf("%s in a step: %v", name, diags.Err())
 		}
 	}
-	for _, name := range []string{"moved"} {
-		_, diags := check(files{"main.hcl": name + " {}\n" + workflow(step("a", ""))})
-		if len(about(diags, "Unsupported block type")) != 1 {
-			t.Errorf("%s in a file: %v", name, diags.Err())
-		}
-	}
 }
 
 // TestNames: a name begins with a letter or _ and holds letters, digits, _ and -, at most

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -401,4 +402,89 @@ type fullKeeper struct{ snapshots.Keeper }
 
 func (fullKeeper) KeepSnapshot(context.Context, store.EngineID, snapshots.Snapshot) error {
 	return errors.New("no space is left")
+}
+
+// A moved run is loaded from a snapshot that was made after the move: with the names, the results and
+// the agents of its present definition. Its steps have their numbers in the run, which differ from
+// those in the file.
+func TestMovedRunIsLoadedFromItsSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, longFlow(nil))
+		s := w.short(nil)
+		first := w.start()
+		run := w.submit(first, "long", nil)
+		time.Sleep(24 * time.Second)
+		synctest.Wait()
+		before := w.sameState(run)
+		if before == 0 {
+			t.Fatal("there is no snapshot after 24 s")
+		}
+		w.moveRun(run, define(t, movedLong(), w.shop.agent))
+		synctest.Wait()
+		if after := w.sameState(run); after != before {
+			t.Fatalf("the snapshot covers %d rows right after the move, and %d before: want the one from before the move", after, before)
+		}
+		time.Sleep(24 * time.Second)
+		synctest.Wait()
+		if w.sameState(run) <= before {
+			t.Fatal("there is no new snapshot 24 s after the move")
+		}
+		l, err := w.mem.LoadShort(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Rows = l.Rows[:1] // without the rows after the snapshot, only its state tells of the move
+		short, err := journal.FoldShort(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), l, nil, notesNothing{})
+		if err != nil || short.Covered == 0 {
+			t.Fatalf("the snapshot alone covers %d rows, err = %v", short.Covered, err)
+		}
+		if got := short.Flow.Steps[0].Name; got != "ask" || len(short.Flow.Steps) != 3 {
+			t.Errorf("from the snapshot, the run has %d steps, the first one is %s: want 3, and ask", len(short.Flow.Steps), got)
+		}
+		s.forget()
+		first.kill(t)
+		time.Sleep(w.opts.Lease)
+		second := w.start()
+		if _, err := second.TakeOver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s.whole != 0 || len(s.rows) == 0 {
+			t.Errorf("the takeover read %d whole runs and %v rows after snapshots, want only a snapshot", s.whole, s.rows)
+		}
+		w.wait(second, run, status.RunSucceeded)
+		for _, name := range []string{"first", "pay-80"} {
+			if got := w.shop.called(name); len(got) != 1 {
+				t.Errorf("%d calls of %s", len(got), name)
+			}
+		}
+		if len(w.story.gaps) > 0 {
+			t.Errorf("facts: %v", w.story.gaps)
+		}
+		second.drain(t)
+		w.sameState(run)
+		if alerts, err := w.mem.Alerts(t.Context(), run, 10); err != nil || len(alerts) > 0 {
+			t.Errorf("alerts %+v, %v", alerts, err)
+		}
+	})
+}
+
+// A notesNothing is a journal.Noter that notes nothing.
+type notesNothing struct{}
+
+func (notesNothing) Resume(journal.Notes) {}
+func (notesNothing) Note(machine.Event)   {}
+
+// movedLong returns the definition of longFlow with another first step, and with other names.
+func movedLong() string {
+	text := strings.Replace(longFlow(nil), `  step "poll" {`, `  step "first" {
+    action = agent.shop.charge
+    input { name = "first" }
+  }
+  step "ask" {`, 1)
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "step.poll", "step.ask"), "charge-", "pay-")
+	return text + `
+moved {
+  from = step.poll
+  to   = step.ask
+}`
 }

@@ -46,7 +46,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
 	for loaded := true; ; loaded = false {
-		told, err := f.tell(rows)
+		told, err := f.tell(ctx, rows)
 		if told > 0 {
 			next, pause = rows[told-1].Seq+1, least
 		}
@@ -58,7 +58,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			if err := ask.Do(ctx, load); err != nil {
 				return nil, followError(ctx, run, err)
 			}
-			told, err = f.tell(rows)
+			told, err = f.tell(ctx, rows)
 			next, loaded = int32(told), true
 		}
 		if err != nil {
@@ -120,9 +120,9 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 
 // tell applies the rows to the state, in order, and passes their facts to the function fn. It
 // returns the number of rows before the first error, and this error.
-func (f *following) tell(rows []store.Row) (int, error) {
+func (f *following) tell(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
-		if err := f.story.tell(f.sealer, row, f.from, f.fn); err != nil {
+		if err := f.story.tell(ctx, f.defs, f.sealer, row, f.from, f.fn); err != nil {
 			return i, err
 		}
 	}
@@ -139,7 +139,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 
 // tell verifies one row and applies its records to the state. It passes the facts of the row to
 // fn, except facts whose number is less than the parameter from.
-func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
+func (st *Run) tell(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err
 	}
@@ -149,6 +149,12 @@ func (st *Run) tell(sealer crypt.Sealer, row store.Row, from int, fn func(int, [
 	}
 	err = guard.Do(func() error {
 		for _, rec := range records {
+			c := st.State.Change(&rec)
+			for _, m := range c.After().Moves[st.moved:] {
+				if err := st.move(ctx, defs, m.Workflow, m.Places); err != nil {
+					return err
+				}
+			}
 			facts := story.Facts(st.Flow, st.State, rec)
 			st.State.Apply(rec)
 			first := st.Facts + 1

@@ -33,7 +33,7 @@ func LoadAt(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 		if err := story.verify(sealer, row); err != nil {
 			return Run{}, err
 		}
-		if err := story.fold(sealer, row, scratch, func(machine.Event) {}); err != nil {
+		if err := story.fold(ctx, defs, sealer, row, scratch, func(machine.Event) {}); err != nil {
 			return Run{}, err
 		}
 	}

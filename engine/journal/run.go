@@ -32,6 +32,8 @@ type Run struct {
 	CoveredBytes, SnapshotBytes int64
 	Refused                     *SnapshotError // why FoldShort did not use the snapshot; nil = it did, or there is none
 
+	moved int // number of the moves to other definitions that Flow contains
+
 	chain chain
 }
 
@@ -64,7 +66,7 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 	if err := story.begin(ctx, defs); err != nil {
 		return Run{}, err
 	}
-	if err := story.foldAll(sealer, l.Rows, scratch, each); err != nil {
+	if err := story.foldAll(ctx, defs, sealer, l.Rows, scratch, each); err != nil {
 		return Run{}, err
 	}
 	return story, nil
@@ -81,13 +83,13 @@ func (st *Run) begin(ctx context.Context, defs *Definitions) (err error) {
 }
 
 // foldAll verifies the remaining rows of the run, and applies them to the state.
-func (st *Run) foldAll(sealer crypt.Sealer, rows []store.Row, scratch *Scratch, each func(machine.Event)) error {
+func (st *Run) foldAll(ctx context.Context, defs *Definitions, sealer crypt.Sealer, rows []store.Row, scratch *Scratch, each func(machine.Event)) error {
 	for _, row := range rows {
 		if err := st.verify(sealer, row); err != nil {
 			return err
 		}
 		st.Stored += int64(len(row.Data))
-		if err := st.fold(sealer, row, scratch, each); err != nil {
+		if err := st.fold(ctx, defs, sealer, row, scratch, each); err != nil {
 			return err
 		}
 	}
@@ -121,32 +123,54 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 }
 
 // fold applies the records of one row to the state, and counts their facts.
-func (st *Run) fold(sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
+func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
+	var moving error
+	tell := func(c *machine.Change) {
+		for _, m := range c.After().Moves[st.moved:] {
+			if moving == nil {
+				moving = st.move(ctx, defs, m.Workflow, m.Places)
+			}
+		}
+		st.Facts += story.Count(st.Flow, c)
+		each(c.Event())
+	}
 	if scratch == nil {
-		return st.foldRecords(sealer, row, each)
+		if err := st.foldRecords(sealer, row, tell); err != nil {
+			return err
+		}
+		return moving
 	}
 	plain, err := openRow(sealer, st.Head.Run, row)
 	if err == nil {
-		err = guard.Do(func() error {
-			return scratch.reader.Fold(st.State, plain, func(c *machine.Change) {
-				st.Facts += story.Count(st.Flow, c)
-				each(c.Event())
-			})
-		})
+		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, tell) })
 	}
-	return st.blame(row, err)
+	if err != nil {
+		return st.blame(row, err)
+	}
+	return moving
+}
+
+// move replaces the workflow of the run with the next one to which the run was moved. The parameter
+// places has the meaning that it has in Workflow.Placed.
+func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, places []int32) error {
+	next, err := defs.Workflow(ctx, store.WorkflowID(workflow))
+	if err != nil {
+		return err
+	}
+	st.Flow = next.Placed(st.Flow, places)
+	st.moved++
+	return nil
 }
 
 // foldRecords does the work of fold. It also adds the records to st.Records.
-func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(machine.Event)) error {
+func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, tell func(*machine.Change)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
 			for _, rec := range records {
 				c := st.State.Change(&rec)
-				st.Facts += story.Count(st.Flow, &c)
+				tell(&c)
 				c.Apply()
-				each(rec.Event())
 			}
 			return nil
 		})

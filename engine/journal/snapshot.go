@@ -281,5 +281,10 @@ func foldFrom(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l sna
 	story.State, story.Facts, story.Stored = p.State, p.Facts, p.Stored
 	story.chain.Link, story.chain.rows = p.Link, p.Next
 	story.Covered, story.CoveredBytes, story.SnapshotBytes = p.Next, p.Stored, int64(len(l.Snapshot.Data))
-	return story, story.foldAll(sealer, l.Rows[1:], scratch, noter.Note)
+	for _, m := range p.State.Run().Moves { // the rows that moved the run are not folded
+		if err := story.move(ctx, defs, m.Workflow, m.Places); err != nil {
+			return Run{}, err
+		}
+	}
+	return story, story.foldAll(ctx, defs, sealer, l.Rows[1:], scratch, noter.Note)
 }

@@ -1,10 +1,15 @@
 package machine
 
 import (
-	"github.com/saga-engine/engine/dsl"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 )
 
 // A person who stated the outcome of a step (SettleRequested) may have been wrong. The person can
@@ -192,4 +197,205 @@ func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	}
 	d.awake(i)
 	d.undoing().endUndo(i, model.UndoNothing)
+}
+
+// A mover moves the run to another definition (engine migrate).
+type mover struct{ *decider }
+
+// migrated moves the run to another definition. The nodes keep their numbers, their results and
+// their idempotency keys. Steps that are new, and steps that start again, can start at once, but
+// this decision starts no call: the engine must first load the agents of the new definition.
+func (d mover) migrated(ev Migrated) {
+	nodes := make([]*model.Node, len(d.s.nodes))
+	for i := range nodes {
+		nodes[i] = d.get(i)
+	}
+	plan := moving.Compare(d.wf, d.in.Next, &d.run, nodes)
+	if len(plan.Refusals) > 0 {
+		d.verbs().refuse("migrate", ev.By, "%s", moreOf(plan.Refusals))
+		return
+	}
+	deadline, moved, err := d.movedDeadline(plan)
+	switch {
+	case err != nil:
+		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition cannot be evaluated: %s", err)
+		return
+	case moved && deadline != 0 && deadline <= d.at:
+		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition has passed already (%s)", deadline.Time().UTC().Format(time.RFC3339))
+		return
+	case moved:
+		d.run.Deadline, d.run.Overdue = deadline, false
+	}
+	if vars := (model.Held{V: plan.Vars}); !model.SameHeld(vars, d.run.Vars) {
+		d.run.Vars = vars
+	}
+	d.run.Moves = append(slices.Clip(d.run.Moves), model.Move{Workflow: ev.Workflow, Places: plan.Places})
+	d.switchTo(plan)
+	for _, s := range plan.Steps {
+		d.moveNode(s)
+	}
+	d.relaunch()
+	d.recount()
+	if d.run.Parked && !d.anyFailed() {
+		d.ending().unpark()
+	}
+	for i := range d.count() {
+		if !d.get(i).Ended() {
+			d.ending().reopen(i)
+		}
+	}
+}
+
+// moreOf returns the first refusals as one text.
+func moreOf(all []moving.Refusal) string {
+	const most = 3
+	var texts []string
+	for _, r := range all[:min(len(all), most)] {
+		texts = append(texts, r.String())
+	}
+	text := strings.Join(texts, ". ")
+	if len(all) > most {
+		text += fmt.Sprintf(" (and %d more reasons)", len(all)-most)
+	}
+	return text
+}
+
+// movedDeadline returns the deadline of the run by the new definition. The result moved is false
+// if both definitions give the same deadline: then a deadline that a person extended stays.
+func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
+	if d.run.Phase != model.PhaseForward || d.run.Passed {
+		return 0, false, nil
+	}
+	deadline := func(wf *dsl.Workflow, vars dsl.Value) (model.Instant, error) {
+		if wf.Deadline == nil {
+			return 0, nil
+		}
+		sc := *d.scope(nil)
+		sc.Vars, sc.Memo, sc.Step = vars, nil, nil
+		limit, err := wf.Deadline(&sc)
+		if err != nil {
+			return 0, err
+		}
+		if at, ok := limit.From(d.run.Started.Time()); ok {
+			return model.ToInstant(at), nil
+		}
+		return 0, nil
+	}
+	was, err := deadline(d.wf, d.run.Vars.V)
+	if err != nil {
+		return 0, false, err
+	}
+	is, err := deadline(plan.Flow, plan.Vars)
+	return is, is != was, err
+}
+
+// switchTo lets the rest of the decision use the new definition. Values that were decoded for the
+// old definition are dropped.
+func (d mover) switchTo(plan moving.Plan) {
+	d.wf, d.still = plan.Flow, true
+	d.seen = seen{}
+	d.s.cache = &cache{pending: true}
+	d.run.Steps = int32(len(plan.Places))
+	d.ready.reset() // these steps are planned again, by the new definition
+}
+
+// relaunch removes nodes from the list of planned calls if they are not ready any more.
+func (d mover) relaunch() {
+	planned := slices.Clone(d.launch.items[d.launch.first:])
+	d.launch.reset()
+	for _, i := range planned {
+		if n := d.get(i); n.Fwd.Ready != 0 && !n.Ended() {
+			d.launch.push(i)
+		}
+	}
+}
+
+// moveNode changes the node of a step as the plan of a migration says.
+func (d mover) moveNode(s moving.Step) {
+	i := s.Node
+	switch {
+	case s.Fate == moving.Added:
+		n := d.edit(i)
+		more := n.More
+		*n = *model.NewNode(i)
+		n.More = more
+		d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+	case s.Fate == moving.Removed:
+		n := d.anew(i)
+		n.State, n.Fwd.Ended = status.StepSkipped, d.at
+		d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+	case s.Anew:
+		d.anew(i)
+	case len(s.Changed) > 0 && d.get(i).Expanded:
+		a := d.get(i)
+		for k := a.First; k < a.First+a.Count; k++ {
+			d.freshInput(k)
+		}
+	}
+	if s.Was != "" {
+		d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+	}
+}
+
+// anew makes a step that has no effect pending again, as if it had not begun. If it was called
+// before, it gets a new idempotency key, because its next call may have another input.
+func (d mover) anew(i int) *model.Node {
+	n := d.edit(i)
+	if n.Calls > 0 {
+		n.Wipe(true)
+	}
+	n.State, n.Stated = status.StepPending, model.StatedNothing
+	n.Fwd = model.Track{Total: n.Fwd.Total, Failures: n.Fwd.Failures, Began: n.Fwd.Began, Rest: n.Fwd.Rest}
+	n.Queue, n.Hold = 0, 0
+	n.Prepared, n.Input, n.BizKey, n.Data, n.TimedOut = false, model.Held{}, "", model.Held{}, false
+	return n
+}
+
+// freshInput lets an instance that certainly has no effect evaluate its input again before its next
+// attempt.
+func (d mover) freshInput(i int) {
+	n := d.get(i)
+	if n.Open() || n.Well() || n.Effect() != status.EffectNone || !n.Prepared {
+		return
+	}
+	n = d.edit(i)
+	n.Prepared, n.Input, n.BizKey = false, model.Held{}, ""
+	if n.Calls > 0 {
+		n.Gen++
+	}
+}
+
+// recount counts again how many steps have ended, for the run and for the dependents of each step.
+// The node of an instance that has a number among those of the steps counts as ended and as undone.
+func (d mover) recount() {
+	done, past := int32(0), int32(0)
+	for i, step := range d.wf.Steps {
+		if step.Instance {
+			done, past = done+1, past+1
+			continue
+		}
+		if d.get(i).Well() {
+			done++
+		}
+		deps := int32(0)
+		for _, j := range step.After {
+			if d.get(j).Well() {
+				deps++
+			}
+		}
+		if d.get(i).Deps != deps {
+			d.edit(i).Deps = deps
+		}
+	}
+	d.run.Done, d.run.UndonePast = done, past
+}
+
+// anyFailed reports whether a step has failed, so that the run still needs a person.
+func (d mover) anyFailed() bool {
+	for i := range d.count() {
+		if n := d.get(i); n.State == status.StepFailed && (!n.Item || d.hopeless(i)) {
+			return true
+		}
+	}
+	return false
 }

@@ -80,6 +80,8 @@ func (d *decider) live() {
 		d.verbs().settleRequested(ev)
 	case SignalReceived:
 		d.waits().signalReceived(ev)
+	case Migrated:
+		mover{d}.migrated(ev)
 	case Refused:
 	}
 }
@@ -105,6 +107,8 @@ func (d *decider) afterEnd() Record {
 		r.event = d.verbs().refusal("settle", "the run has ended: "+d.run.State.String(), ev.By)
 	case SignalReceived:
 		r.event = d.verbs().refusal("signal", "the run has ended: "+d.run.State.String(), ev.By)
+	case Migrated:
+		r.event = d.verbs().refusal("migrate", "the run has ended: "+d.run.State.String(), ev.By)
 	}
 	r.final = true
 	return r

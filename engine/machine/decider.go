@@ -15,6 +15,9 @@ type Input struct {
 	// Slots holds, for each agent name, how many calls may start now. An agent that is not in
 	// the map has no limit. If a step finds no free slot, it is held.
 	Slots map[string]Slot
+	// Next is the workflow to which the event Migrated moves the run; nil = this engine cannot read
+	// it, or the event is another one.
+	Next *dsl.Workflow
 	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
 	// the store, in bytes.
 	Ceilings Ceilings
@@ -106,6 +109,8 @@ type decider struct {
 	taken   []int32 // numbers of the signals that ended a wait in this decision
 
 	looped int // number of iterations that this decision has planned
+
+	still bool // this decision may start no call, because the engine must first load the new agents
 
 	used []use // slots that this decision has taken, by agent
 	// Agents of which the engine did not send a call. The event of this decision says so
@@ -355,6 +360,13 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 // for instances or for values, roomFor returns the failure and false.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
+	if len(d.run.Moves) > 0 { // instances that are older than a migration have numbers among those of the steps
+		for _, step := range d.wf.Steps {
+			if step.Instance {
+				there++
+			}
+		}
+	}
 	if n := len(each.Keys); n > most-there {
 		return limitMiss("instances", "for_each has %d keys; with %d instances that the run has already, the ceiling is %d", n, there, most), false
 	}

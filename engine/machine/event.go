@@ -206,6 +206,16 @@ type SignalReceived struct {
 	Ask        int64
 }
 
+// Migrated moves the run to another definition (engine migrate). Workflow is the id of the workflow
+// of that definition in the store, and Digest is the digest of the definition. Input.Next must be
+// this workflow. The nodes keep their numbers.
+type Migrated struct {
+	Workflow   int32
+	Digest     string
+	By, Reason string
+	Ask        int64
+}
+
 // Refused replaces a verb that the decision refused. It says why, and changes nothing. The
 // journal stores the Refused, so that the person who sent the verb sees the answer.
 type Refused struct {
@@ -233,6 +243,7 @@ func (RetryRequested) event()      {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
+func (Migrated) event()            {}
 func (Refused) event()             {}
 
 // Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
@@ -253,6 +264,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	case SettleRequested:
 		return ev.Ask, Refused{}, true
 	case SignalReceived:
+		return ev.Ask, Refused{}, true
+	case Migrated:
 		return ev.Ask, Refused{}, true
 	case Refused:
 		return ev.Ask, ev, true
@@ -283,6 +296,9 @@ func WithAsk(e Event, ask int64) Event {
 		ev.Ask = ask
 		return ev
 	case SignalReceived:
+		ev.Ask = ask
+		return ev
+	case Migrated:
 		ev.Ask = ask
 		return ev
 	}

@@ -333,3 +333,14 @@ type Alert struct {
 func (Invoke) command() {}
 func (Stop) command()   {}
 func (Alert) command()  {}
+
+// Moved returns the workflow that the run has after the record, if the record moved the run to
+// another definition. Otherwise it returns before, the workflow that the run had until then. The
+// parameter next is the workflow of the new definition (Input.Next).
+func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
+	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || next == nil {
+		return before
+	}
+	moves := r.run.To.Moves
+	return next.Placed(before, moves[len(moves)-1].Places)
+}

@@ -112,6 +112,7 @@ func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 // results of finished for_each steps, and of finished steps with a repeat block that collects values.
 // If the present decision has finished such a step, but is not committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
+	i = d.wf.NodeOf(i)
 	if i < 0 || i >= int(d.run.Steps) {
 		return dsl.StepResult{}
 	}
@@ -190,7 +191,7 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 // node have the same key, on every engine, and no other call has that key (S26, S29). So
 // the key contains no attempt number, no time and no list position.
 func (d *decider) forwardKey(n *model.Node) string {
-	return forwardKey(d.run.ID, d.step(n).Name, n)
+	return forwardKey(d.run.ID, d.step(n).KeyName(), n)
 }
 
 func forwardKey(run status.RunID, step string, n *model.Node) string {
@@ -202,7 +203,7 @@ func forwardKey(run status.RunID, step string, n *model.Node) string {
 
 // undoKey returns the idempotency key of a node's undo.
 func (d *decider) undoKey(n *model.Node) string {
-	return undoKey(d.run.ID, d.step(n).Name, n)
+	return undoKey(d.run.ID, d.step(n).KeyName(), n)
 }
 
 func undoKey(run status.RunID, step string, n *model.Node) string {
@@ -215,7 +216,7 @@ func undoKey(run status.RunID, step string, n *model.Node) string {
 // Keys returns the idempotency keys of a node's forward call and of its undo. It returns
 // both even if the node has no undo. wf must be the run's workflow.
 func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
-	step := wf.Steps[n.Step].Name
+	step := wf.Steps[n.Step].KeyName()
 	return forwardKey(r.ID, step, n), undoKey(r.ID, step, n)
 }
 

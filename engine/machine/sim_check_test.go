@@ -79,7 +79,7 @@ func (w *world) checkWaits() error {
 	for i, n := range s.Nodes() {
 		v := story.Node(s, w.wf, i)
 		switch {
-		case !w.wf.Steps[n.Step].Calls() && (len(n.Attempts) > 0 || n.Effect() != status.EffectNone):
+		case !w.wf.Steps[n.Step].Gone && !w.wf.Steps[n.Step].Calls() && (len(n.Attempts) > 0 || n.Effect() != status.EffectNone):
 			return fmt.Errorf("%s calls no agent, and has attempts or an effect", v.Name)
 		case n.Signal.Number != 0 && numbers[n.Signal.Number]:
 			return fmt.Errorf("%s: signal %d was taken twice", v.Name, n.Signal.Number)

@@ -24,6 +24,7 @@ type world struct {
 	reader  wire.Reader     // of all folds
 	c       *chooser
 	wf      *dsl.Workflow
+	moves   movings // migrations of the run; see sim_migrate_test.go
 	s       *machine.State
 	j       journal
 	now     time.Time
@@ -117,6 +118,9 @@ func (w *world) live() error {
 		if w.turns > 60 {
 			w.c.calm = true // the world heals
 			w.slots, w.ceilings = nil, machine.Ceilings{}
+		}
+		if err := w.migrate(); err != nil {
+			return err
 		}
 		if err := w.turn(); err != nil {
 			return err
@@ -588,7 +592,7 @@ func (w *world) settle(i int) error {
 
 func (w *world) forwardKey(i int) string {
 	n := w.s.Nodes()[i]
-	return machine.IdempotencyKey(simStart, w.wf.Steps[n.Step].Name, n.Key, "do", int(n.Loop.Iteration), int(n.Gen))
+	return machine.IdempotencyKey(simStart, w.wf.Steps[n.Step].KeyName(), n.Key, "do", int(n.Loop.Iteration), int(n.Gen))
 }
 
 func (w *world) entry(key string, node int) *account {
@@ -634,7 +638,7 @@ func (w *world) deliver(ev machine.Event) error {
 		w.asks++
 		ev = machine.WithAsk(ev, w.asks)
 	}
-	in := machine.Input{At: w.now, Event: ev, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings}
+	in := machine.Input{At: w.now, Event: ev, Next: w.moves.next, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings}
 	before := w.s.Clone()
 	var rec machine.Record
 	if deep := w.c.chance(5); deep || w.deep {
@@ -682,6 +686,7 @@ func (w *world) deliver(ev machine.Event) error {
 	}
 	w.j.keep(w.s)
 	w.note("%T%+v", ev, ev)
+	w.wf = rec.Moved(w.wf, w.moves.next)
 	if err := checkAlerts(rec, before); err != nil {
 		return err
 	}

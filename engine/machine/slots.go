@@ -12,7 +12,7 @@ import (
 // refused to send an earlier call, and have given a time before which no call may start. Until
 // then canStart returns false, even if a slot is free.
 func (d slots) canStart(agent string) bool {
-	if d.halted() || d.refusedNow(agent) {
+	if d.halted() || d.refusedNow(agent) || d.still && agent != "" {
 		return false
 	}
 	slot, limited := d.in.Slots[agent]

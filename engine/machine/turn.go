@@ -36,7 +36,7 @@ func (d undoing) turn(f dsl.Failure) {
 		d.turnNode(i)
 	}
 	for i, step := range d.wf.Steps {
-		if len(step.Before) == 0 {
+		if len(step.Before) == 0 && !step.Instance {
 			d.undo.push(i)
 		}
 	}

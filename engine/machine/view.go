@@ -73,8 +73,8 @@ func (s *State) Held() []HeldAgent {
 	return held
 }
 
-// An OpenAttempt describes a call in flight.
-type OpenAttempt struct {
+// An attemptInFlight describes a call in flight.
+type attemptInFlight struct {
 	ID         AttemptID
 	Purpose    sdk.Purpose
 	Step       string // name of the step or instance
@@ -85,7 +85,7 @@ type OpenAttempt struct {
 
 // OpenAttempts returns the calls in flight, ordered by node and call. The cost grows with
 // the number of calls in flight, not with the size of the run.
-func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
+func (s *State) OpenAttempts(wf *dsl.Workflow) []attemptInFlight {
 	const always = model.Instant(1<<63 - 1)
 	return s.openUpTo(wf, always)
 }
@@ -93,15 +93,15 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []OpenAttempt {
 // ExpiredAttempts returns the calls in flight whose complete-by is not later than the
 // parameter at. They are ordered by node and call. If there are none, the method costs almost
 // nothing.
-func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []OpenAttempt {
+func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []attemptInFlight {
 	return s.openUpTo(wf, model.ToInstant(at))
 }
 
 // openUpTo returns the calls in flight whose complete-by is not later than the parameter
 // limit. It uses the index s.expiry to find the nodes. This index also contains nodes of
 // which only a heartbeat is late, so openUpTo checks the complete-by of each call.
-func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []OpenAttempt {
-	var open []OpenAttempt
+func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []attemptInFlight {
+	var open []attemptInFlight
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
 		n := s.nodes[i]
 		for k := range n.Attempts {
@@ -118,20 +118,20 @@ func (s *State) InFlight() bool { return s.expiry.valid > 0 }
 
 // OpenAttempt returns the call with this id, and true. If the call is not in flight, it
 // returns false.
-func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (OpenAttempt, bool) {
+func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (attemptInFlight, bool) {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
-		return OpenAttempt{}, false
+		return attemptInFlight{}, false
 	}
 	n := s.nodes[id.Node]
 	a := n.Find(id.Call)
 	if a == nil || a.Status != model.AttemptOpen {
-		return OpenAttempt{}, false
+		return attemptInFlight{}, false
 	}
 	return openAttempt(wf, id.Node, n, a), true
 }
 
-func openAttempt(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) OpenAttempt {
-	return OpenAttempt{
+func openAttempt(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) attemptInFlight {
+	return attemptInFlight{
 		ID: AttemptID{Node: i, Call: int(a.Call)}, Purpose: a.Kind.Purpose(), Step: model.NodeName(wf, i, n),
 		Agent: model.ActionOf(wf, n, a.Kind).Agent, StartedAt: a.Started.Time(), CompleteBy: a.CompleteBy.Time(),
 	}

@@ -75,6 +75,12 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	if err != nil {
 		return err
 	}
+	var next *dsl.Workflow
+	if ev, ok := verb.(machine.Migrated); ok {
+		if next, err = o.Defs.Workflow(ctx, store.WorkflowID(ev.Workflow)); err != nil {
+			return err
+		}
+	}
 	slots := map[string]machine.Slot{}
 	for name := range story.Flow.Agents {
 		slots[name] = machine.Slot{Why: "only asking"}
@@ -82,7 +88,7 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	var refused machine.Refused
 	try := func(at time.Time) func() error {
 		return func() error {
-			rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Slots: slots, Journal: story.Stored,
+			rec := machine.Decide(story.Flow, story.State, machine.Input{At: at, Event: verb, Next: next, Slots: slots, Journal: story.Stored,
 				Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
 			refused, _ = rec.Event().(machine.Refused)
 			return nil

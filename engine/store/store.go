@@ -251,10 +251,12 @@ type Transition struct {
 	Owner     *EngineID       // new owner of the run; nil = unchanged; a pointer to 0 = no owner
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
-	NewNodes  []NodeName      // the added instances, for the views
-	Alerts    []Alert         // alerts that are written together with the row
-	Announce  []string        // states that a notify block announces; written together with the row (notice.Keeper)
-	Consumed  []MessageID     // messages that this row answers; the store removes them when it commits the row
+	// The added instances, for the views. It also names the steps of a run that was moved to another
+	// definition. If the run has a name for the node already, the first one stays.
+	NewNodes []NodeName
+	Alerts   []Alert     // alerts that are written together with the row
+	Announce []string    // states that a notify block announces; written together with the row (notice.Keeper)
+	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
 	// Heard is set for a row that makes an engine the owner of the run. It is the number of
 	// messages that the engine has read from the run's inbox. If more messages wait for the
 	// run, the outcome is ErrStale. So the engine cannot miss a message that arrived after
@@ -280,7 +282,7 @@ type StepRow struct {
 	CompleteBy time.Time // complete-by of the call; zero = none; never zero while the step is running (S10)
 }
 
-// A NodeName names an instance of a for_each step.
+// A NodeName names an instance of a for_each step, or a step of a moved run.
 type NodeName struct {
 	Node int32
 	Step int32

@@ -279,7 +279,7 @@ func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 // of the node must start child runs.
 func ChildName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
 	key, _ := machine.Keys(wf, s.Run(), n)
-	name := wf.Steps[n.Step].Name
+	name := wf.Steps[n.Step].KeyName()
 	if n.Item {
 		name = fmt.Sprintf("%s[%q]", name, n.Key)
 	}

@@ -143,6 +143,8 @@ func (t *teller) heads() {
 		t.verb("compensate", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case machine.SettleRequested:
 		t.verb("settle", ev.Step, ev.By, ev.Reason, ev.Ask)
+	case machine.Migrated:
+		t.verb("migrate", "", ev.By, ev.Reason, ev.Ask)
 	case machine.SignalReceived:
 		if !t.skips(FactSignalReceived) {
 			t.say(Fact{

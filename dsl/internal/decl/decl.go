@@ -188,9 +188,12 @@ type Workflow struct {
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
 	Schedules            []*Schedule   // all schedules, with duplicates
 	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
-	height               int           // how deep the child runs of the workflow are nested; 0 = it starts none
-	visited              bool          // true = height is set
-	used                 []string      // names of the agents that the workflow and its child runs use; nil = not known yet
+	// Moved maps the earlier name of a step to its present name, by the moved blocks of the module;
+	// nil = no step was moved.
+	Moved   map[string]string
+	height  int      // how deep the child runs of the workflow are nested; 0 = it starts none
+	visited bool     // true = height is set
+	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// Only for the workflow of a group.
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group

@@ -15,6 +15,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
+// A decoder turns blocks into declarations.
+type decoder struct {
+	*report.Reporter
+	lit           literalDecoder
+	m             *Module    // module to which the decoder adds the declarations
+	libs          *libraries // libraries of the main module
+	source        readSource // source of the results of file(), env() and similar functions
+	engineVersion string     // version to compare with required_version; "" = do not compare
+}
+
 // duplicate reports an error: another declaration already uses the name of the block b. The
 // parameter `first` is the place of the other declaration. The decoder still checks b for other
 // errors, but nothing can refer to b.

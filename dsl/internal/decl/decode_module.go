@@ -31,6 +31,7 @@ func (d *decoder) module(blocks []*syntax.Block) {
 		}
 	}
 	seen := map[string]hcl.Range{}
+	var moves []*syntax.Block
 	if d.tooMany(blocks) {
 		return
 	}
@@ -57,8 +58,11 @@ func (d *decoder) module(blocks []*syntax.Block) {
 				seen[b.Label] = b.DefRange
 			}
 			d.m.Workflows = append(d.m.Workflows, w)
+		case "moved":
+			moves = append(moves, b)
 		}
 	}
+	moveDecoder{d}.moves(moves)
 }
 
 // maxShared limits the product of two numbers: the number of workflows, groups and steps with a child

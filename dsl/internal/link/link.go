@@ -121,6 +121,7 @@ type linkedStep struct {
 	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
+	undoAction         *linkedAction  // action of the compensate block; nil = the step has no such block
 	given              noun.ValueFunc // arguments of a declared action; nil = no such action, or not linked yet
 	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
 	interval           time.Duration  // constant interval of a repeat block; 0 = none, or it depends on the run

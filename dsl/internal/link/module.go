@@ -88,7 +88,7 @@ func (l *linker) newWorkflow(w *decl.Workflow) *workflowLinker {
 		world: &eval.CheckWorld{Evaluator: ev, Vars: unknownVars(w.Variables), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: l.Allowance()},
 		out: &noun.Workflow{
 			Name: l.prefix + w.Name, Description: w.Description, Pivot: -1, Order: w.Order, Inner: l.prefix != "" || w.Outer != nil,
-			Retention: w.Retention, CompensationMode: w.Mode, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
+			Retention: w.Retention, CompensationMode: w.Mode, Moved: w.Moved, Agents: map[string]*noun.Agent{}, Variables: variableList(w.Variables),
 		},
 	}
 	if first := l.workflows[wl.out.Name]; first != nil && !w.Twin && !first.decl.Twin {

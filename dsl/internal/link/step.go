@@ -178,6 +178,7 @@ func (l stepLinker) step(i int) {
 	undoLinker(l).undo(d, ls, out)
 	checkLoopedRerun(l, d)
 	l.rerun(d, ls, out)
+	addParts(l.m, d, ls, out)
 }
 
 func (l stepLinker) onlyWithEach(d *decl.Step) {

@@ -23,6 +23,9 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	switch {
 	case d.Undo != nil:
 		out.Undo, ls.undoStatic = l.writtenUndo(d, d.Undo)
+		if out.Undo != nil {
+			ls.undoAction = l.agents[d.Undo.Agent].linked(d.Undo.Action)
+		}
 	case d.NoUndo || ls.action == nil || out.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
 		return
 	case d.Repeat != nil:

@@ -15,18 +15,3 @@ type Lines interface {
 
 // SetLines sets the Lines of a workflow.
 func SetLines(w *Workflow, l Lines) { w.lines = l }
-
-// Evaluate evaluates an expression that is not part of the definition, such as a line of the
-// console. The expression may refer to the variables and locals of the workflow. If s.Step is not
-// nil, it may also refer to steps and to run.*. An expression has the same limits as one in a file.
-// Evaluate returns a value or errors. The texts of the errors contain no sensitive text.
-func (w *Workflow) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
-	return w.lines.Evaluate(text, s)
-}
-
-// Complete returns the words that may replace text[from:], the unfinished reference or function
-// name at the end of the text. The words are sorted. inRun says whether the expression may refer to
-// steps and to run.*.
-func (w *Workflow) Complete(text string, inRun bool) (from int, words []string) {
-	return w.lines.Complete(text, inRun)
-}

@@ -49,10 +49,30 @@ type Workflow struct {
 	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
+	// Moved maps the earlier name of a step to its present name, by the moved blocks; nil = no step
+	// was moved.
+	Moved map[string]string
+	place []int // number of the node of each step, by the index of the step; nil = both are equal (Placed)
+
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
 	// deployed binds the variables outside of workflows.
 	deployed func([]Assignment) (value.Value, diag.Diagnostics)
 	lines    Lines
+}
+
+// Evaluate evaluates an expression that is not part of the definition, such as a line of the
+// console. The expression may refer to the variables and locals of the workflow. If s.Step is not
+// nil, it may also refer to steps and to run.*. An expression has the same limits as one in a file.
+// Evaluate returns a value or errors. The texts of the errors contain no sensitive text.
+func (w *Workflow) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
+	return w.lines.Evaluate(text, s)
+}
+
+// Complete returns the words that may replace text[from:], the unfinished reference or function
+// name at the end of the text. The words are sorted. inRun says whether the expression may refer to
+// steps and to run.*.
+func (w *Workflow) Complete(text string, inRun bool) (from int, words []string) {
+	return w.lines.Complete(text, inRun)
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If
@@ -195,15 +215,25 @@ type Step struct {
 	Settings       func(*eval.Scope) (*Settings, error) // limits of the step, which cannot depend on each.*; never nil
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
+
+	// Parts returns the parts of the step as text, by name (PartAction and others). A part means
+	// the same in two definitions if it has the same text.
+	Parts func() map[string]string
+	// Gone is true if the present definition of the run does not have the step (Workflow.Placed).
+	// Then the step does nothing. Instance is true if its node is an instance of another step.
+	Gone, Instance bool
+	keyName        string // name in idempotency keys; "" = Name
 }
 
 // Calls reports whether the step calls an agent.
 func (s *Step) Calls() bool { return s.Value == nil && s.Until == nil && s.Wait == nil }
 
 // Does returns the kind of a step without a call: "value", "timer" or "wait". It returns "" for a
-// step that calls an agent.
+// step that calls an agent, and for a step that is Gone.
 func (s *Step) Does() string {
 	switch {
+	case s.Gone:
+		return ""
 	case s.Value != nil:
 		return "value"
 	case s.Until != nil:

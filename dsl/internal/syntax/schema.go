@@ -163,6 +163,7 @@ var (
 		{name: "variable", label: true, many: true, body: variableSpec},
 		{name: "locals", many: true, body: freeSpec},
 		{name: "workflow", label: true, many: true, body: workflowSpec},
+		{name: "moved", many: true, body: &bodySpec{attrs: []attrSpec{{name: "from", required: true}, {name: "to", required: true}}}},
 	}}
 )
 

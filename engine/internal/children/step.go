@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
@@ -105,8 +106,12 @@ func (w *waiter) key() string {
 	return w.Invoke.IdempotencyKey
 }
 
-// childName returns the public name of the child run.
-func (w *waiter) childName() string { return naming.ChildName(w.Name, w.Step(), w.key()) }
+// childName returns the public name of the child run. It contains the first name of the step, so the
+// child run is found again after its parent was moved to a definition with another name.
+func (w *waiter) childName() string {
+	step := w.Flow.Steps[w.Invoke.Step]
+	return naming.ChildName(w.Name, step.KeyName()+strings.TrimPrefix(w.Step(), step.Name), w.key())
+}
 
 // step does what is possible now: it submits the child run, posts a message to it, or ends the
 // call. If the store does not answer, the next question to the store makes step run again.

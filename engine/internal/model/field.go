@@ -46,6 +46,7 @@ const (
 	RunParentBit
 	RunLineBit
 	RunAwaitsBit
+	RunMovesBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

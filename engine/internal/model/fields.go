@@ -145,13 +145,18 @@ var RunFields = []Field[Run]{
 	plainly(RunParentBit, func(r *Run) *Parent { return &r.Parent }), // only for a child run
 	plainly(RunLineBit, func(r *Run) *line.Line { return &r.Line }),
 	plainly(RunAwaitsBit, func(r *Run) *bool { return &r.Awaits }),
+	{ // the definitions to which the run was moved
+		Bit:  RunMovesBit,
+		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Moves, b.Moves, sameMove) },
+		Copy: func(dst, src *Run) { dst.Moves = src.Moves },
+	},
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
 	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit
-	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit
+	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit
 )
 
 func sameOutput(a, b Output) bool {

@@ -105,6 +105,8 @@ type Trouble struct {
 	// shorter than Holds; missing times count as 0.
 	Refused []Instant
 	Outputs []Output
+
+	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
 }
 
 // NoHead is the Head of a run that uses no field of Head. NoTrouble is the Trouble of a run

@@ -52,7 +52,7 @@ func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invo
 // made is the decision that the pool has already made about the event; nil = none. The
 // parameter at is the time of the record.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
-	in := machine.Input{At: at, Event: d.Event, Scratch: &c.scratch, Allowance: &c.allowance,
+	in := machine.Input{At: at, Event: d.Event, Next: d.next, Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
 	own := c.starts.own(d)
 	if own != nil {

@@ -1,10 +1,12 @@
 package owner
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -95,6 +97,10 @@ func (x *decision) one(i int) (next, error) {
 	}
 	x.consume(d)
 	x.keep(d, rec)
+	if x.f.moved {
+		x.postpone(i + 1)
+		return noMore, nil
+	}
 	return nextEvent, nil
 }
 
@@ -148,6 +154,9 @@ func (x *decision) consume(d *delivery) {
 // keep adds a record to the row, and applies it to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
 	r, f, told := x.r, x.f, x.c.n.Told
+	if wf := rec.Moved(r.wf, d.next); wf != r.wf {
+		r.wf, f.moved = wf, true
+	}
 	x.bytes += journal.EventSize(d.Event)
 	if !told.Empty() {
 		if f.facts == nil {
@@ -274,4 +283,20 @@ func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 	x.f.deliveries = todo
 	x.f.Transition = store.Transition{Run: r.id, Seq: r.seq}
 	return x
+}
+
+// nextFlow returns the workflow to which an event moves a run (engine migrate). It returns nil for
+// every other event. It returns nil, too, if this engine cannot read the definition: then the
+// decision refuses the event.
+func nextFlow(ctx context.Context, n *Shared, e machine.Event) (*dsl.Workflow, error) {
+	ev, ok := e.(machine.Migrated)
+	if !ok {
+		return nil, nil
+	}
+	wf, err := n.Defs.Workflow(ctx, store.WorkflowID(ev.Workflow))
+	if err != nil && journal.Permanent(err) {
+		n.cfg.Logger.Error("the new definition of a run cannot be read", "workflow", ev.Workflow, "digest", ev.Digest, "error", err)
+		return nil, nil
+	}
+	return wf, err
 }

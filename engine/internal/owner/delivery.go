@@ -22,6 +22,7 @@ type delivery struct {
 	decided func()          // function that is called when the event was decided or dropped; nil = none
 	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
+	next    *dsl.Workflow   // the workflow to which the event moves the run; nil = none, or it cannot be read here
 	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
 	quiet   bool            // the decision on this event may start no call
@@ -201,12 +202,13 @@ func (b *inbox) consumed(ids []store.MessageID) {
 type Message struct {
 	store.Message
 	event machine.Event
-	Err   error // why this engine cannot decide the message; nil = it can
+	next  *dsl.Workflow // see delivery.next
+	Err   error         // why this engine cannot decide the message; nil = it can
 }
 
 // delivery returns the delivery for a message.
 func (l Message) delivery() *delivery {
-	d := &delivery{Answer: call.Answer{Event: l.event, Arrived: l.At}, message: l.ID, data: l.Data}
+	d := &delivery{Answer: call.Answer{Event: l.event, Arrived: l.At}, message: l.ID, data: l.Data, next: l.next}
 	d.Attempt, _ = answered(l.event)
 	return d
 }

@@ -35,7 +35,7 @@ type loadedRun struct {
 // the store does not answer, the goroutine reads again. If this membership ends first, the
 // goroutine posts nothing.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
-	n, name := sh.s.n, r.name()
+	n, name, moved := sh.s.n, r.name(), r.moved
 	// A row whose commit is in doubt may be one that a snapshot covers, so all rows must be read.
 	whole := r.commit != nil
 	sh.s.loads.Add(1)
@@ -48,6 +48,9 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 		pause := 20 * time.Millisecond
 		for {
 			story, err := n.loadState(ctx, r.id, whole)
+			if err == nil && moved && story.specsErr == nil {
+				story.unable = n.Equipped(ctx, r.id, name, story.specs)
+			}
 			if err == nil || journal.Permanent(err) {
 				n.Outage.Worked(doingLoad, time.Time{})
 				sh.give(task{back: &loadedRun{r, story, err}})
@@ -64,6 +67,17 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 			pause = min(2*pause, n.cfg.Options.RetryStore)
 		}
 	}()
+}
+
+// reload reads a run again after it was moved to another definition. This brings the agents of that
+// definition. The row that moved the run has started no call, so the first event after the reload
+// lets the steps start.
+func reload(ctx context.Context, sh *shard, r *ownedRun) {
+	r.phase, r.specs, r.moved = phaseLoading, nil, true
+	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
+	sh.s.Timers.set(r.id, time.Time{}, false)
+	sh.s.n.Followers.Tell(r.id)
+	sh.load(ctx, r)
 }
 
 // ReadRun reads a run from the store. If the run has a snapshot, ReadRun reads the snapshot and the rows
@@ -141,6 +155,9 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
+	if len(story.State.Run().Moves) > 0 { // a definition may have brought sensitive defaults
+		r.sensitive = append(r.sensitive, story.State.Vars().SensitiveStrings()...)
+	}
 }
 
 // forget drops the pending commit of a run after the run was read again. The parameter mine is
@@ -195,6 +212,9 @@ func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]M
 	letters := make([]Message, len(messages))
 	for i, m := range messages {
 		letters[i] = s.n.open(m)
+		if letters[i].next, err = nextFlow(ctx, s.n, letters[i].event); err != nil {
+			return nil, fmt.Errorf("read the definition for run %s: %w", naming.RunName(run), err)
+		}
 	}
 	return letters, nil
 }

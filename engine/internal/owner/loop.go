@@ -350,6 +350,11 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 			return
 		}
 	}
+	if r.moved = false; story.unable != nil && r.owned && f == nil {
+		sh.s.n.cfg.Logger.Warn("run was moved to a definition whose agents are missing here: another engine may have them", "run", r.name(), "error", story.unable)
+		free(ctx, sh, r)
+		return
+	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
 		if r.owned { // the row was committed: r.facts contains its facts, and act adds them again
 			r.facts -= f.told

@@ -40,6 +40,7 @@ type ownedRun struct {
 	state    *machine.State              // state of the run; ahead of the journal by the transition in flight
 	specs    map[string]invoke.AgentSpec // agents of the run, by name
 	notes
+	moved     bool           // the run is being read again, because it was moved to another definition
 	reopening bool           // the run has ended, and a message asks for its undo
 	owned     bool           // the journal says that this engine is the owner
 	owner     store.EngineID // owner of the run when the run was loaded; 0 = none
@@ -88,6 +89,7 @@ type pendingCommit struct {
 	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
+	moved      bool               // the transition moves the run to another definition
 	startBy    time.Time          // last time at which calls of agents with a rate_limit may be sent; zero = there are none
 	adopting   bool               // the transition takes the run over
 	late       []*delivery        // answers from the inbox that arrived too late to count
@@ -222,7 +224,12 @@ func (r *ownedRun) calling() bool {
 	if !r.state.InFlight() || !r.hasChildren() {
 		return r.state.InFlight()
 	}
-	return slices.ContainsFunc(r.state.OpenAttempts(r.wf), func(a machine.OpenAttempt) bool { return a.Agent != r.wf.ChildAgent() })
+	for _, a := range r.state.OpenAttempts(r.wf) {
+		if a.Agent != r.wf.ChildAgent() {
+			return true
+		}
+	}
+	return false
 }
 
 // hasChildren reports whether a step of the run's workflow starts child runs.
@@ -306,6 +313,7 @@ type Story struct {
 	rows     []store.Row // the rows that were read; a run with a snapshot was not read from its first row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
+	unable   error                       // why this engine cannot call the agents; nil = it can, or they were not checked
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 

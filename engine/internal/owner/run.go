@@ -135,6 +135,10 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 	failpoint.Hit("act.after")
 	f.reserved = nil // from now on each call gives back its own slot
+	if f.moved {
+		reload(ctx, sh, r)
+		return
+	}
 	n.Followers.Tell(r.id)
 	takeSnapshot(ctx, sh, r, f.Transition.Data)
 	sh.settle(ctx, r)
@@ -244,7 +248,8 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	free(ctx, sh, r)
 }
 
-// free starts to commit a row that removes the run's owner and makes the run due at once.
+// free starts to commit a row that removes the run's owner. Another engine can claim the run at once.
+// If the run does not move, that is so when it is due, or when a person sends a verb.
 func free(ctx context.Context, sh *shard, r *ownedRun) {
 	n := sh.s.n
 	at := n.Clock.Now()
@@ -257,8 +262,11 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 		return
 	}
 	nobody, check := store.EngineID(0), at // any engine may continue the run at once
-	if due, ok := r.state.NextDue(); ok && due.Before(at) {
+	switch due, ok := r.state.NextDue(); {
+	case ok && (due.Before(at) || !Moves(r.state.Status())):
 		check = due // next_check must never be later than the due time
+	case !ok && !Moves(r.state.Status()):
+		check = store.Never // the run waits for a person
 	}
 	t := store.Transition{Run: r.id, Seq: r.seq, At: at, Owner: &nobody, NextCheck: check.Truncate(time.Microsecond), Data: data}
 	r.phase = phaseLoading // nothing is decided until the store has answered

@@ -38,6 +38,7 @@ const (
 	kindStartedInLine      // a Started with a priority or a limit
 	kindAdmitted           // a SlotsFreed that admits the run
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
+	kindMigrated
 )
 
 // started encodes the start of a run. Most runs are no child runs and have neither a priority nor a
@@ -179,6 +180,11 @@ func (e *encoder) verb(event machine.Event) error {
 		e.value(ev.Payload)
 		e.string(ev.Fail)
 		e.who(ev.By, ev.Reason, ev.Ask)
+	case machine.Migrated:
+		e.uint(kindMigrated)
+		e.int(int64(ev.Workflow))
+		e.string(ev.Digest)
+		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.Refused:
 		e.uint(kindRefused)
 		e.string(ev.Verb)
@@ -274,6 +280,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		return ev
 	case kindUndoRequested:
 		ev := machine.CompensateRequested{Parent: true}
+		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
+	case kindMigrated:
+		ev := machine.Migrated{Workflow: getInt32(d), Digest: d.string()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindRefused:

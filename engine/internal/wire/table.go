@@ -158,6 +158,11 @@ var runCodec = []codec[model.Run]{
 		get: func(d *decoder, r *model.Run) { r.Line = d.line() },
 	},
 	booleanCodec(model.RunAwaitsBit, func(r *model.Run) *bool { return &r.Awaits }),
+	{ // the definitions to which the run was moved
+		bit: model.RunMovesBit,
+		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
+		get: func(d *decoder, r *model.Run) { r.Moves = getMoves(d) },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{

@@ -197,7 +197,9 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	}
 	for _, n := range t.NewNodes {
 		n.Name = naming.CleanText(n.Name)
-		r.nodes = append(r.nodes, n)
+		if n.Node != n.Step || !slices.ContainsFunc(r.nodes, func(old store.NodeName) bool { return old.Node == n.Node }) {
+			r.nodes = append(r.nodes, n)
+		}
 	}
 	for _, a := range t.Alerts {
 		a = store.Alert{Kind: naming.CleanText(a.Kind), Step: naming.CleanText(a.Step), Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)}

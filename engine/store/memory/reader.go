@@ -166,10 +166,11 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	if r == nil {
 		return nil, nil
 	}
-	nodes := slices.Clone(r.nodes)
+	var nodes []store.NodeName
 	for i, name := range s.flows[r.head.Workflow-1].steps {
 		nodes = append(nodes, store.NodeName{Node: int32(i), Step: int32(i), Name: name})
 	}
+	nodes = append(nodes, r.nodes...)
 	var changes []store.StepRow
 	for _, row := range r.rows {
 		c, err := storekit.DecodeStepRows(row.steps)

@@ -422,7 +422,7 @@ type views struct{ *access }
 // statement, so all rows are from the same moment. The view engine.steps shows the same
 // data, but is slower, because it decodes the changes in SQL.
 const stepSource = `
-SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
+SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
 UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM engine.run r JOIN engine.run_step i USING (run_id) WHERE r.run_id = $1
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM engine.journal WHERE run_id = $1 AND steps IS NOT NULL
@@ -450,7 +450,7 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 		if err := rows.Scan(&what, &ord, &n.Node, &n.Step, &n.Name, &by, &steps); err != nil {
 			return nil, wrap("read steps", err)
 		}
-		if what == 0 {
+		if what <= 0 {
 			nodes, owner = append(nodes, n), store.EngineID(by)
 			continue
 		}

@@ -315,7 +315,7 @@ type views struct{ *file }
 // nodes and changes are from the same moment. The view named steps shows the same to people,
 // but it is slower, because it decodes the changes in SQL.
 const stepSource = `
-SELECT 0 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
+SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1
 UNION ALL SELECT 0, i.node, i.node, i.step, i.name, r.owner, NULL FROM run r JOIN run_step i USING (run_id) WHERE r.run_id = ?1
 UNION ALL SELECT 1, seq, 0, 0, '', 0, steps FROM journal WHERE run_id = ?1 AND steps IS NOT NULL
@@ -339,7 +339,7 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 		if err := r.Scan(&what, &ord, &n.Node, &n.Step, &n.Name, &by, &steps); err != nil {
 			return err
 		}
-		if what == 0 {
+		if what <= 0 {
 			nodes, owner = append(nodes, n), store.EngineID(by)
 			return nil
 		}

@@ -64,14 +64,21 @@ func DecodeStepRows(b []byte) ([]store.StepRow, error) {
 // parameter changes contains the changes of the nodes' states, oldest first. Each returned node
 // has the state after its last change. A node without a change is pending, so people see each
 // node as soon as the run is submitted (S14). For a running node, LockedBy is the parameter
-// owner.
+// owner. If the parameter nodes names a node twice, the later name counts.
 func FoldSteps(nodes []store.NodeName, owner store.EngineID, changes []store.StepRow) []store.StepView {
 	last := make(map[int32]store.StepRow, len(nodes))
 	for _, c := range changes {
 		last[c.Node] = c
 	}
 	views := make([]store.StepView, 0, len(nodes))
-	for _, n := range nodes {
+	latest := make(map[int32]int, len(nodes))
+	for i, n := range nodes {
+		latest[n.Node] = i
+	}
+	for i, n := range nodes {
+		if latest[n.Node] != i {
+			continue
+		}
 		v := store.StepView{Name: n.Name, StepRow: store.StepRow{Node: n.Node, State: status.StepPending}}
 		if c, ok := last[n.Node]; ok {
 			v.StepRow = c

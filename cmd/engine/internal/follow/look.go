@@ -33,10 +33,12 @@ type Outcome struct {
 // error. The parameter from is the number of the first fact to show. The parameter first is a
 // function that Look calls before it follows the run; nil = none.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
-	wf, err := s.Defs.Workflow(ctx, row.Workflow)
+	// The run may have been moved to another definition, so its journal says which one it has.
+	read, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
 	if err != nil {
-		return s.Wrap("read the definition", err)
+		return s.Wrap("read the run", err)
 	}
+	wf := read.Flow
 	view := NewView(a)
 	a.Runs.Follow(row)
 	told := StoryOf(wf, row, true)
@@ -78,6 +80,9 @@ func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 		}
 	}
 	for _, step := range wf.Steps {
+		if step.Gone {
+			continue
+		}
 		info := render.StepInfo{Name: step.Name, Action: graph.Does(step), Undo: graph.UndoneBy(wf, step)}
 		for _, i := range step.After {
 			info.After = append(info.After, wf.Steps[i].Name)

@@ -40,6 +40,7 @@ func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if err != nil {
 		return nil, s.Wrap("read the run", err)
 	}
+	row.Digest = told.Flow.Digest // the run may have been moved to another definition
 	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }
 
@@ -102,4 +103,13 @@ func (r *Run) Knows(step string) error {
 	}
 	return cli.Failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
 		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
+}
+
+// Workflow returns the id of the workflow that the run has now. A run that was moved has another
+// one than at its start.
+func (r *Run) Workflow() store.WorkflowID {
+	if moves := r.State.Run().Moves; len(moves) > 0 {
+		return store.WorkflowID(moves[len(moves)-1].Workflow)
+	}
+	return r.Row.Workflow
 }

@@ -47,12 +47,15 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	if err := r.Knows(v.Step); err != nil {
 		return err
 	}
-	event, err := v.Event(ctx, s, r, person())
+	event, err := v.Event(ctx, s, r, Person())
 	if err != nil {
 		return err
 	}
+	if event == nil { // the command has only shown something
+		return nil
+	}
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
-	id, err := op.Ask(ctx, row.Run, event, person())
+	id, err := op.Ask(ctx, row.Run, event, Person())
 	if err != nil {
 		return v.problem(ctx, a, s, row, err)
 	}
@@ -66,8 +69,8 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	return said.print(a)
 }
 
-// person returns the user who runs the command, as USER@HOST.
-func person() string {
+// Person returns the user who runs the command, as USER@HOST.
+func Person() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"

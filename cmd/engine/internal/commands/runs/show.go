@@ -48,7 +48,7 @@ func showRun(ctx context.Context, a *cli.App, name string, o showOptions) error 
 		return err
 	}
 	if o.definition {
-		def, err := s.Defs.Definition(ctx, r.Row.Workflow)
+		def, err := s.Defs.Definition(ctx, r.Workflow())
 		if err != nil {
 			return s.Wrap("read the definition", err)
 		}

@@ -1,0 +1,51 @@
+package runs
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/migrate"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+)
+
+// Migrate returns the command `engine migrate`, which moves open runs to another definition.
+func Migrate(a *cli.App) *cobra.Command {
+	var o migrate.Options
+	cmd := &cobra.Command{
+		Use:   "migrate RUN --to PATH",
+		Short: "Move an open run to another definition of its workflow",
+		Long: `A run keeps the definition with which it began. This command moves an open run to
+the definition at PATH: it compares both, shows what becomes of each step, asks,
+and moves the run. The run keeps its results, its effects and its idempotency
+keys, and goes on with the new definition. A step with another name is found by
+a moved block.
+
+Refused are: a finished step that is gone, or whose action, undo or for_each has
+changed; a call in flight of a step that has changed (pause the run first); a
+variable without a value; another pivot after the run has come to the pivot.
+
+  --all --workflow W  all open runs of workflow W. Shows which can be moved;
+                      with --yes it moves them
+
+Exit code: 0 moved, recorded or shown, 1 a run cannot be moved.`,
+		Args: cli.Wants("[RUN]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.Check(len(args)); err != nil {
+				return err
+			}
+			if o.All {
+				return migrate.All(cmd.Context(), a, o)
+			}
+			return migrate.One(cmd.Context(), a, args[0], o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.To, "to", "", "directory or file of the new definition")
+	f.BoolVar(&o.Yes, "yes", false, "do not ask")
+	f.BoolVar(&o.DryRun, "dry-run", false, "only show what would change")
+	f.BoolVar(&o.All, "all", false, "all open runs of --workflow")
+	f.StringVar(&o.Workflow, "workflow", "", "with --all: the workflow whose runs are moved")
+	verbs.ReasonFlag(cmd, &o.Reason)
+	o.Agents.Add(cmd)
+	return takesRun(a, cmd)
+}

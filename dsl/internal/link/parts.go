@@ -1,0 +1,183 @@
+package link
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// A printer writes the parts of a step as text. If two definitions give the same text for a part,
+// the part means the same in both. So the text of an expression contains the texts of its locals.
+// Space, order of attributes and comments between attributes do not change the text.
+type printer struct {
+	m *decl.Module
+	b strings.Builder
+}
+
+// addParts sets the function Parts of a linked step.
+func addParts(m *decl.Module, d *decl.Step, ls *linkedStep, out *noun.Step) {
+	out.Parts = func() map[string]string { return stepParts(m, d, ls, out) }
+}
+
+func stepParts(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map[string]string {
+	parts := map[string]string{}
+	for name, e := range d.Block.Attrs {
+		switch name {
+		case "action", "compensation", "depends_on":
+		default:
+			parts[name] = printed(m, func(p *printer) { p.expr(e) })
+		}
+	}
+	for _, b := range d.Block.Blocks {
+		if b.Kind != "compensate" {
+			parts[b.Kind] += printed(m, func(p *printer) { p.block(b) })
+		}
+	}
+	parts[noun.PartKind] = s.Does()
+	if s.Calls() {
+		parts[noun.PartAction] = actionText(m, ls.action)
+	}
+	parts[noun.PartUndo] = undoText(m, d, s, ls)
+	return parts
+}
+
+// actionText returns the plugin and the name of an action, and for a declared action also its
+// block. The agent's own name may change.
+func actionText(m *decl.Module, a *linkedAction) string {
+	if a == nil {
+		return ""
+	}
+	text := a.agent.decl.Plugin + "." + a.name
+	if a.form == nil {
+		return text
+	}
+	if a.agent.decl.Library != nil {
+		m = a.agent.decl.Library
+	}
+	return text + printed(m, func(p *printer) { p.block(a.form.decl.Block, "timeout") })
+}
+
+// undoText returns what undoes a step: the action and its input, without the limits.
+func undoText(m *decl.Module, d *decl.Step, s *noun.Step, ls *linkedStep) string {
+	u := s.Undo
+	switch {
+	case s.NoUndo || u == nil:
+		return "none"
+	case u.Declared:
+		return "declared " + actionText(m, ls.action.agent.linked(u.Do.Name))
+	}
+	text := "none"
+	if a := ls.undoAction; a != nil {
+		text = actionText(m, a)
+	}
+	return text + printed(m, func(p *printer) { p.block(d.Undo.Block, "action", "timeout", "deadline", "retry", "idempotent") })
+}
+
+func printed(m *decl.Module, write func(*printer)) string {
+	p := &printer{m: m}
+	write(p)
+	return p.b.String()
+}
+
+// block writes a block without the named attributes and inner blocks.
+func (p *printer) block(b *syntax.Block, without ...string) {
+	p.b.WriteString(b.Kind + " " + strconv.Quote(b.Label) + " {")
+	for _, name := range sorted.Keys(b.Attrs) {
+		if !slices.Contains(without, name) {
+			p.attr(name, b.Attrs[name])
+		}
+	}
+	args := slices.Clone(b.Args)
+	slices.SortFunc(args, func(a, b syntax.Arg) int { return strings.Compare(a.Name, b.Name) })
+	for _, a := range args {
+		p.attr(a.Name, a.Expr)
+	}
+	for _, inner := range b.Blocks {
+		if !slices.Contains(without, inner.Kind) {
+			p.block(inner)
+		}
+	}
+	p.b.WriteString("}")
+}
+
+func (p *printer) attr(name string, e *eval.Expr) {
+	p.b.WriteString(" " + name + " = ")
+	p.expr(e)
+	p.b.WriteString(";")
+}
+
+// expr writes an expression, the locals on which it depends, and what its calls of file() and
+// similar functions have read.
+func (p *printer) expr(e *eval.Expr) {
+	p.source(e)
+	var locals []*eval.Local
+	gather(e, &locals)
+	reads := decl.ReadsFiles(e)
+	for _, l := range locals {
+		p.b.WriteString(" local." + l.Name + " = ")
+		p.source(l.Expr)
+		reads = reads || decl.ReadsFiles(l.Expr)
+	}
+	if reads {
+		p.b.WriteString(" reads " + decl.ReadsSum(p.m))
+	}
+}
+
+// source writes the text of an expression, with single spaces instead of other white space.
+func (p *printer) source(e *eval.Expr) {
+	src := p.m.Sources[e.Range.Filename]
+	from, to := e.Range.Start.Byte, e.Range.End.Byte
+	if from < 0 || from > to || to > len(src) {
+		p.b.WriteString("?")
+		return
+	}
+	p.b.WriteString(strings.Join(strings.Fields(string(src[from:to])), " "))
+}
+
+// gather adds the locals on which the expression depends to the list, each once.
+func gather(e *eval.Expr, list *[]*eval.Local) {
+	if e.Compiled == nil {
+		return
+	}
+	for _, l := range e.Compiled.Locals {
+		if !slices.Contains(*list, l) {
+			*list = append(*list, l)
+			gather(l.Expr, list)
+		}
+	}
+}
+
+// Rebind gives the values of a run's variables to the variables of another workflow. A variable
+// that the other workflow does not declare is left out. A variable without a value gets its
+// default. The findings are those of Workflow.Bind.
+func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(vars.JSON(), &raw); err != nil {
+		return value.Value{}, diag.Diagnostics{{Severity: diag.SeverityError, Summary: "Invalid variables", Detail: err.Error()}}
+	}
+	var given []noun.Assignment
+	for _, v := range w.Variables {
+		text, ok := raw[v.Name]
+		if !ok {
+			continue
+		}
+		val, err := value.DecodeJSON(text)
+		if err != nil {
+			return value.Value{}, diag.Diagnostics{{Severity: diag.SeverityError, Summary: "Invalid variables", Detail: v.Name + ": " + err.Error()}}
+		}
+		given = append(given, noun.AssignmentIn(v.Name, diag.Range{}, &hclsyntax.LiteralValueExpr{Val: val, SrcRange: hcl.Range{}}, nil))
+	}
+	return w.Bind(given)
+}

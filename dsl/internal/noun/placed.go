@@ -1,0 +1,118 @@
+package noun
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// Names of the parts of a step in the result of Step.Parts. Each other part has the name of an
+// attribute or of an inner block of the step.
+const (
+	PartKind   = "kind" // "value", "timer" or "wait"; "" = the step calls an agent
+	PartAction = "action"
+	PartUndo   = "undo"
+)
+
+// Placed returns the workflow for a run that began with another definition and was moved to this
+// one. In the result, the number of a step is the number of its node in the run, which never
+// changes. The parameter before is the workflow that the run has had so far. places[i] is the index
+// in w of the step that node i is from now on, or -1 if node i is no step of w.
+func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
+	out := *w
+	out.place = make([]int, len(w.Steps))
+	for i, p := range places {
+		if p >= 0 {
+			out.place[p] = i
+		}
+	}
+	numbers := func(list []int) []int {
+		var to []int
+		for _, i := range list {
+			to = append(to, out.place[i])
+		}
+		slices.Sort(to)
+		return to
+	}
+	taken := map[string]bool{}
+	for _, s := range before.Steps {
+		taken[s.KeyName()] = true
+	}
+	out.Steps = make([]*Step, len(places))
+	out.Order = nil
+	for i, p := range places {
+		var was *Step
+		if i < len(before.Steps) {
+			was = before.Steps[i]
+		}
+		if p < 0 {
+			out.Steps[i] = goneStep(i, was)
+			out.Order = append(out.Order, i)
+			continue
+		}
+		s := *w.Steps[p]
+		s.Index, s.After, s.Before = i, numbers(s.After), numbers(s.Before)
+		if was != nil {
+			s.keyName = was.KeyName()
+		} else if s.keyName = s.Name; taken[s.Name] {
+			// An earlier step used this name in its idempotency keys. A name in a file cannot
+			// contain the sign @, so no other step can have this name.
+			s.keyName = s.Name + "@" + strconv.Itoa(i)
+		}
+		out.Steps[i] = &s
+	}
+	for _, i := range w.Order {
+		out.Order = append(out.Order, out.place[i])
+	}
+	if out.Pivot = -1; w.Pivot >= 0 {
+		out.Pivot = out.place[w.Pivot]
+	}
+	out.Outputs = slices.Clone(w.Outputs)
+	for k := range out.Outputs {
+		out.Outputs[k].After = numbers(out.Outputs[k].After)
+	}
+	return &out
+}
+
+// NodeOf returns the number of the node of a step. The parameter i is the index of the step as
+// expressions know it. The result differs from i only in a run that was moved to another definition.
+func (w *Workflow) NodeOf(i int) int {
+	if w.place == nil || i < 0 || i >= len(w.place) {
+		return i
+	}
+	return w.place[i]
+}
+
+// KeyName returns the name of the step in idempotency keys. It is the name that the step had when
+// the run met it first, so that the keys stay the same when the step gets another name.
+func (s *Step) KeyName() string {
+	if s.keyName != "" {
+		return s.keyName
+	}
+	return s.Name
+}
+
+// goneStep returns a step that does nothing, for a node that is no step of the present definition.
+// The parameter was is the step in the earlier definition; nil = the node is not a step, but an
+// instance of one.
+func goneStep(i int, was *Step) *Step {
+	settings := &Settings{Timeout: 30 * time.Second, Retry: Retry{MaxAttempts: 1, Strategy: Constant}}
+	s := &Step{
+		Index: i, Gone: true, Instance: was == nil || was.Instance, Do: NoCall,
+		Value:     func(*eval.Scope) (value.Value, error) { return value.Value{}, nil },
+		Input:     func(*eval.Scope) (value.Value, error) { return value.Value{}, nil },
+		Retryable: func(string) bool { return false },
+		Settings:  func(*eval.Scope) (*Settings, error) { return settings, nil },
+		Parts:     func() map[string]string { return nil },
+	}
+	if was != nil {
+		s.Name, s.keyName, s.Where = was.Name, was.KeyName(), was.Where
+		if !was.Gone {
+			s.Name += " (removed)"
+		}
+	}
+	return s
+}

@@ -1,0 +1,57 @@
+package machine
+
+import (
+	"os"
+	"testing"
+)
+
+// moveMutants are faults in the rules of engine migrate. The tests of migrations must catch each.
+var moveMutants = []mutant{
+	{"a moved step loses its key", "../../dsl/internal/noun/placed.go",
+		"s.keyName = was.KeyName()", "s.keyName = s.Name", nil},
+	{"a new step takes the key of another one", "../../dsl/internal/noun/placed.go",
+		"s.keyName = s.Name; taken[s.Name]", "s.keyName = s.Name; false", nil},
+	{"older instances are not counted as undone", "correct.go",
+		"d.run.Done, d.run.UndonePast = done, past", "d.run.Done = done", nil},
+	{"dependencies are not counted again", "correct.go",
+		"d.edit(i).Deps = deps", "d.edit(i).Deps = 0 * deps", nil},
+	{"a migration starts calls", "correct.go",
+		"d.wf, d.still = plan.Flow, true", "d.wf, d.still = plan.Flow, false", nil},
+	{"a step that starts again keeps its key", "correct.go",
+		"n.Wipe(true)\n\t}\n\tn.State, n.Stated", "n.Wipe(false)\n\t}\n\tn.State, n.Stated", nil},
+	{"the agent's wish to be left alone is forgotten", "correct.go",
+		"Rest: n.Fwd.Rest}", "Rest: 0}", nil},
+	{"a finished step may have another undo", "../moving/plan.go",
+		"part.Kind, part.Action, part.Undo, ", "part.Kind, part.Action, ", nil},
+	{"a finished step may vanish", "../moving/plan.go",
+		"n.State != status.StepSkipped && !untouched(n) && !harmless(n) || n.Clearing:", "n.Clearing:", nil},
+	{"a call in flight does not stand in the way", "../moving/plan.go",
+		"\tcase c.open(n):\n\t\tc.refuse(s.Name, \"pause the run, wait until the call has ended, and migrate it then\",\n",
+		"\tcase false:\n\t\tc.refuse(s.Name, \"pause the run, wait until the call has ended, and migrate it then\",\n", nil},
+	{"the pivot may move", "../moving/plan.go",
+		"if begun {", "if false {", nil},
+	{"a run that is being undone is moved", "../moving/plan.go",
+		"case c.run.Phase == model.PhaseUndo:", "case false:", nil},
+	{"the record forgets the numbers of the steps", "../internal/wire/moves.go",
+		"e.int(int64(p))", "e.int(0 * int64(p))", nil},
+}
+
+// TestMutantsOfMigrations plants the faults one by one. MUTANTS=all plants all of them; without it
+// only a few are planted, and the list is checked to fit the source.
+func TestMutantsOfMigrations(t *testing.T) {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := os.Getenv("MUTANTS") == "all"
+	work := t.TempDir()
+	for k, m := range moveMutants {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			overlay := plant(t, m, dir, work, k)
+			if all || k%10 == 1 {
+				hunt(t, overlay, "^(TestMigrate.*|TestPromisesOfAMovedRun)$")
+			}
+		})
+	}
+}

@@ -1,0 +1,378 @@
+package moving
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
+	part "github.com/saga-engine/engine/dsl/parts"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A Plan says what moving a run to another definition changes. If it has refusals, the run cannot
+// be moved.
+type Plan struct {
+	Steps    []Step // one for each step of one of the two definitions, in the order of their nodes
+	Refusals []Refusal
+	Vars     dsl.Value     // the run's variables for the new definition
+	Flow     *dsl.Workflow // the new definition with the numbers of the run's nodes; nil if there is a refusal
+	Places   []int32       // see model.Move
+}
+
+// A Step says what happens to one step of the run.
+type Step struct {
+	Node    int
+	Name    string // name in the new definition; for a removed step, name in the old one
+	Was     string // earlier name of a renamed step; "" = it is not renamed
+	Fate    Fate
+	Changed []string // parts of a kept step that differ, sorted
+	Anew    bool     // the step has no effect yet, and starts again from the beginning
+	State   status.StepState
+	Ended   bool // the step has ended
+}
+
+// A Fate says whether both definitions have a step.
+type Fate uint8
+
+// The fates of a step.
+const (
+	Kept Fate = iota + 1
+	Added
+	Removed
+)
+
+// String returns the word for people and programs.
+func (f Fate) String() string {
+	switch f {
+	case Kept:
+		return "kept"
+	case Added:
+		return "added"
+	case Removed:
+		return "removed"
+	}
+	return "invalid"
+}
+
+// A Refusal says why a run cannot be moved.
+type Refusal struct {
+	Step   string // name of the step; "" = the reason is in the run itself
+	Reason string // whole reason, with the name of the step
+	Next   string // what a person should do
+}
+
+// String returns the reason and what a person should do.
+func (r Refusal) String() string {
+	if r.Next == "" {
+		return r.Reason
+	}
+	return r.Reason + "; " + r.Next
+}
+
+// Compare compares the workflow that a run has now with the workflow `next`. The parameters run and
+// nodes are the state of the run.
+func Compare(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node) Plan {
+	c := &comparison{now: now, next: next, run: run, nodes: nodes}
+	if why := c.whole(); why != (Refusal{}) {
+		return Plan{Refusals: []Refusal{why}}
+	}
+	c.match()
+	for i := range c.plan.Steps {
+		c.judge(&c.plan.Steps[i])
+	}
+	c.pivot()
+	c.variables()
+	if len(c.plan.Refusals) > 0 {
+		c.plan.Flow = nil
+	}
+	return c.plan
+}
+
+// A comparison is the work on one Plan.
+type comparison struct {
+	now, next *dsl.Workflow
+	run       *model.Run
+	nodes     []*model.Node
+	plan      Plan
+}
+
+func (c *comparison) refuse(step, next, format string, args ...any) {
+	c.plan.Refusals = append(c.plan.Refusals, Refusal{Step: step, Reason: fmt.Sprintf(format, args...), Next: next})
+}
+
+// whole returns why no definition can replace that of the run; zero = it may be replaced.
+func (c *comparison) whole() Refusal {
+	switch {
+	case c.next == nil:
+		return Refusal{Reason: "this engine cannot read the new definition", Next: "look for its error in the log of the engine"}
+	case c.run.Finished != 0:
+		return Refusal{Reason: "the run has ended", Next: "`engine restart` starts a new run from its results"}
+	case c.run.Phase == model.PhaseUndo:
+		return Refusal{Reason: "the run is being undone: it ends with the definition that it has"}
+	case c.run.Turning:
+		return Refusal{Reason: "the run is about to turn back: it ends with the definition that it has"}
+	case c.run.Lost():
+		return Refusal{Reason: "the run is parked because engines died", Next: "`engine retry` it first"}
+	case c.now.Name != c.next.Name:
+		return Refusal{Reason: fmt.Sprintf("the run is of workflow %q, not of workflow %q", c.now.Name, c.next.Name)}
+	case c.now.Digest == c.next.Digest:
+		return Refusal{Reason: "the run has this definition already"}
+	case len(c.nodes)+len(c.next.Steps) > model.MaxSteps:
+		return Refusal{Reason: "the run has too many instances to be moved"}
+	}
+	return Refusal{}
+}
+
+// match finds for each node of the run its step in the new definition. New steps get the numbers
+// after those of all nodes. It sets the fields Steps, Places and Flow of the plan.
+func (c *comparison) match() {
+	byName := map[string]int{}
+	for i, s := range c.next.Steps {
+		byName[s.Name] = i
+	}
+	places := make([]int32, len(c.nodes), len(c.nodes)+len(c.next.Steps))
+	taken := map[int]string{}
+	for i, n := range c.nodes {
+		places[i] = -1
+		if n.Item || i >= len(c.now.Steps) || c.now.Steps[i].Gone {
+			continue
+		}
+		was := c.now.Steps[i].Name
+		name := was
+		if to, moved := c.next.Moved[was]; moved {
+			name = to
+		}
+		k, ok := byName[name]
+		if !ok {
+			c.plan.Steps = append(c.plan.Steps, Step{Node: i, Name: was, Fate: Removed, State: n.State, Ended: n.Ended()})
+			continue
+		}
+		if other, twice := taken[k]; twice {
+			c.refuse(was, "remove the moved block", "steps %s and %s of the run would both become step %s", other, was, name)
+			continue
+		}
+		taken[k] = was
+		places[i] = int32(k)
+		s := Step{Node: i, Name: name, Fate: Kept, State: n.State, Ended: n.Ended()}
+		if name != was {
+			s.Was = was
+		}
+		c.plan.Steps = append(c.plan.Steps, s)
+	}
+	for _, k := range c.next.Order {
+		if _, ok := taken[k]; !ok {
+			c.plan.Steps = append(c.plan.Steps, Step{Node: len(places), Name: c.next.Steps[k].Name, Fate: Added, State: status.StepPending})
+			places = append(places, int32(k))
+		}
+	}
+	c.plan.Places = places
+	c.plan.Flow = c.next.Placed(c.now, places)
+}
+
+// judge sets the fields Changed and Anew of a step, and refuses what is not safe.
+func (c *comparison) judge(s *Step) {
+	if s.Fate == Added {
+		return
+	}
+	n := c.nodes[s.Node]
+	if s.Fate == Removed {
+		c.removed(s, n)
+		return
+	}
+	s.Changed = c.changed(s)
+	switch {
+	case len(s.Changed) == 0:
+	case c.open(n):
+		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then",
+			"a call of step %s is in flight, and the step has changed (%s)", s.Name, strings.Join(s.Changed, ", "))
+		return
+	case n.Clearing:
+		c.refuse(s.Name, "wait until its next attempt has begun", "step %s is being undone before its next attempt, and the step has changed (%s)",
+			s.Name, strings.Join(s.Changed, ", "))
+		return
+	default:
+		c.begun(s, n)
+	}
+	c.dependencies(s, n)
+	c.result(s, n)
+}
+
+// changed returns the names of the parts in which a kept step differs.
+func (c *comparison) changed(s *Step) []string {
+	was, now := c.now.Steps[s.Node], c.plan.Flow.Steps[s.Node]
+	a, b := parts(was), parts(now)
+	set := map[string]bool{}
+	for name, text := range a {
+		set[name] = b[name] != text
+	}
+	for name, text := range b {
+		set[name] = a[name] != text
+	}
+	maps.DeleteFunc(set, func(_ string, differs bool) bool { return !differs })
+	if !slices.Equal(was.After, now.After) {
+		set["depends_on"] = true
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// parts returns the parts of a step as text. A step that was not linked from a file has no texts:
+// then only its actions are compared.
+func parts(s *dsl.Step) map[string]string {
+	if s.Parts != nil {
+		return s.Parts()
+	}
+	out := map[string]string{part.Kind: s.Does(), part.Action: s.Do.Agent + "." + s.Do.Name, part.Undo: "none"}
+	if s.Undo != nil && !s.NoUndo {
+		out[part.Undo] = s.Undo.Do.Agent + "." + s.Undo.Do.Name
+	}
+	return out
+}
+
+// open reports whether a call of a node, or of one of its instances, is in flight.
+func (c *comparison) open(n *model.Node) bool {
+	if n.Open() {
+		return true
+	}
+	for k := n.First; n.Expanded && k < n.First+n.Count; k++ {
+		if c.nodes[k].Open() {
+			return true
+		}
+	}
+	return false
+}
+
+// untouched reports whether a node has done nothing yet that the new definition could contradict.
+func untouched(n *model.Node) bool {
+	return !n.Ended() && n.Calls == 0 && !n.Expanded && !n.Waits() && n.Effect() == status.EffectNone &&
+		n.Signal == (model.Reception{}) && n.Loop == (model.Loop{})
+}
+
+// harmless reports whether a node has been called, but certainly has no effect, so that it may
+// start again from the beginning.
+func harmless(n *model.Node) bool {
+	return n.Effect() == status.EffectNone && !n.Expanded && !n.Waits() && !n.Well() && n.Loop == (model.Loop{}) && n.UndoDoubt == 0
+}
+
+// begun judges a changed step of which no call is in flight.
+func (c *comparison) begun(s *Step, n *model.Node) {
+	if untouched(n) || harmless(n) {
+		s.Anew = true
+		return
+	}
+	if n.State == status.StepSkipped {
+		return
+	}
+	for _, name := range []string{part.Kind, part.Action, part.Undo, "for_each"} {
+		if slices.Contains(s.Changed, name) {
+			c.refuse(s.Name, "leave this part as it was; if the step only has another name, write a moved block",
+				"step %s %s, and its %s has changed", s.Name, progress(n), name)
+		}
+	}
+	if n.Ended() {
+		return
+	}
+	for _, name := range []string{"wait", "timer", "repeat"} {
+		if slices.Contains(s.Changed, name) {
+			c.refuse(s.Name, "leave this block as it was until the step has ended", "step %s %s, and its %s block has changed", s.Name, progress(n), name)
+		}
+	}
+}
+
+// progress says how far a node has come, as the end of a sentence about the step.
+func progress(n *model.Node) string {
+	switch {
+	case n.Ended() && n.Well():
+		return "has finished (" + n.State.String() + ")"
+	case n.Effect() == status.EffectMaybe:
+		return "may have taken effect"
+	case n.Effect() == status.EffectDone:
+		return "has taken effect"
+	case n.Waits():
+		return "waits"
+	}
+	return "has begun"
+}
+
+// removed judges a step that the new definition does not have.
+func (c *comparison) removed(s *Step, n *model.Node) {
+	switch {
+	case c.open(n):
+		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then", "a call of step %s is in flight, and the new definition does not have the step", s.Name)
+	case n.State != status.StepSkipped && !untouched(n) && !harmless(n) || n.Clearing:
+		c.refuse(s.Name, "keep the step; if it only has another name, write a moved block",
+			"step %s %s, and the new definition does not have it", s.Name, progress(n))
+	}
+}
+
+// dependencies refuses a step that goes on although the new definition makes it wait for another
+// step.
+func (c *comparison) dependencies(s *Step, n *model.Node) {
+	if untouched(n) || s.Anew || n.State == status.StepSkipped {
+		return
+	}
+	for _, i := range c.plan.Flow.Steps[s.Node].After {
+		if i >= len(c.nodes) || !c.nodes[i].Well() {
+			c.refuse(s.Name, "let the new step depend on it, instead", "step %s %s, and in the new definition it depends on step %s, which has not ended",
+				s.Name, progress(n), c.plan.Flow.Steps[i].Name)
+		}
+	}
+}
+
+// result refuses a step whose recorded result does not fit the action of the new definition.
+func (c *comparison) result(s *Step, n *model.Node) {
+	do := c.plan.Flow.Steps[s.Node].Do
+	check := do.Stated
+	if check == nil {
+		check = do.Output
+	}
+	if check == nil || !c.plan.Flow.Steps[s.Node].Calls() {
+		return
+	}
+	kept := []*model.Node{n}
+	if n.Expanded {
+		kept = c.nodes[n.First : n.First+n.Count]
+	}
+	for _, n := range kept {
+		if n.State != status.StepSucceeded || !n.Known {
+			continue
+		}
+		if _, err := check(n.Output.V.JSON()); err != nil {
+			c.refuse(s.Name, "use a version of the agent whose output has the same type", "the result of step %s does not fit the new definition: %s", s.Name, err)
+			return
+		}
+	}
+}
+
+// pivot refuses another pivot if the old one or the new one has begun.
+func (c *comparison) pivot() {
+	was, is := c.now.Pivot, c.plan.Flow.Pivot
+	if was == is {
+		return
+	}
+	begun := c.run.Passed
+	for _, i := range []int{was, is} {
+		begun = begun || i >= 0 && i < len(c.nodes) && !untouched(c.nodes[i])
+	}
+	if begun {
+		c.refuse("", "leave the pivot at its step", "the pivot is another step in the new definition, and the run has come to the pivot already")
+	}
+}
+
+// variables gives the values of the run to the variables of the new definition.
+func (c *comparison) variables() {
+	if len(c.next.Variables) == 0 { // no expression can read a variable
+		c.plan.Vars = c.run.Vars.V
+		return
+	}
+	vars, diags := part.Rebind(c.next, c.run.Vars.V)
+	for _, d := range diags {
+		if d.Severity == diag.SeverityError {
+			c.refuse("", "give a new variable a default; leave the type of an old one as it was", "the variables of the run do not fit the new definition: %s", strings.TrimSuffix(d.Summary+": "+d.Detail, "."))
+		}
+	}
+	c.plan.Vars = vars
+}
