@@ -59,6 +59,9 @@ func actionText(m *decl.Module, a *linkedAction) string {
 	if a == nil {
 		return ""
 	}
+	if a.child != nil {
+		return "workflow " + a.name // a child run that has started keeps its definition
+	}
 	text := a.agent.decl.Plugin + "." + a.name
 	if a.form == nil {
 		return text
@@ -75,6 +78,8 @@ func undoText(m *decl.Module, d *decl.Step, s *noun.Step, ls *linkedStep) string
 	switch {
 	case s.NoUndo || u == nil:
 		return "none"
+	case d.Undo == nil && ls.action.child != nil:
+		return "child run"
 	case u.Declared:
 		return "declared " + actionText(m, ls.action.agent.linked(u.Do.Name))
 	}
