@@ -17,7 +17,7 @@ func TestImports(t *testing.T) {
 		"cmp": true, "container/heap": true, "crypto/sha256": true, "encoding/binary": true, "encoding/hex": true, "errors": true,
 		"fmt": true, "iter": true, "maps": true, "math": true, "math/bits": true, "slices": true, "strconv": true, "strings": true, "time": true,
 		"github.com/saga-engine/engine/dsl": true, "github.com/saga-engine/engine/engine/internal/model": true,
-		"github.com/saga-engine/engine/engine/moving":         true,
+		"github.com/saga-engine/engine/engine/moving": true, "github.com/saga-engine/engine/engine/machine/line": true,
 		"github.com/saga-engine/engine/engine/machine/status": true, "github.com/saga-engine/engine/sdk": true,
 	}
 	files, err := filepath.Glob("*.go")

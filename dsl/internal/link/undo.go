@@ -24,7 +24,7 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	case d.Undo != nil:
 		out.Undo, ls.undoStatic = l.writtenUndo(d, d.Undo)
 		if out.Undo != nil {
-			ls.undoAction = l.agents[d.Undo.Agent].linked(d.Undo.Action)
+			ls.undoAction = l.agents[l.prefix+d.Undo.Agent].linked(d.Undo.Action)
 		}
 	case d.NoUndo || ls.action == nil || out.Do.ReadOnly || ls.action.schema.CompensatedBy == "":
 		return
