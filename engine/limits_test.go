@@ -52,7 +52,7 @@ func (w *world) roomy() {
 	w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1 << 20} }
 }
 
-// max_concurrency holds over all engines of a database, every engine gets its part, and no attempt
+// S72: max_concurrency holds over all engines of a database, every engine gets its part, and no attempt
 // is spent by waiting.
 func TestMaxConcurrencyOverEngines(t *testing.T) {
 	for _, most := range []int{1, 4} {
@@ -146,7 +146,7 @@ workflow "long" {
 	})
 }
 
-// rate_limit holds over all engines of a database: in no period more calls start.
+// S89: rate_limit holds over all engines of a database: in no period more calls start.
 func TestRateLimitOverEngines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, limitedShop(`rate_limit = "10/s"`))

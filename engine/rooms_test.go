@@ -237,7 +237,7 @@ func TestLineOutOfRange(t *testing.T) {
 	})
 }
 
-// S71: engines claim queued runs in the order of priority: the store keeps it in next_check.
+// S72: S71: engines claim queued runs in the order of priority: the store keeps it in next_check.
 func TestS71QueuedRunsAreClaimedByPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := limited(t, "queue")

@@ -118,7 +118,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// S19, S46, S49: the runs of an engine that dies are gone on with by another by
+// S19, S46, S49, S72: the runs of an engine that dies are gone on with by another by
 // itself, soon after its lease.
 func TestSurvivorsTakeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

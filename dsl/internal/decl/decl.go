@@ -364,3 +364,11 @@ type taken struct {
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
 	expr   *eval.Expr           // expression of the surroundings; nil = root.name
 }
+
+// A Schedule is a schedule block.
+type Schedule struct {
+	Where       hcl.Range
+	Noun        *noun.Schedule // Timetable is nil if the cron expression or the time zone is invalid
+	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
+	Broken      bool           // true = the argument `variables` has errors
+}

@@ -2,8 +2,11 @@ package decl
 
 import (
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
@@ -105,3 +108,130 @@ func childStarts(b *syntax.Block) int {
 }
 
 const maxWorkflows = 10_000
+
+func (d *decoder) workflow(b *syntax.Block) *Workflow {
+	w := &Workflow{
+		Name: b.Label, Where: b.DefRange, Block: b, Mode: noun.ModeAutomatic,
+		Description: d.lit.text(b, "description"), Deadline: b.Attr("deadline"),
+		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		Retry: b.One("retry"), Unique: b.One("unique").Attr("key"), Priority: b.Attr("priority"),
+		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
+	}
+	readRetention(d, b, w)
+	for n, v := range d.m.Variables {
+		w.Variables[n] = v
+	}
+	for n, l := range d.m.locals {
+		w.Locals[n] = l
+	}
+	for _, c := range b.Blocks {
+		switch c.Kind {
+		case "variable":
+			if twin := d.variable(c, w.Variables, false); twin != nil {
+				w.TwinVariables = append(w.TwinVariables, twin)
+			}
+		case "schedule":
+			scheduleDecoder{d}.schedule(w, c)
+		case "compensation":
+			w.CompensationDeadline = c.Attr("deadline")
+			w.Mode = d.mode(c.Attr("mode"))
+		}
+	}
+	d.content(w, b)
+	for _, c := range b.All("notify") {
+		notifyDecoder{d}.read(w, c)
+	}
+	return w
+}
+
+const maxSteps = 10_000
+
+// group reads a group block of the workflow w. It returns the step that starts the group.
+func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
+	inner := &Workflow{
+		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
+		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
+		Outer: w, taken: map[string]*taken{},
+	}
+	for n, v := range d.m.Variables {
+		inner.Variables[n] = v
+	}
+	for n, l := range d.m.locals {
+		inner.Locals[n] = l
+	}
+	s := &Step{
+		Name: b.Label, Where: b.DefRange, Block: b, Kind: StepChild, After: map[int]hcl.Range{}, OutputType: cty.NilType,
+		InputAt: b.DefRange, ActionAt: b.DefRange, Catch: b.One("catch"),
+		Child: &Child{Name: inner.Name, Where: b.DefRange, Workflow: inner, Group: true},
+	}
+	inner.Holder = s
+	d.content(inner, b)
+	if len(inner.Steps) == 0 && !b.Broken {
+		d.Errorf(b.DefRange, "Group without steps", "Group %q has no step, so it does nothing. Write a step block in it, or remove it.", b.Label)
+	}
+	return s
+}
+
+// content reads the steps, groups, locals and outputs in a workflow block or group block.
+func (d *decoder) content(w *Workflow, b *syntax.Block) {
+	for _, c := range b.Blocks {
+		var s *Step
+		switch c.Kind {
+		case "locals":
+			w.OwnLocals = append(w.OwnLocals, d.localsBlock(c, w.Locals, false)...)
+			continue
+		case "output":
+			d.output(w, c)
+			continue
+		case "step":
+			s = d.step(c)
+		case "group":
+			s = d.group(w, c)
+		default:
+			continue
+		}
+		s.Index = len(w.Steps)
+		w.Steps = append(w.Steps, s)
+		if first, dup := w.Index[c.Label]; dup {
+			d.duplicate(c, w.Steps[first].Where)
+			s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
+			continue
+		}
+		w.Index[s.Name] = s.Index
+	}
+	if len(w.Steps) > maxSteps {
+		d.Errorf(b.DefRange, "Too many steps", "A workflow may hold at most %d steps.", maxSteps)
+	}
+}
+
+func (d *decoder) output(w *Workflow, b *syntax.Block) {
+	if first, dup := w.outputAt[b.Label]; dup {
+		d.duplicate(b, first)
+	} else {
+		w.outputAt[b.Label] = b.DefRange
+	}
+	w.Outputs = append(w.Outputs, &Output{
+		Name: b.Label, where: b.DefRange, Value: b.Attr("value"),
+		Description: d.lit.text(b, "description"), Sensitive: d.lit.flag(b, "sensitive", false),
+	})
+}
+
+func (d *decoder) mode(e *eval.Expr) noun.Mode {
+	if e == nil {
+		return noun.ModeAutomatic
+	}
+	v, ok := d.lit.constant(e, "compensation.mode must be known before a run.")
+	if ok && v.Type() == cty.String && !v.IsNull() {
+		switch v.AsString() {
+		case "automatic":
+			return noun.ModeAutomatic
+		case "manual":
+			return noun.ModeManual
+		}
+		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".%s",
+			diag.DidYouMean(v.AsString(), []string{"automatic", "manual"}))
+	} else if ok {
+		d.Errorf(e.Range, "Invalid value for mode", "mode is \"automatic\" or \"manual\".")
+	}
+	return noun.ModeAutomatic
+}

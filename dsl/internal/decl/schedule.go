@@ -16,14 +16,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A Schedule is a schedule block.
-type Schedule struct {
-	Where       hcl.Range
-	Noun        *noun.Schedule // Timetable is nil if the cron expression or the time zone is invalid
-	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
-	Broken      bool           // true = the argument `variables` has errors
-}
-
 // A scheduleDecoder reads the schedule blocks of a workflow.
 type scheduleDecoder struct{ *decoder }
 
