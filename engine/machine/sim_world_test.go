@@ -122,6 +122,9 @@ func (w *world) live() error {
 		if err := w.migrate(); err != nil {
 			return err
 		}
+		if w.s.Status().Final() { // the migration was over a ceiling, and nothing had to be undone
+			break
+		}
 		if err := w.turn(); err != nil {
 			return err
 		}
