@@ -11,14 +11,16 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// MaxBackfill is the largest number of ticks of one call of Backfill.
+// MaxBackfill is the largest number of ticks that one call of Backfill accepts.
 const MaxBackfill = 10_000
 
-// Backfill accepts the runs of the ticks of a schedule from one time up to another, the second
-// excluded. The ticks may be in the past. A tick whose run exists already starts no second run: its
-// result has Exists set. Overlap and CatchUp of the schedule do not matter, and its next tick stays
-// the same. The runs have no owner; engines on the store claim them. Backfill uses the Config as
-// EnqueueAll does, and returns one result for each tick.
+// Backfill submits one run for each tick of a schedule in a time range. The parameter from belongs
+// to the range, the parameter to does not. The ticks may be in the past. A tick whose run exists
+// already starts no second run: its result has Exists set. Backfill ignores Overlap and CatchUp of
+// the schedule, and does not change its next tick. The runs have no owner, so that engines on the
+// store claim them. Backfill uses the same fields of cfg as EnqueueAll, and returns one result for
+// each tick. If the range has more than MaxBackfill ticks, Backfill returns an error and submits
+// nothing.
 func Backfill(ctx context.Context, cfg Config, row schedules.Row, from, to time.Time) ([]Enqueued, error) {
 	def, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Definition(ctx, row.ID)
 	if err != nil {

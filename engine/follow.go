@@ -56,9 +56,9 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
 }
 
-// AwaitNotifications waits until all notifications of a run have ended, or need a person. It returns
-// the error of ctx if ctx ends before. The run must have reached the states that are to be
-// announced.
+// AwaitNotifications waits until each notification of a run has ended or needs a person. It returns
+// the error of ctx if ctx ends first. The caller calls it after the run has reached the states that
+// have to be announced: AwaitNotifications does not wait for the notices of later states.
 func (n *Node) AwaitNotifications(ctx context.Context, run store.RunRow) error {
 	for {
 		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run)

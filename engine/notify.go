@@ -26,18 +26,18 @@ const TriggerNotify = "notify"
 
 const (
 	noticeBatch    = 100 // largest number of notices that one read returns
-	noticeParallel = 4   // largest number of notices that are announced at the same time; each reads a journal
+	noticeParallel = 4   // largest number of notices announced at the same time; each one reads a journal
 )
 
-// An announcer makes a notification for each notice in the store: a run of its own that calls the
-// agent. The name of a notification follows from the notice. So if an engine ends after it has
-// made the notification, and before it has marked the notice, no second notification is made.
+// An announcer makes the notifications for each notice in the store. A notification is a separate run
+// that calls the agent. Its name follows from the notice, and a store accepts a name once. So no
+// second notification is made if an engine ends before it has marked the notice as announced.
 type announcer struct {
 	n *Node
 
 	mu sync.Mutex // protects following field
-	// Notices that this engine could not announce, and when it tries each of them again. Other engines
-	// may be able to announce them, for example if this one lacks a key.
+	// Notices that this engine could not announce, and when it tries each of them again. Another engine
+	// may be able to announce them, for example because it has a key that this engine lacks.
 	later map[notice.Notice]time.Time
 }
 
@@ -47,9 +47,9 @@ type where struct {
 	to   *commit.Committer
 }
 
-// run announces notices until ctx ends. It works when a run of this engine has reached a state that
-// has to be announced, and after each full scan, because another engine may have ended before it
-// announced a state.
+// run announces notices until ctx ends. It looks for notices when a run of this engine has reached a
+// state that has to be announced. It also looks after each full scan, because another engine may
+// have ended before it announced a state.
 func (a *announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
 	keeper, ok := notice.Of(a.n.cfg.Store)
 	if !ok || a.n.shared.Idle != "" {
@@ -96,8 +96,8 @@ func (a *announcer) all(ctx context.Context, w where, keeper notice.Keeper) erro
 	return nil
 }
 
-// batch announces notices, several at the same time. It returns those that are announced. The error
-// is one after which another try may succeed.
+// batch announces notices, several at the same time. It returns the notices that are announced. The
+// error holds only failures after which another try may succeed soon.
 func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, noticeParallel)
@@ -140,7 +140,7 @@ func (a *announcer) waits(n notice.Notice) bool {
 	return failed
 }
 
-// An unsendable says that this engine can never make a notification.
+// An unsendable is an error for which another try of this engine would fail, too.
 type unsendable struct{ error }
 
 // Unwrap returns the cause.
@@ -174,9 +174,10 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 	return nil
 }
 
-// announced returns the variables of a notification, which the function with makes. If they would have more bytes than the
-// parameter most allows, the result leaves out the variables of the run. Then the engine sends a text
-// of its own in place of each argument that uses such a variable.
+// announced returns the variables of a notification. The function with makes them from the variables
+// of the run. If the result has more bytes than the parameter most says, announced leaves out the
+// variables of the run. Then each argument that uses such a variable has a text of the engine. If the
+// argument cannot hold this text, it is null.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
 	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}
@@ -191,8 +192,8 @@ func announced(run *journal.Run, state string, most int, with func(dsl.Value, ds
 	return vars, err
 }
 
-// submit makes a notification. This engine owns it, if it can call the agent. Otherwise the
-// notification has no owner, so that an engine that can call the agent takes it.
+// submit makes a notification. This engine owns the notification if it can call the agent. Otherwise
+// the notification has no owner, so that an engine that can call the agent claims it.
 func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
 	n := a.n
 	mine := true

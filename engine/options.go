@@ -82,9 +82,10 @@ type Options struct {
 	// MaxRow is the largest size of a journal row, in bytes. A run that needs a larger row
 	// is quarantined. Default 64 MiB.
 	MaxRow int
-	// SnapshotRows is the number of journal rows after which the engine stores a snapshot of a run,
-	// so that loading the run needs only the snapshot and the rows after it. With a smaller number,
-	// snapshots are a larger share of what is written. Default 1,000.
+	// SnapshotRows is the number of journal rows after which the engine stores a snapshot of a run.
+	// Then loading the run needs only the snapshot and the rows after it. A run with large rows gets
+	// a snapshot earlier, and a run with a large state gets one later. With a smaller number, the
+	// engine writes more bytes for snapshots. Default 1,000.
 	SnapshotRows int
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.

@@ -23,7 +23,8 @@ type Publication struct {
 	By         string           // person who publishes; only for display
 }
 
-// A VariableError says that a published workflow has no valid values for some variables.
+// A VariableError says that a workflow cannot be published, because some variables have no valid
+// value.
 type VariableError struct {
 	Workflow string
 	Schedule string // schedule whose runs lack the values; "" = variables outside of workflows
@@ -85,7 +86,7 @@ func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, e
 	return slices.DeleteFunc(all, func(r schedules.Row) bool { return !slices.Contains(names, r.Workflow) }), nil
 }
 
-// maxListed is the largest number of schedules in one list.
+// maxListed is the largest number of schedules that Publish reads back from the store.
 const maxListed = 100_000
 
 // A publication is what the store gets for one published workflow.
@@ -134,7 +135,7 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 }
 
 // describe returns the description of a workflow's variables for schedules.Workflow.Variables. It
-// leaves out the variables outside of workflows, which get their values from the publication.
+// leaves out the variables outside of workflows: the publication gives their values.
 func describe(wf *dsl.Workflow) ([]byte, error) {
 	type variable struct {
 		Name      string          `json:"name"`

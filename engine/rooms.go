@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// lineOf evaluates the priority and the limit of a run.
+// lineOf evaluates the priority of a run, and the limit and key of its concurrency block.
 func lineOf(wf *dsl.Workflow, vars dsl.Value) (line.Line, error) {
 	var l line.Line
 	scope := &dsl.Scope{Run: dsl.RunInfo{Workflow: wf.Name}, Vars: vars}
@@ -44,12 +44,12 @@ func lineOf(wf *dsl.Workflow, vars dsl.Value) (line.Line, error) {
 	return l, nil
 }
 
-// A FullError says why a submission was refused: as many runs of the workflow are open as its
-// concurrency block allows, and it says when_full = "reject".
+// A FullError says why a submission was refused. The workflow has as many open runs as its concurrency
+// block allows, and the block has when_full = "reject".
 type FullError struct {
 	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
 	Limit         int
-	Open          []string // names of runs that hold a place; only the first, if there are many
+	Open          []string // names of runs that hold a place; at most 10
 	err           error
 }
 

@@ -19,8 +19,8 @@ import (
 // starter is the name under which runs of schedules are submitted and cancelled.
 const starter = "schedule"
 
-// A ticker starts runs that nobody submits to its node: runs of schedules, and those that other
-// programs have submitted.
+// A ticker starts the runs that no caller submits to its node: the runs of schedules, and the runs
+// that other programs have submitted in the database.
 type ticker struct {
 	cfg    Config
 	shared *owner.Shared
@@ -28,8 +28,9 @@ type ticker struct {
 	hints  <-chan struct{} // receives a value when there may be submissions of other programs
 }
 
-// startTicks starts the runs of schedules until ctx ends, and then closes the result. It starts
-// none if the store keeps no schedules, or if the engine works on its own runs only.
+// startTicks starts a goroutine that starts the runs of schedules until ctx ends. The goroutine closes
+// the result when it ends. startTicks starts no goroutine if the store keeps no schedules, or if the
+// engine works only on its own runs. Then the result is closed already.
 func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan struct{} {
 	done := make(chan struct{})
 	if role == nil || n.cfg.Options.Alone {
@@ -60,8 +61,8 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 	return done
 }
 
-// cancelTick asks a run that a schedule has started to turn back. Asking twice is the same as
-// asking once.
+// cancelTick posts a cancel to a run that a schedule has started. While the message is in the inbox,
+// posting it again adds nothing.
 func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
 	st := store.Complete(n.cfg.Store)
 	run, err := st.Find(ctx, name)
@@ -82,9 +83,10 @@ func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
 	return nil
 }
 
-// startIntake turns submissions of other programs into runs until ctx ends, and then closes the
-// result. It does nothing if the store has no such submissions, or if the engine works on its own
-// runs only.
+// startIntake starts a goroutine that turns submissions of other programs into runs until ctx ends.
+// The goroutine closes the result when it ends. startIntake starts no goroutine if the store does not
+// keep such submissions, or if the engine works only on its own runs. Then the result is closed
+// already.
 func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan struct{} {
 	done := make(chan struct{})
 	if role == nil || n.cfg.Options.Alone {
@@ -106,8 +108,9 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 	return done
 }
 
-// refused reports whether an error of Submit is about the submission itself, so that another try, or
-// another engine, would return the same error.
+// refused reports whether an error of Submit is about the submission itself, so that the engine must
+// refuse the submission. A *FullError is such an error, too. After any other error, another try or
+// another engine may succeed.
 func refused(ctx context.Context, err error) bool {
 	var (
 		silent *unanswered

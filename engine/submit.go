@@ -97,7 +97,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 		return nil, err
 	}
 	hidden := confidential(wf, s.Vars, specs)
-	for _, block := range wf.Notify { // a notification must not fail later for want of a key
+	for _, block := range wf.Notify { // a notification must not fail later because a key is missing
 		own, err := n.shared.Specs.Specs(block.Flow, s.Vars)
 		if err != nil {
 			return nil, err
@@ -221,8 +221,8 @@ func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitt
 }
 
 // workflowIDs stores the definition of the run, if it is not stored yet. It returns the ids of the
-// workflows of the definition, by name. The definition of a child run is that of its parent, which
-// is stored.
+// workflows of the definition, by name. A child run has the definition of its parent, which is stored
+// already.
 func (n *Node) workflowIDs(ctx context.Context, s Submission) (map[string]store.WorkflowID, error) {
 	if s.child == nil {
 		return n.shared.Defs.Put(ctx, s.Definition)

@@ -2,9 +2,9 @@ package call
 
 import "slices"
 
-// startChild starts a call for a child run. Nothing prevents the call: it needs no slot, no secret
-// and no lease. If it was sent before, it must find its child run again. So the run must never
-// learn that the call was not sent.
+// startChild starts a call for a child run. The call needs no slot, no secret and no lease, so
+// startChild always sends it. It never reports the call as not sent: an earlier engine may have sent
+// the same call, and then a child run exists already.
 func (w *Caller) startChild(c *Call) {
 	c.redact.secrets = slices.Concat(c.Sensitive, c.Invoke.Input.SensitiveStrings())
 	c.phase, c.sent = callSent, true

@@ -204,12 +204,13 @@ func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	return "", "", false
 }
 
-// codeNotFound is the error code by which the lookup of a declared action says that there is nothing:
-// the call that it asks about had no effect.
+// codeNotFound is an error code of the lookup of a declared action. It means that the earlier call
+// had no effect.
 const codeNotFound = "not_found"
 
 // asks returns the other action that this call invokes to find out the outcome of an earlier call. It
-// returns nil if the call is no lookup, or if the agent is asked with the action of the earlier call.
+// returns nil if the call is no lookup. It also returns nil if the lookup invokes the action of the
+// earlier call.
 func (e *Spec) asks() *dsl.Action {
 	if e.Invoke.Purpose != sdk.PurposeLookup {
 		return nil
@@ -225,9 +226,9 @@ func (e *Spec) asks() *dsl.Action {
 	return action.Asks
 }
 
-// asAgentSees returns the purpose and the keys of the request. If the lookup is another action, the
-// agent sees an ordinary call of it. This call has a key of its own, because an agent may take two
-// calls with one key for the same call. Its forward key is the key of the call that is asked about.
+// asAgentSees returns the purpose and the keys of the request. If a lookup invokes another action, the
+// agent sees an ordinary call of that action. This call has its own idempotency key, because an agent
+// may take two calls with one key for the same call. Its forward key is the key of the earlier call.
 func (e *Spec) asAgentSees() (purpose sdk.Purpose, key, forwardKey string) {
 	inv := e.Invoke
 	if e.asks() == nil {
@@ -236,9 +237,9 @@ func (e *Spec) asAgentSees() (purpose sdk.Purpose, key, forwardKey string) {
 	return sdk.PurposeDo, inv.IdempotencyKey + ":lookup", inv.IdempotencyKey
 }
 
-// askedFailed returns the event for a definite failure of a lookup that is another action. The code
-// not_found means that the earlier call had no effect. After any other failure, the outcome of the
-// earlier call is as unknown as before.
+// askedFailed returns the event for a definite failure of a lookup that invokes another action. The
+// code not_found means that the earlier call had no effect. After any other failure, the outcome of
+// the earlier call is still unknown.
 func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
 	id := e.Invoke.Attempt
 	if reply.Code == codeNotFound {

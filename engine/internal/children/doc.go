@@ -4,7 +4,7 @@
 // A child run is an ordinary run with a name that follows from the idempotency key of its call.
 // So a call that is sent again, by any engine, finds the same child run. A call that waits needs
 // no goroutine. The engine learns of the end of a child run in two ways. If the child ends in the
-// same engine, its owner reports that at once. In addition, the engine asks the store from time
-// to time about all child runs for which it waits. The first way is only faster: the second one
-// misses no end.
+// same engine, the method Ended reports that at once. In addition, the engine asks the store about
+// all awaited child runs, with a pause of Config.Poll. The second way alone finds every end; the
+// first way is only faster.
 package children

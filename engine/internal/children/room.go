@@ -61,7 +61,7 @@ const maxWorkers = 64
 // A Room holds the calls of one engine that wait for child runs.
 type Room struct {
 	cfg  Config
-	wake chan struct{} // a call waits: the loop of the method Run must ask the store
+	wake chan struct{} // holds a value if a call waits, so that the method Run must ask the store
 
 	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
 
@@ -89,10 +89,10 @@ type waiter struct {
 	child status.RunID // internal id of the child run; 0 = not submitted yet
 	over  bool         // the call has been answered or forgotten
 	busy  bool         // the waiter is in todo, or a goroutine works on it
-	again bool         // something has changed since the goroutine began
+	again bool         // something has changed since the goroutine began: it must look once more
 	stop  bool         // the answer is not needed any more: the child must be cancelled
 
-	// Fields that only the goroutine uses that works on the waiter.
+	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child
 	undone    bool // the request to undo the child was posted to it
 }
@@ -102,9 +102,9 @@ func New(ctx context.Context, cfg Config) *Room {
 	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
 }
 
-// Start begins a call and returns at once. Room calls done once, from another goroutine. A call
-// that was forgotten ends with context.Canceled. Start has the same contract as the method Start
-// of an AsyncInvoker.
+// Start begins a call and returns at once. The Room calls done once, from another goroutine. If
+// Forget ends the call, or a later Start has the same attempt, the error is context.Canceled. Start
+// has the same contract as the method Start of an AsyncInvoker.
 func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	r.mu.Lock()
@@ -118,8 +118,8 @@ func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 	return w
 }
 
-// Stop asks the child run to end, because the engine does not need its result any more. The call
-// still waits for the end of the child: only the end says whether there is an effect.
+// Stop makes a goroutine cancel the child run, because its parent does not need the result any more.
+// The call still waits for the end of the child: only the end says whether there is an effect.
 func (w *waiter) Stop() {
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()
@@ -242,7 +242,7 @@ func (w *waiter) found(child status.RunID) {
 	}
 }
 
-// fail ends the call with a definite failure that another attempt would repeat. The parameter
+// fail ends the call with a permanent failure, because another attempt would fail, too. The parameter
 // state is the status of the child run; RunInvalid = there is no child run.
 func (w *waiter) fail(code, message string, state status.RunState) {
 	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}

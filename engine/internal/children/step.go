@@ -21,19 +21,20 @@ import (
 
 // Error codes of steps that start child runs.
 const (
-	CodeNameTaken = "name_taken" // another run has the name of the child run
-	CodeKeyTaken  = "key_taken"  // another run has the unique key of the child run
-	CodeNotUndone = "not_undone" // the child run has passed its pivot, so that it cannot be undone
-	CodeRefused   = "child_refused"
+	CodeNameTaken = "name_taken"    // another run has the name of the child run
+	CodeKeyTaken  = "key_taken"     // another run has the unique key of the child run
+	CodeNotUndone = "not_undone"    // the child run has passed its pivot, so that it cannot be undone
+	CodeRefused   = "child_refused" // the engine refuses the child run for another reason
 )
 
 // pageSize is the largest number of child runs in one question to the store.
 const pageSize = 1000
 
+// doing names the work of this package in the log.
 const doing = "follow a child run"
 
-// Run asks the store about the awaited child runs, again and again, until ctx ends. While no call
-// waits, it asks nothing.
+// Run asks the store about the awaited child runs until ctx ends, with a pause of Config.Poll. While
+// no call waits, Run does not ask.
 func (r *Room) Run(ctx context.Context) {
 	for {
 		select {
@@ -52,8 +53,9 @@ func (r *Room) Run(ctx context.Context) {
 	}
 }
 
-// ask reads the status of all awaited child runs, and makes goroutines work on those calls for
-// which the status may have changed something. A call whose complete-by has passed ends.
+// ask reads the status of all awaited child runs. A goroutine then works on each call whose child
+// run has ended or must turn back, and on each call that has not submitted its child yet. A call
+// whose complete-by has passed ends with context.DeadlineExceeded.
 func (r *Room) ask(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
@@ -98,7 +100,8 @@ func (r *Room) ask(ctx context.Context) error {
 // undoes reports whether the call asks for the undo of the child run.
 func (w *waiter) undoes() bool { return w.Invoke.Purpose == sdk.PurposeUndo }
 
-// key returns the idempotency key of the call that starts the child run.
+// key returns the idempotency key of the call that started the child run. An undo has this key as
+// its forward key.
 func (w *waiter) key() string {
 	if w.Invoke.ForwardKey != "" {
 		return w.Invoke.ForwardKey
@@ -106,15 +109,15 @@ func (w *waiter) key() string {
 	return w.Invoke.IdempotencyKey
 }
 
-// childName returns the public name of the child run. It contains the first name of the step, so the
-// child run is found again after its parent was moved to a definition with another name.
+// childName returns the public name of the child run. It contains the first name of the step. So the
+// call finds its child run also after a move of the parent to a definition that renames the step.
 func (w *waiter) childName() string {
 	step := w.Flow.Steps[w.Invoke.Step]
 	return naming.ChildName(w.Name, step.KeyName()+strings.TrimPrefix(w.Step(), step.Name), w.key())
 }
 
-// step does what is possible now: it submits the child run, posts a message to it, or ends the
-// call. If the store does not answer, the next question to the store makes step run again.
+// step does what is possible now: it submits the child run, posts a message to the child, or ends the
+// call. If the store does not answer, the method ask makes a goroutine call step again.
 func (w *waiter) step(ctx context.Context) {
 	r := w.room
 	r.mu.Lock()
@@ -142,7 +145,8 @@ func (w *waiter) step(ctx context.Context) {
 	}
 }
 
-// begin submits the child run, or finds the one that was submitted before. It returns its id.
+// begin submits the child run, or finds the child run that was submitted before. It returns the id
+// of the child run.
 func (w *waiter) begin(ctx context.Context, stop bool) (status.RunID, error) {
 	r, name := w.room, w.childName()
 	order := Order{
@@ -194,7 +198,8 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 	return run, nil
 }
 
-// follow looks at the child run and does what its status asks for.
+// follow reads the status of the child run. If the child has ended, follow ends the call, or asks for
+// its undo. If the child is open but must turn back, follow posts a cancel to it.
 func (w *waiter) follow(ctx context.Context, child status.RunID, stop bool) error {
 	rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
 	if err != nil {
@@ -218,7 +223,7 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop bool) erro
 		return err
 	}
 	if state = run.State.Status(); !state.Final() {
-		return nil // the run has turned back meanwhile; the next question to the store finds its end
+		return nil // the run has turned back in the meantime; a later call of ask finds its end
 	}
 	failpoint.Hit("child.ended")
 	if w.undoes() {

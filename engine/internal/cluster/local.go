@@ -32,8 +32,8 @@ type Config struct {
 	Logger   *slog.Logger
 	Passed   func(Pass)
 	Retained func(store.RetainStats)
-	// Announce announces the states of runs that have to be announced, until ctx ends. The other
-	// parameters belong to the membership: it owns the runs, and its committer writes rows.
+	// Announce makes notifications for the notices in the store, until ctx ends. The parameters runs
+	// and to belong to the membership: its Scheduler and its Committer.
 	Announce func(ctx context.Context, runs *owner.Scheduler, to *commit.Committer)
 	Hinted   func() // called for each hint of the store; it does not block
 	Options  Options

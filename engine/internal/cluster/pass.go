@@ -23,7 +23,8 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	}
 	for _, d := range tick.Unowned {
 		since := d.NextCheck
-		if created := naming.TimeOfRun(d.Run); since.Before(created) { // a priority makes next_check earlier
+		// NextCheck of a new run is its rank, which the priority makes earlier than the creation.
+		if created := naming.TimeOfRun(d.Run); since.Before(created) {
 			since = created
 		}
 		stats.Lag = max(stats.Lag, tick.Now.Sub(since))

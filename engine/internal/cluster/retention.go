@@ -8,9 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// These are the names of the scans that remove runs that ended long ago. Engines that keep runs for
-// ever only remove the runs of workflows with a retention of their own. They scan more rarely, so
-// their scan has a name of its own: it must not delay the scan of the other engines.
+// These are the names of the scans that remove runs that ended long ago. If Options.Retention is 0,
+// an engine removes only the runs of workflows that have their own retention. Such an engine scans
+// more rarely. Its scan has a separate name, so that it does not delay the scan of other engines.
 const (
 	passRetention    = "retention"
 	passOwnRetention = "retention of workflows"
@@ -19,8 +19,8 @@ const (
 // retainBatch is the largest number of runs that one call of Retain examines.
 const retainBatch = 500
 
-// retentionPeriod returns the time between two scans that remove old runs. Workflows may have a
-// retention of their own, so there are such scans even if the engine keeps runs for ever.
+// retentionPeriod returns the time between two scans that remove old runs. The engine makes these
+// scans even if Options.Retention is 0, because a workflow may have its own retention.
 func (o Options) retentionPeriod() time.Duration {
 	if o.Retention == 0 {
 		return max(o.MaxScan, time.Hour)
@@ -28,11 +28,11 @@ func (o Options) retentionPeriod() time.Duration {
 	return max(o.MaxScan, min(o.Retention/16, time.Hour))
 }
 
-// retain removes runs that ended longer ago than their workflow or Options.Retention says, until ctx
-// ends. In each
-// period only one engine of the store removes runs. If that engine dies, or the store does
-// not answer, another engine removes the remaining runs in a later period (S22). retain does
-// nothing if the store cannot remove runs.
+// retain removes old runs until ctx ends. A run is old if it ended longer ago than the retention of
+// its workflow, or longer ago than Options.Retention if the workflow has none. In each period only
+// one engine of the store removes runs. If that engine dies, or the store does not answer, another
+// engine removes the remaining runs in a later period (S22). retain does nothing if the store cannot
+// remove runs.
 func (n *Local) retain(ctx context.Context) {
 	st, ok := n.cfg.Store.Store.(store.Retainer)
 	if !ok {

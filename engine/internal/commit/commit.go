@@ -132,8 +132,8 @@ func (c *Committer) Commit(ctx context.Context, it *Item) error {
 	}
 }
 
-// One commits a single transition and returns the outcome. If ctx ends before, One returns the error
-// of ctx, and the transition may be committed or not.
+// One commits a single transition and returns the outcome. If ctx ends first, One returns the error
+// of ctx. Then the transition may or may not be committed.
 func (c *Committer) One(ctx context.Context, t store.Transition) (Landing, error) {
 	back := make(single, 1)
 	if err := c.Commit(ctx, &Item{Transition: t, To: back}); err != nil {
@@ -147,7 +147,8 @@ func (c *Committer) One(ctx context.Context, t store.Transition) (Landing, error
 	}
 }
 
-// A single receives the outcome of one commit. It has room for one.
+// A single receives the outcome of one commit. Its buffer holds one outcome, so that Landed does not
+// block.
 type single chan Landing
 
 // Landed passes the outcome on.

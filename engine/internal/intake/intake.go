@@ -1,9 +1,9 @@
 // Package intake turns the submissions of other programs into runs.
 //
-// In: submissions from the role intake.Store, which their programs have written in transactions of
-// their own. Out: submitted runs, and refused submissions with a reason. Each submission names its
-// run, and a store accepts a name once. So an engine that dies between the run and the removal of
-// the submission does no harm: the next engine finds the run, and removes the submission.
+// In: submissions from the role intake.Store. Other programs have written them to the database in
+// their own transactions. Out: submitted runs, and refused submissions with a reason. Each submission
+// names its run, and a store accepts a name once. So an engine may die after it has submitted the run
+// and before it has removed the submission: the next engine finds the run, and removes the submission.
 package intake
 
 import (
@@ -31,7 +31,7 @@ const passName = "intake"
 const (
 	page      = 1000                   // largest number of submissions in one scan
 	atOnce    = 100                    // largest number of runs that are submitted at the same time
-	leastScan = 100 * time.Millisecond // pause after a scan that has found submissions
+	leastScan = 100 * time.Millisecond // shortest pause; it follows a scan that has found submissions
 )
 
 // Config holds what an Intake needs. All fields except Sealer are required.
@@ -43,8 +43,8 @@ type Config struct {
 	Pass func(ctx context.Context, name string, period time.Duration) (bool, error)
 	// Definition returns the stored definition with a workflow.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
-	// Submit submits a run. If a run has the name already, it returns nil. refused is true if
-	// another try would return the same error.
+	// Submit submits a run. If a run has the name already, Submit returns nil. The result refused is
+	// true if the submission must not be tried again.
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
@@ -52,7 +52,7 @@ type Config struct {
 	MaxPause time.Duration
 }
 
-// A Run is the run of a submission.
+// A Run is the run that a submission asks for.
 type Run struct {
 	Definition *dsl.Definition
 	Workflow   string
@@ -61,7 +61,7 @@ type Run struct {
 	By         string
 }
 
-// An Intake accepts submissions. It is for one goroutine.
+// An Intake accepts submissions. Only one goroutine may use it.
 type Intake struct {
 	cfg  Config
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
@@ -72,7 +72,8 @@ func New(cfg Config) *Intake {
 	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}}
 }
 
-// Run accepts submissions until ctx ends. Pauses grow while there are none.
+// Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
+// doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
 	pause := leastScan
 	for {
@@ -99,7 +100,8 @@ func (x *Intake) Run(ctx context.Context) {
 	}
 }
 
-// look makes one scan if there are submissions and this engine may. It returns how many there were.
+// look makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
+// there were submissions.
 func (x *Intake) look(ctx context.Context) (int, error) {
 	some, err := x.cfg.Store.Submissions(ctx, 1)
 	if err != nil || len(some) == 0 {
@@ -112,8 +114,9 @@ func (x *Intake) look(ctx context.Context) (int, error) {
 	return x.Scan(ctx)
 }
 
-// Scan accepts or refuses the oldest submissions, and returns how many there were. A submission that
-// can be neither accepted nor refused now stays, and stops no other one.
+// Scan accepts or refuses the oldest submissions, at most 1,000, and returns how many there were. If a
+// submission can be neither accepted nor refused now, Scan leaves it in the store and works on the
+// next one.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	list, err := x.cfg.Store.Submissions(ctx, page)
 	if err != nil {
@@ -169,8 +172,8 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 	return len(list), errors.Join(errs...)
 }
 
-// prepare returns the run of a submission. If the submission can never become a run, it returns the
-// reason. It returns an error if this engine cannot tell now.
+// prepare returns the run of a submission. If the submission can never become a run, prepare returns
+// the reason in why. It returns an error if this engine cannot decide that now.
 func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why string, err error) {
 	if s.WorkflowID == 0 {
 		return Run{}, "the workflow is not published any more", nil

@@ -29,12 +29,12 @@ type calls struct {
 	per   time.Duration
 	grant quota.CallGrant // the last answer of the store; zero = none, or it was settled
 	used  int             // calls of the grant that were started
-	ends  time.Time       // time until which calls of the grant may be decided
+	ends  time.Time       // time until which the engine may decide to start calls of the grant
 	last  time.Time       // last time at which a call of the grant may be sent
 	sent  time.Time       // time at which the grant was asked for
-	next  time.Time       // time of the next question
+	next  time.Time       // earliest time of the next question
 	full  bool            // the store has no call before the time in next
-	// expected is the number of runs that will soon wait for a call, see Prepare.
+	// expected is the number of runs that will soon wait for a call (see Prepare).
 	expected int
 }
 
@@ -46,8 +46,8 @@ func (c *calls) free(now time.Time) int {
 	return max(0, c.grant.Calls-c.used)
 }
 
-// until returns the time at which the next call may be free, if that is worth a pause of the run.
-// Otherwise it returns zero.
+// until returns the time at which the next call may be free, if that is at least holdFrom away.
+// Otherwise it returns zero, and the run stays in line.
 func (c *calls) until(now time.Time) time.Time {
 	if !c.full || c.next.Sub(now) < holdFrom {
 		return time.Time{}
@@ -65,8 +65,9 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 	return c.last, true
 }
 
-// askCalls asks the store for calls if runs wait for them, or settles the last answer. It returns how
-// long it is until the next question.
+// askCalls asks the store for calls if runs wait for them. It also reports how many calls of the last
+// grant were used, if the engine does not use the grant any more. The result is the time until the
+// next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {
@@ -117,8 +118,8 @@ func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duratio
 	return time.Millisecond, nil
 }
 
-// ask returns the next question about calls, without the name of the limit. If none is due, wait is
-// the time until one may be due.
+// ask returns the next question about calls, without the name of the limit. If no question is due,
+// the result wait is above 0: the time until a question may be due.
 func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Duration) {
 	over := c.grant.Calls > 0 && (c.used >= c.grant.Calls || !now.Before(c.ends))
 	if c.grant.Calls > 0 && !over {
@@ -133,7 +134,7 @@ func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Du
 	}
 	ask = quota.CallAsk{Most: c.most, Per: c.per, Valid: 2 * slack(c.per)}
 	if waiting > 0 && !now.Before(c.next) {
-		// A quarter of the limit at once, so that other engines get their part, too.
+		// Ask for at most a quarter of the limit, so that other engines get their part, too.
 		ask.Want = min(waiting, max(1, c.most/4))
 	}
 	if over {

@@ -1,14 +1,16 @@
-// Package limits holds an engine to its part of the limits that all engines of a database share:
-// max_concurrency and rate_limit of agents.
+// Package limits makes an engine use no more than its part of the limits that all engines of a
+// database share: max_concurrency and rate_limit of agents.
 //
 // In: the calls that an engine wants to start, and the calls that have ended. Out: whether a call may
 // start now. A Limits asks the store for parts of the limits in advance, in a goroutine of its own.
 // So no decision waits for the store, and a call of an agent without limits costs nothing. A Limits
 // knows no run.
 //
-// Invariants: the engine has no more calls in flight than the slots of its row in the store; it
-// starts no call after its row may have passed, nor a call that may take longer than its row counts;
-// it starts no more calls than the store has granted, and none of them later than granted.
+// Invariants:
+//
+//   - The engine has no more calls in flight than its row in the store has slots.
+//   - The engine starts no call that may end after the time until which its row counts.
+//   - The engine starts no more calls than the store has granted, and none of them later than granted.
 package limits
 
 import (
@@ -38,26 +40,27 @@ type Config struct {
 	Waiting func(key string) int
 	// Free notifies a run that waits for a call of the agent with this AgentSpec.Key.
 	Free func(key string)
-	// Later notifies all runs that wait for a call of the agent with this AgentSpec.Key that no
-	// call may start before a certain time. Then the runs need not stay in memory.
+	// Later is called when no call of the agent with this AgentSpec.Key may start for some time
+	// (Slot.Until). It notifies all runs that wait for such a call, so that they need not stay in
+	// memory.
 	Later func(key string)
 }
 
-// A Limits is the Capacity of one membership. It passes on what the node's own Capacity says, as far
-// as the engine's parts of the limits allow it. New makes a Limits.
+// A Limits is the Capacity of one membership. It allows a call only if both the Capacity of the node
+// and the engine's parts of the limits allow it. New makes a Limits.
 type Limits struct {
 	invoke.Capacity
 	cfg   Config
 	store quota.Sharer
 	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
-	turn  chan struct{} // holds a value while a question is open: questions come one after the other
+	turn  chan struct{} // holds a value while the store has a question to answer: one at a time
 
 	mu     sync.Mutex // protects following field, and the agents
 	agents map[string]*agent
 }
 
 // An agent is what the Limits knows of one limited agent. The limits of an agent belong to its name
-// and its plugin. So they hold for all definitions, versions and configurations of the agent.
+// and its plugin. So all definitions, versions and configurations of the agent share them.
 type agent struct {
 	name  string
 	specs map[string]*user // by AgentSpec.Key
@@ -71,7 +74,7 @@ type agent struct {
 type user struct {
 	spec invoke.AgentSpec
 	used int       // slots that calls of this version have reserved
-	last time.Time // time of the last call or wish
+	last time.Time // time of the last call, or of the last time at which a run waited for one
 }
 
 // forget is how long the limits of a version of an agent count after its last call.
@@ -91,10 +94,10 @@ func New(of invoke.Capacity, cfg Config) *Limits {
 // limited reports whether the agent has a limit that engines share.
 func limited(spec *invoke.AgentSpec) bool { return spec.MaxConcurrency > 0 || spec.RateLimit.Calls > 0 }
 
-// Reusable reports whether a run may use the slot of its last call for its next call. It may not if
-// other engines wait for a slot and this engine has more than its part. It may not either if the agent
-// has a rate_limit, because then each call needs a right of its own to start. In both cases the run
-// waits in line, like other runs.
+// Reusable reports whether a run may use the slot of its last call for its next call. The result is
+// false if another engine waits for a slot and this engine uses more than its fair part. It is also
+// false if the agent has a rate_limit, because then each call needs its own right to start. In both
+// cases the run waits for its turn, like other runs.
 func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 	if !limited(&spec) {
 		return true
@@ -209,10 +212,10 @@ func (a *agent) keysLocked() []string {
 	return slices.Collect(maps.Keys(a.specs))
 }
 
-// Start asks for the right to start one call, for which a slot was reserved. The parameter
-// completeBy is the store time at which the call is over at the latest. If ok is false, the call
-// must not start. The result startBy is the last time, by this process's clock, at which the call
-// may be sent; zero = its complete-by.
+// Start takes the right to start one call, for which a slot was reserved. Start does not ask the
+// store. The parameter completeBy is the complete-by of the call, in store time. If ok is false, the
+// call must not start. The result startBy is the last time, by this process's clock, at which the
+// call may be sent; zero = its complete-by.
 func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool) {
 	if !limited(&spec) {
 		return time.Time{}, true
@@ -232,7 +235,7 @@ func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy tim
 	return a.calls[spec.RateLimit.String()].start(now)
 }
 
-// Want is called when a run waits for a call of the agent. Then the goroutine of Run asks the store.
+// Want reports that a run waits for a call of the agent, so that the goroutine of Run asks the store.
 func (l *Limits) Want(spec invoke.AgentSpec) {
 	if !limited(&spec) {
 		return
@@ -244,9 +247,9 @@ func (l *Limits) Want(spec invoke.AgentSpec) {
 	wait.Wake(l.wake)
 }
 
-// Prepare asks the store for parts of the agents' limits, if the engine has none yet. So the first
-// step of a new run need not be held until the store has answered. If the store does not answer,
-// Prepare returns, and Run asks later.
+// Prepare asks the store for parts of the limits of the given agents, if the engine has none yet. So
+// the first step of a new run need not be held until Run has asked the store. Prepare waits at most
+// one second for each agent. If the store does not answer in this time, Run asks later.
 func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec) {
 	for _, spec := range specs {
 		if !limited(&spec) {
@@ -288,11 +291,11 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 	}
 }
 
-// prepareFor is how long Prepare waits for the store at most.
+// prepareFor is how long Prepare waits at most for the answers about one agent.
 const prepareFor = time.Second
 
-// begin waits until no question is open. The caller must call the result after its question. begin
-// returns an error if ctx ends first.
+// begin waits until the store has answered the question of any other goroutine. The caller must call
+// the function end after its own question. begin returns an error if ctx ends first.
 func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case l.turn <- struct{}{}:
@@ -302,7 +305,7 @@ func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// pause is how long Run waits at most before it looks again.
+// pause is the longest time that Run waits between two calls of step.
 const pause = time.Minute
 
 // Run asks the store for parts of the limits, whenever calls need them, until ctx ends. It returns
@@ -328,7 +331,7 @@ func (l *Limits) Run(ctx context.Context) error {
 	}
 }
 
-// step sends the questions that are due. It returns how long it is until the next question is due.
+// step sends the questions that are due. It returns the time until the next question is due.
 func (l *Limits) step(ctx context.Context) (next time.Duration, err error) {
 	l.mu.Lock()
 	agents := slices.Collect(maps.Values(l.agents))
@@ -350,12 +353,12 @@ func (l *Limits) step(ctx context.Context) (next time.Duration, err error) {
 	return max(next, time.Millisecond), nil
 }
 
-// GiveBack gives back the engine's parts of all limits, except the slots that calls use. The engine
-// calls it before it leaves the store.
+// GiveBack gives back the slots that no call uses, for all agents. The engine calls GiveBack before it
+// leaves the store, so that other engines need not wait until its rows have passed.
 func (l *Limits) GiveBack(ctx context.Context) {
 	end, err := l.begin(ctx)
 	if err != nil {
-		return // ctx has ended: the parts pass with time
+		return // ctx has ended: the store drops the rows when their time has passed
 	}
 	defer end()
 	l.mu.Lock()
@@ -385,8 +388,8 @@ func (l *Limits) rates(a *agent) []*calls {
 	return slices.Collect(maps.Values(a.calls))
 }
 
-// waiting returns how many runs wait for a call of those versions of an agent for which the function
-// which returns true.
+// waiting returns how many runs wait for a call of an agent. It counts only the versions of the agent
+// that the given function selects.
 func (l *Limits) waiting(a *agent, which func(*invoke.AgentSpec) bool) (n int) {
 	l.mu.Lock()
 	users := make([]*user, 0, len(a.specs))

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// keep is how long the engine may start calls after an answer of the store.
+	// keep is how long the engine may start calls after it has sent a question that the store
+	// answered.
 	keep = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has some. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
@@ -20,13 +21,13 @@ const (
 	retryEvery = 100 * time.Millisecond
 	// backEvery is the shortest pause between two questions that give slots back.
 	backEvery = 10 * time.Millisecond
-	// idleFor is how long an idle engine keeps a slot if no other engine waits for it. So a run with
-	// pauses between its steps need not ask for each of them.
+	// idleFor is how long an engine without calls keeps a slot if no other engine waits for one. So
+	// the engine need not ask for each step of a run that pauses between its steps.
 	idleFor = 10 * time.Second
 	// askFor is how long a question may take.
 	askFor = 5 * time.Second
-	// firstLinger is the longest duration of calls that the engine expects at first. It is a
-	// little more than the default timeout.
+	// firstLinger is the longest duration of a call that the engine expects before it has seen a
+	// longer one. It is a little more than the default timeout.
 	firstLinger = 40 * time.Second
 )
 
@@ -40,11 +41,11 @@ type slots struct {
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time until which the engine's row counts
-	linger  time.Duration // longest duration of a call so far, rounded up
-	granted time.Duration // linger in the last answer
+	linger  time.Duration // longest time that a call may take: firstLinger, or more with a reserve
+	granted time.Duration // value of linger in the last question that the store answered
 	asked   time.Time     // time of the last question
-	unmet   bool          // the last answer was too small, or none came
-	// expected is the number of runs that will soon wait for a slot, see Prepare.
+	unmet   bool          // the last answer had too few slots, or the store did not answer
+	// expected is the number of runs that will soon wait for a slot (see Prepare).
 	expected int
 	idle     time.Time // time since which no call has used a slot; zero = a call uses one
 	others   bool      // another engine waits for a slot
@@ -72,8 +73,9 @@ func (s *slots) release(n int) bool {
 	return s.others && s.limit < s.held
 }
 
-// covers reports whether a call that takes at most the time left is over before the engine's row may
-// pass. If not, no call starts until the store has answered a question with a longer time.
+// covers reports whether a call that starts now ends before the engine's row may have passed. The
+// parameter left is the longest time that the call may take. If this time is longer than the store
+// knows, no call starts until the store has answered a question with a longer time.
 func (s *slots) covers(now time.Time, left time.Duration) bool {
 	if left > s.granted {
 		s.linger = max(s.linger, left+left/8+time.Second)
@@ -83,8 +85,8 @@ func (s *slots) covers(now time.Time, left time.Duration) bool {
 	return now.Before(s.until)
 }
 
-// askSlots asks the store for slots, or gives slots back, if it is time. It returns how long it is
-// until the next question.
+// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the time
+// until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {
@@ -133,8 +135,8 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 	return backEvery, nil
 }
 
-// slotAskLocked returns the next question about slots. If it is not due yet, wait is the time until
-// then.
+// slotAskLocked returns the next question about slots. If no question is due, the result wait is above
+// 0: the time until a question may be due.
 func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wait time.Duration) {
 	s := &a.slots
 	s.most = a.mostLocked(now)
@@ -161,7 +163,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 	if due == pause {
 		return ask, pause
 	}
-	if !now.Before(s.cover) { // the row has passed: nothing of it counts any more
+	if !now.Before(s.cover) { // the time of the row has passed: its slots do not count any more
 		s.held, s.limit = 0, 0
 	}
 	switch {
@@ -172,7 +174,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 	}
 	if want == 0 && (s.others || now.Sub(s.idle) >= idleFor) {
 		s.limit = 0
-	} else if want == 0 { // the next call will come soon
+	} else if want == 0 { // keep one slot, because a call may come soon
 		want = min(1, s.limit)
 	}
 	s.peak = s.used

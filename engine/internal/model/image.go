@@ -2,9 +2,9 @@ package model
 
 import "github.com/saga-engine/engine/dsl"
 
-// An Image holds everything that the state of a run knows, except what can be computed from
-// these fields. Package machine makes an Image of a state, and a state of an Image. Package wire
-// encodes it. A snapshot of a run is an encoded Image.
+// An Image holds the state of a run, except what can be computed from these fields. Package machine
+// makes an Image from a state, and a state from an Image. Package wire encodes the Image. A snapshot
+// of a run is an encoded Image.
 type Image struct {
 	Run        Run
 	Nodes      []*Node
@@ -14,8 +14,8 @@ type Image struct {
 
 	Checkpoints int64 // total size of all checkpoints recorded so far, in bytes
 
-	// Places of the values to which later records of the run may refer, in ascending order. No
-	// other places count, although they may hold equal values.
+	// Shared holds the origins of the values to which later records of the run may refer, in
+	// ascending order. Another origin may hold an equal value, but no record refers to it.
 	Shared []Origin
 }
 

@@ -175,7 +175,7 @@ func (n *Node) Weight() int64 {
 	if n.More != &NoMore {
 		sum += len(n.Blob) + len(n.UndoBlob)
 		for _, h := range [...]*Held{&n.Caught, &n.UndoInput, &n.Data, &n.Last} {
-			if !h.V.IsNull() { // so an empty More adds nothing, and a node weighs the same with it and without
+			if !h.V.IsNull() { // an empty More adds nothing: a node weighs the same as with NoMore
 				sum += len(h.V.JSON())
 			}
 		}

@@ -131,8 +131,8 @@ type Output struct {
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
-// Undoable reports whether the run turns back when its parent is undone. This is so if the run is a
-// child run that has succeeded without a pivot.
+// Undoable reports whether the run turns back when its parent asks for its undo. Only a child run
+// that has succeeded and has not passed a pivot turns back.
 func (r *Run) Undoable() bool {
 	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
 }

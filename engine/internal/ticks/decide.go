@@ -6,20 +6,21 @@ import (
 	"github.com/saga-engine/engine/dsl/cron"
 )
 
-// Late is the age at which a tick counts as missed: no engine has started its run in time.
+// Late is the age from which a tick counts as missed. A schedule with catch_up = "none" starts no run
+// for a missed tick.
 const Late = time.Minute
 
 // A Step is what a schedule does now. At most one of its ticks starts a run in a Step.
 type Step struct {
 	Tick   time.Time // tick whose run starts; zero = none
 	Next   time.Time // next tick of the schedule afterwards; zero = there is none any more
-	Cancel bool      // the run of the tick before is cancelled first
-	Wait   bool      // nothing happens until the run of the tick before has ended; Next is not set
+	Cancel bool      // the run of the previous tick is cancelled first
+	Wait   bool      // nothing happens until the run of the previous tick has ended; Next is not set
 }
 
 // Decide returns what a schedule does at the time now. The parameter next is its stored next tick.
-// The parameter open says whether the run of the tick before has not ended. If next is in the
-// future, nothing happens, and Step.Next is next.
+// The parameter open is true if the run of the previous tick has not ended. If the stored tick is in
+// the future, nothing happens, and Step.Next is the stored tick.
 func Decide(s *cron.Schedule, next, now time.Time, open bool) Step {
 	if next.After(now) {
 		return Step{Next: next}
@@ -45,9 +46,9 @@ func Decide(s *cron.Schedule, next, now time.Time, open bool) Step {
 	return Step{Tick: tick, Next: after, Cancel: open && s.Overlap == cron.OverlapCancel}
 }
 
-// newest returns the newest tick that is not after the time now; zero = there is none within the
-// last four years. It looks back by longer and longer times, so that it needs few steps for each
-// timetable.
+// newest returns the newest tick that is not after the time now; zero = there is none within about
+// the last four years. It looks back one minute, then two minutes, then four, and so on. So it needs
+// few steps for frequent ticks and for rare ones.
 func newest(s *cron.Schedule, now time.Time) (tick time.Time) {
 	for back := time.Minute; back < 4*366*24*time.Hour; back *= 2 {
 		for at := s.Timetable.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = s.Timetable.Next(at) {

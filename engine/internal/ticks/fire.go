@@ -39,8 +39,8 @@ type Config struct {
 	Open func(ctx context.Context, name string) (bool, error)
 	// Cancel asks the run with the given public name to turn back.
 	Cancel func(ctx context.Context, name, reason string) error
-	// MaxPause is the longest pause between two scans. A schedule that was published meanwhile is
-	// found after this time.
+	// MaxPause is the longest pause between two scans. After this time at the latest, the Firer finds
+	// a schedule that was published during the pause.
 	MaxPause time.Duration
 }
 
@@ -53,11 +53,11 @@ type Run struct {
 	Trigger    string // from cron.Trigger
 }
 
-// A Firer starts the runs of due schedules. It is for one goroutine.
+// A Firer starts the runs of due schedules. Only one goroutine may use it.
 type Firer struct {
 	cfg  Config
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the schedules of the last scan
-	ill  map[string]time.Time                 // time until which a schedule is left alone after an error
+	ill  map[string]time.Time                 // time before which a schedule is not tried again after an error
 }
 
 // New returns a Firer.
@@ -65,7 +65,7 @@ func New(cfg Config) *Firer {
 	return &Firer{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, ill: map[string]time.Time{}}
 }
 
-// Run starts runs until ctx ends. An error of one schedule is logged and stops no other one.
+// Run starts runs until ctx ends. It logs an error of one schedule and works on the next schedule.
 func (f *Firer) Run(ctx context.Context) {
 	for {
 		pause := f.cfg.MaxPause
@@ -83,8 +83,8 @@ func (f *Firer) Run(ctx context.Context) {
 	}
 }
 
-// look makes one scan if this engine may, and returns the earliest next tick of all schedules. It
-// returns the zero time if there is none.
+// look makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
+// next tick of all schedules, as it was before the scan; zero = there is none.
 func (f *Firer) look(ctx context.Context) (time.Time, error) {
 	now := f.cfg.Now()
 	due, err := f.cfg.Store.Schedules(ctx, store.Never, 1)

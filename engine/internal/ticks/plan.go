@@ -57,8 +57,9 @@ func (p *plan) run(tick time.Time) Run {
 	}
 }
 
-// Between returns the runs of all ticks of a schedule from one time up to another, the second
-// excluded. It returns an error if there are more of them than the parameter limit says.
+// Between returns the runs of all ticks of a schedule in a time range. The parameter from belongs to
+// the range, the parameter to does not. Between returns an error if there are more ticks than the
+// parameter limit says.
 func Between(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer, from, to time.Time, limit int) ([]Run, error) {
 	p, err := planOf(def, r, sealer)
 	if err != nil {

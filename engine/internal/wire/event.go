@@ -41,8 +41,8 @@ const (
 	kindMigrated
 )
 
-// started encodes the start of a run. Most runs are no child runs and have neither a priority nor a
-// limit. The kind of the event says which of these a run has, so that they cost no bytes.
+// started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
+// the event says which of these fields follow, so that a missing field takes no bytes.
 func (e *encoder) started(ev machine.Started) {
 	child, inLine := ev.Parent != 0, ev.Line != line.Line{}
 	switch {
@@ -410,14 +410,14 @@ func (d *decoder) outputs() []model.Output {
 	return outputs
 }
 
-// line writes how a run stands in line.
+// line writes the priority and the limit of a run.
 func (e *encoder) line(l line.Line) {
 	e.int(int64(l.Lift))
 	e.int(int64(l.Limit))
 	e.string(l.Key)
 }
 
-// line reads how a run stands in line.
+// line reads the priority and the limit of a run.
 func (d *decoder) line() line.Line {
 	lift, limit := d.int(), d.int()
 	l := line.Line{Lift: int32(lift), Limit: int32(limit), Key: d.string()}

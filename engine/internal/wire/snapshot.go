@@ -30,8 +30,9 @@ func DecodeState(data []byte) (*machine.State, error) {
 }
 
 // appendImage encodes an image, and appends the bytes to b. Equal images have equal bytes. An image
-// has the same codecs of fields as a record. There is one difference: a record may refer to a value
-// of the state before it. An image has no state before it, so a value follows each such reference.
+// uses the same codecs of fields as a record, with two differences. A record may refer to a value of
+// the earlier state. For an image there is no earlier state, so a value follows each such reference.
+// A record holds only the new values of a list that grows; an image holds all its values.
 func appendImage(b []byte, im *model.Image) []byte {
 	e := &encoder{b: b, general: true, full: true, at: im.Run.Last}
 	e.uint(ImageFormat)
@@ -146,7 +147,7 @@ func decodeImage(data []byte) (model.Image, error) {
 func getNodes(d *decoder, im *model.Image) {
 	count, changed := d.small(int64(d.uint())), d.count()
 	if count > model.MaxNodes || count > int(im.Run.Steps)+changed || count < int(im.Run.Steps) {
-		d.fail() // every instance differs from a new node
+		d.fail() // every instance differs from a new node, so each one is among the changed nodes
 		return
 	}
 	im.Nodes = model.AppendSteps(make([]*model.Node, 0, count), 0, int(im.Run.Steps))

@@ -345,8 +345,9 @@ func getCollected(d *decoder) *model.Collected {
 	return c
 }
 
-// putAllCollected writes all values of a list, and for each value how many values its record
-// added. So the next record of the run is encoded as if the image had not been made.
+// putAllCollected writes all values of a list, and the field Fresh of each value. A later record needs
+// Fresh: its bytes must be the same, whether the engine has read the run from an image or from the
+// journal.
 func putAllCollected(e *encoder, c *model.Collected) {
 	e.uint(uint64(c.Len()))
 	fresh := make([]int32, c.Len())
