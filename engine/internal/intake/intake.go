@@ -65,6 +65,8 @@ type Run struct {
 type Intake struct {
 	cfg  Config
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
+	// id of the last submission of the last scan, if there may be more; otherwise 0
+	after int64
 }
 
 // New returns an Intake.
@@ -83,7 +85,7 @@ func (x *Intake) Run(ctx context.Context) {
 			return
 		case err != nil:
 			x.cfg.Logger.Warn("accept submissions", "error", err)
-			pause = x.cfg.MaxPause
+			pause = min(2*pause, x.cfg.MaxPause)
 		case n > 0:
 			pause = leastScan
 		default:
@@ -103,7 +105,7 @@ func (x *Intake) Run(ctx context.Context) {
 // look makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
 // there were submissions.
 func (x *Intake) look(ctx context.Context) (int, error) {
-	some, err := x.cfg.Store.Submissions(ctx, 1)
+	some, err := x.cfg.Store.Submissions(ctx, 0, 1)
 	if err != nil || len(some) == 0 {
 		return 0, err
 	}
@@ -114,19 +116,19 @@ func (x *Intake) look(ctx context.Context) (int, error) {
 	return x.Scan(ctx)
 }
 
-// Scan accepts or refuses the oldest submissions, at most 1,000, and returns how many there were. If a
+// Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If a
 // submission can be neither accepted nor refused now, Scan leaves it in the store and works on the
-// next one.
+// next one. If there are more than 1,000 submissions, the next Scan continues with the others. So
+// submissions that stay in the store do not hold up later ones.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
-	list, err := x.cfg.Store.Submissions(ctx, page)
+	list, err := x.cfg.Store.Submissions(ctx, x.after, page)
 	if err != nil {
 		return 0, err
 	}
-	var (
-		mu       sync.Mutex // protects the variables below
-		accepted []int64
-		errs     []error
-	)
+	if x.after = 0; len(list) == page {
+		x.after = list[page-1].ID
+	}
+	var out results
 	kept := map[store.WorkflowID]*dsl.Definition{}
 	var group sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -135,41 +137,59 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 		if def := x.kept[s.WorkflowID]; def != nil {
 			kept[s.WorkflowID] = def
 		}
-		if err == nil && why != "" {
-			err = x.cfg.Store.Refuse(ctx, s.ID, why)
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if err != nil || why != "" {
+		switch {
+		case err != nil:
+			out.failed(err)
+			continue
+		case why != "":
+			out.failed(x.cfg.Store.Refuse(ctx, s.ID, why))
 			continue
 		}
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			refused, err := x.cfg.Submit(ctx, run)
-			if err != nil && refused {
-				err = x.cfg.Store.Refuse(ctx, s.ID, err.Error())
-			} else if err == nil {
-				mu.Lock()
-				accepted = append(accepted, s.ID)
-				mu.Unlock()
-			}
-			if err != nil {
-				mu.Lock()
-				errs = append(errs, err)
-				mu.Unlock()
+			switch refused, err := x.cfg.Submit(ctx, run); {
+			case err == nil:
+				out.accept(s.ID)
+			case refused:
+				out.failed(x.cfg.Store.Refuse(ctx, s.ID, err.Error()))
+			default:
+				out.failed(err)
 			}
 		})
 	}
 	group.Wait()
 	x.kept = kept
 	failpoint.Hit("intake.submitted")
-	if len(accepted) > 0 {
-		slices.Sort(accepted)
-		errs = append(errs, x.cfg.Store.Accept(ctx, accepted...))
+	if len(out.accepted) > 0 {
+		slices.Sort(out.accepted)
+		out.failed(x.cfg.Store.Accept(ctx, out.accepted...))
 	}
-	return len(list), errors.Join(errs...)
+	return len(list), errors.Join(out.errs...)
+}
+
+// The results of one scan. Several goroutines may use them at the same time.
+type results struct {
+	mu       sync.Mutex // protects following fields
+	accepted []int64    // ids of the submissions whose runs are in the store
+	errs     []error
+}
+
+// accept notes that the run of a submission is in the store.
+func (r *results) accept(id int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accepted = append(r.accepted, id)
+}
+
+// failed notes an error; nil = there was none.
+func (r *results) failed(err error) {
+	if err == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
 }
 
 // prepare returns the run of a submission. If the submission can never become a run, prepare returns

@@ -65,10 +65,11 @@ func (d *desk) add(inputs ...string) {
 }
 
 // Submissions is a method of intake.Store.
-func (d *desk) Submissions(_ context.Context, limit int) ([]intake.Submission, error) {
+func (d *desk) Submissions(_ context.Context, after int64, limit int) ([]intake.Submission, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.list[:min(limit, len(d.list))]), nil
+	list := slices.DeleteFunc(slices.Clone(d.list), func(s intake.Submission) bool { return s.ID <= after })
+	return list[:min(limit, len(list))], nil
 }
 
 // Accept is a method of intake.Store.
@@ -172,4 +173,25 @@ func TestSubmissionsAreRemovedLater(t *testing.T) {
 		t.Error(err)
 	}
 	d.want("a", 0, nil)
+}
+
+// Submissions that can be neither accepted nor refused now do not hold up those behind them, however
+// many they are.
+func TestLaterSubmissionsAreNotHeldUp(t *testing.T) {
+	d := newDesk(t)
+	for id := int64(1); id <= page; id++ {
+		d.list = append(d.list, intake.Submission{ID: id, Run: "stuck", Workflow: "w", Input: []byte(`{"n":1}`), WorkflowID: 1})
+	}
+	d.list = append(d.list, intake.Submission{ID: page + 1, Run: "last", Workflow: "w", Input: []byte(`{"n":2}`), WorkflowID: 1})
+	d.answers["stuck"] = errors.New("a key is missing")
+	x := d.intake()
+	for range 2 {
+		if _, err := x.Scan(t.Context()); err != nil && !strings.Contains(err.Error(), "a key is missing") {
+			t.Fatal(err)
+		}
+	}
+	d.want("last", page, nil)
+	if _, err := x.Scan(t.Context()); err == nil {
+		t.Error("the third scan does not begin again with the first submissions")
+	}
 }

@@ -60,7 +60,7 @@ var startsFaults = []fault{
 	{
 		name: "a submission is removed only when its run is in the store",
 		in:   "engine/internal/intake.(*Intake).Scan",
-		old:  "} else if err == nil {", new: "} else {",
+		old:  "case err == nil:", new: "case err == nil || !refused:",
 		by: catches("engine/internal/intake", "^TestSubmissionThatFails$"),
 	},
 	{

@@ -15,9 +15,10 @@ import (
 // A Store is a store with submissions of other programs. The role is optional. In a store without
 // this role no other program can submit a run.
 type Store interface {
-	// Submissions returns submissions that were neither accepted nor refused, the oldest first. It
-	// returns no more of them than the parameter limit says.
-	Submissions(ctx context.Context, limit int) ([]Submission, error)
+	// Submissions returns submissions that were neither accepted nor refused, ascending by ID. It
+	// returns only those whose ID is greater than the parameter after, and no more of them than the
+	// parameter limit says.
+	Submissions(ctx context.Context, after int64, limit int) ([]Submission, error)
 	// Accept removes submissions whose runs are in the store.
 	Accept(ctx context.Context, ids ...int64) error
 	// Refuse records why a submission starts no run. People see the reason in the view

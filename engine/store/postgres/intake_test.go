@@ -30,7 +30,7 @@ func publishedWorkflow(t *testing.T, dsn string) *Store {
 // submittedRuns returns the runs of the submissions that wait, in order.
 func submittedRuns(t *testing.T, s *Store) (runs []string) {
 	t.Helper()
-	list, err := s.Submissions(t.Context(), 100)
+	list, err := s.Submissions(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestSubmitTwice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	list, err := s.Submissions(t.Context(), 10)
+	list, err := s.Submissions(t.Context(), 0, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("submissions = %+v, %v", list, err)
 	}
@@ -125,7 +125,7 @@ func TestSubmitTwice(t *testing.T) {
 		t.Errorf("view: %s, %s, %v", status, why, err)
 	}
 	must(t, db, `SELECT engine.submit('w', '{"n":10}', 'same')`)
-	if list, err = s.Submissions(t.Context(), 10); err != nil || len(list) != 1 || string(list[0].Input) != `{"n": 10}` {
+	if list, err = s.Submissions(t.Context(), 0, 10); err != nil || len(list) != 1 || string(list[0].Input) != `{"n": 10}` {
 		t.Fatalf("submissions = %+v, %v, want the new input", list, err)
 	}
 	if err := s.Accept(t.Context(), list[0].ID, 99); err != nil {

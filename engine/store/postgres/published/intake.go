@@ -13,7 +13,7 @@ import (
 const (
 	submissionList = `
 SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given
-FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.refused IS NULL ORDER BY s.submission_id LIMIT $1`
+FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.refused IS NULL AND s.submission_id > $1 ORDER BY s.submission_id LIMIT $2`
 	submissionDrop   = `DELETE FROM engine.submission WHERE submission_id = ANY ($1::int8[])`
 	submissionRefuse = `UPDATE engine.submission SET refused = $2 WHERE submission_id = $1`
 )
@@ -22,8 +22,8 @@ FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.r
 type Intake struct{ *Part }
 
 // Submissions returns the oldest submissions that wait.
-func (s *Intake) Submissions(ctx context.Context, limit int) ([]intake.Submission, error) {
-	rows, err := s.DB().QueryContext(ctx, submissionList, limit)
+func (s *Intake) Submissions(ctx context.Context, after int64, limit int) ([]intake.Submission, error) {
+	rows, err := s.DB().QueryContext(ctx, submissionList, after, limit)
 	if err != nil {
 		return nil, s.Wrap("list submissions", err)
 	}
