@@ -178,7 +178,8 @@ func looped(ctx context.Context, r *running, workflow string, n int) (res loopRe
 	return res, alive(short.State)
 }
 
-// alive returns an error if the state is not that of a run. So the state is in memory until then.
+// alive returns an error if the state is not the state of a run. Its caller measures the memory of the
+// state first. This later use of the state keeps the garbage collector from removing it too early.
 func alive(s *machine.State) error {
 	if s.RunID() == 0 {
 		return errors.New("the state is empty")

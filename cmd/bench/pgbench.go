@@ -65,12 +65,14 @@ func (p *pgbench) run(ctx context.Context, args ...string) (string, error) {
 
 var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
-// connecting finds how long pgbench took to connect its clients, in milliseconds.
+// connecting matches the line in which pgbench prints how many milliseconds it took to connect its
+// clients.
 var connecting = regexp.MustCompile(`(?m)^initial connection time = ([0-9.]+) ms`)
 
-// rate lets clients commit for the time d, and returns their commits per second. The time of pgbench
-// includes the time to connect its clients, and its rate does not. So rate connects them once before,
-// and gives pgbench as much more time as that took.
+// rate lets clients commit for the time d, and returns their commits per second. The option --time of
+// pgbench includes the time to connect the clients, but the rate that pgbench prints does not. So rate
+// first measures the time to connect in a short run, and adds this time to d. If d is 0, rate makes
+// only the short run, with one transaction for each client.
 func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float64, error) {
 	args := []string{"--no-vacuum", "--protocol=prepared", "--file=" + p.script, "--client=" + strconv.Itoa(clients),
 		"--jobs=" + strconv.Itoa(min(2, clients))}

@@ -49,7 +49,7 @@ type SearchOptions struct {
 	UserDir      string   // the user's directory for agents; one subdirectory for each agent name
 	EngineDir    string   // directory of the engine's binary
 
-	block map[string]string // for each agent name, the path that the source of its block means
+	block map[string]string // for each agent name, the path in the argument source of its agent block
 }
 
 // A Found is an agent's binary in one of the places.

@@ -16,8 +16,9 @@ import (
 type Use struct {
 	Name       string // plugin name
 	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
-	// Path of the binary, or of its directory, by the agent block; "" = the binary is wherever agents
-	// are installed. A relative path is relative to the directory of the module.
+	// Path of the binary, or of its directory, in the argument source of the agent block; "" = the
+	// binary is in one of the usual directories (SearchOptions). A relative path is relative to the
+	// directory of the module.
 	Source string
 }
 
@@ -41,7 +42,8 @@ func (e *LockError) Hint() string { return e.hint }
 // the module. Resolve returns the binary with the version and the checksum in the lock file. If
 // the parameter of is nil, the module has no lock file, and Resolve calls Find. For an override,
 // Resolve ignores the lock file. If the agent has a source, the module must have a lock file with
-// the same source: only `engine init` takes a binary from a source. The errors are those of Find and Exact, or a *LockError.
+// the same source, because only `engine init` takes a binary from a source. The errors are those of
+// Find and Exact, or a *LockError.
 func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
 	if c.overridden(use.Name) {
 		return c.Find(ctx, use.Name, use.Constraint)
@@ -158,8 +160,8 @@ func merge(uses []Use) []Use {
 	return out
 }
 
-// sourceLocked returns an error if an agent has a source and the lock file does not say that its
-// binary came from there.
+// sourceLocked returns an error if an agent has a source, but the lock file does not name the same
+// source, or there is no lock file.
 func sourceLocked(use Use, of *lock.Lock) error {
 	if use.Source == "" {
 		return nil
@@ -185,14 +187,15 @@ func sourceLocked(use Use, of *lock.Lock) error {
 	return nil
 }
 
-// fromSource returns the binary of an agent whose block names a source. If keep is true, it returns
-// the binary in the lock entry before: a file that is installed already, or else one of the source.
-// Otherwise it returns the newest file of the source that meets the constraint.
+// fromSource returns the binary of an agent whose block names a source. If the parameter keep is
+// true, fromSource returns the binary that the lock entry in the parameter before names. It looks
+// first among the installed files, and then in the source. If keep is false, it returns the newest
+// file in the source that meets the constraint.
 func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
 	sum := before.Hashes[Platform()]
 	if keep && sum != "" {
 		if b, err := c.Exact(ctx, use.Name, before.Version, sum); err == nil {
-			return b, nil // an error here only means that the binary is not installed yet
+			return b, nil // after an error, the binary is looked for in the source
 		}
 	}
 	path := use.Source

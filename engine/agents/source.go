@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/dsl/lock"
 )
 
-// Chosen returns the binary in a new lock file. Lock made this lock file, and Install may not have been
-// called for it yet: if the agent has a source, the binary may still be there.
+// Chosen returns the binary of an agent in a new lock file, which Lock has made. If the agent has a
+// source, Install may not have copied the binary yet. Then Chosen returns the file in the source.
 func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, error) {
 	locked, ok := now.Agent(use.Name)
 	if use.Source == "" || !ok || c.overridden(use.Name) {
@@ -48,9 +48,9 @@ func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
 	return c.Exact(ctx, b.Name, b.Version, b.Checksum)
 }
 
-// copyBinary copies a program to a path at which there is no file. After a crash the whole file is
-// there, or none. If the file has another checksum than sum, it was changed meanwhile, and copyBinary
-// returns an error.
+// copyBinary copies a program to a path at which there is no file. After a crash, the path has the
+// whole file or no file. The parameter sum is the expected checksum. If the copy has another checksum,
+// the program was changed meanwhile, and copyBinary returns an error.
 func copyBinary(from, to, sum string) error {
 	dir := filepath.Dir(to)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

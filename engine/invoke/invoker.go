@@ -59,9 +59,9 @@ type Call struct {
 	Agent   AgentSpec
 	Request sdk.Request
 	Run     status.RunID // internal id of the run; Request contains the public id
-	// StartBy is the last time, by this process's clock, at which the Invoker may send the call,
-	// because later the call could be too many for the agent's rate_limit. If the Invoker cannot
-	// send it in time, it returns a *Deferred with WhyTooSlow. zero = there is no such time.
+	// StartBy is the last time, by this process's clock, at which the Invoker may send the call. A
+	// call that is sent later could exceed the agent's rate_limit. If the Invoker cannot send the
+	// call in time, it returns a *Deferred with WhyTooSlow. zero = there is no such time.
 	StartBy time.Time
 	// OnProgress receives heartbeats and checkpoints while the call runs, in order. An Invoker
 	// does not call OnProgress after Invoke has returned. OnProgress does not block. nil =

@@ -174,8 +174,9 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	return def, nil
 }
 
-// Beside returns the id of another workflow of the definition that contains the workflow id. It
-// returns an error if the definition cannot be read, or has no workflow with this name.
+// Beside returns the id of the workflow with the given name. It looks in the definition that contains
+// the workflow with the given id. It returns an error if the definition cannot be read, or has no
+// workflow with this name.
 func (d *Definitions) Beside(ctx context.Context, id store.WorkflowID, name string) (store.WorkflowID, error) {
 	wf, err := d.Workflow(ctx, id)
 	if err != nil {
@@ -189,7 +190,7 @@ func (d *Definitions) Beside(ctx context.Context, id store.WorkflowID, name stri
 		if err != nil {
 			return 0, err
 		}
-		if ids, err = d.Put(ctx, def); err != nil { // it is stored already, so this only reads the ids
+		if ids, err = d.Put(ctx, def); err != nil { // the definition is stored already, so Put only reads the ids
 			return 0, err
 		}
 	}

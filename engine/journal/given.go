@@ -17,8 +17,8 @@ import (
 func givenPlace(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.
-// The parameter vars has the values of at least these variables. With a key the values
-// are sealed, because a value may be sensitive.
+// The parameter vars must have the values of at least these variables. With a key the values are
+// sealed, because a value may be sensitive.
 func EncodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, vars dsl.Value) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(vars.JSON(), &all); err != nil {
@@ -58,8 +58,8 @@ func DecodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, data []byte) ([]dsl.Assi
 	return given, nil
 }
 
-// eachGiven calls fn with each published workflow of a store. It does nothing if the store keeps
-// none.
+// eachGiven calls the function fn with each published workflow of a store. It does nothing if the
+// store cannot keep published workflows.
 func eachGiven(ctx context.Context, st store.Full, fn func(schedules.Store, schedules.Workflow) error) error {
 	role, ok := schedules.Of(st)
 	if !ok {

@@ -11,8 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// LoadAt does the same as Load, but computes the state that the run had after the row with the
-// number seq. The result has no records. Its Head is the present one.
+// LoadAt does the same as Load, but computes the state that the run had after one of its rows. The
+// parameter seq is the number of this row. The result has no records. The field Head has the present
+// values, not those after the row.
 func LoadAt(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, seq int32) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {

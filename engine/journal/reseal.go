@@ -121,7 +121,7 @@ func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 }
 
 // given seals the variables of a published workflow again, if another key than the newest one has
-// sealed them. If the workflow was published again meanwhile, they stay.
+// sealed them. If the workflow was published again meanwhile, this method changes nothing.
 func (r *resealing) given(ctx context.Context, role schedules.Store, w schedules.Workflow) error {
 	if !r.old(w.Given) {
 		return nil

@@ -26,13 +26,13 @@ type Run struct {
 
 	Stored int64 // size of the journal in bytes
 
-	// The snapshot with which FoldShort began: number and size of the rows that it covers, and its
-	// own size in bytes. All are 0 if FoldShort has read all rows.
+	// The snapshot with which FoldShort began: the number of rows that the snapshot covers, their
+	// size in bytes, and the size of the snapshot in bytes. All are 0 if FoldShort has read all rows.
 	Covered                     int32
 	CoveredBytes, SnapshotBytes int64
-	Refused                     *SnapshotError // why FoldShort did not use the snapshot; nil = it did, or there is none
+	Refused                     *SnapshotError // why the snapshot is faulty; nil = FoldShort found no fault, or there is no snapshot
 
-	moved int // number of the moves to other definitions that Flow contains
+	moved int // number of the run's moves to other definitions that Flow takes into account
 
 	chain chain
 }
@@ -72,7 +72,7 @@ func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.L
 	return story, nil
 }
 
-// begin finds out what the rows of the run are read with: the workflow, and whether every row must
+// begin reads what is needed to read the rows of the run: the workflow, and whether every row must
 // have a tag.
 func (st *Run) begin(ctx context.Context, defs *Definitions) (err error) {
 	if st.Flow, err = defs.Workflow(ctx, st.Head.Workflow); err != nil {
@@ -150,8 +150,8 @@ func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 	return moving
 }
 
-// move replaces the workflow of the run with the next one to which the run was moved. The parameter
-// places has the meaning that it has in Workflow.Placed.
+// move replaces the workflow of the run with the workflow to which the run was moved. The parameters
+// are the fields of a model.Move.
 func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, places []int32) error {
 	next, err := defs.Workflow(ctx, store.WorkflowID(workflow))
 	if err != nil {

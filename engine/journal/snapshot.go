@@ -18,8 +18,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// A Point is a run after the first Next rows of its journal: everything that the rows from Next on
-// need to be verified and folded. EncodeSnapshot makes a snapshot of it.
+// A Point describes a run after the first Next rows of its journal. It holds everything that is needed
+// to verify and to fold the later rows. EncodeSnapshot makes a snapshot of a Point.
 type Point struct {
 	Run    status.RunID
 	Next   int32          // number of rows so far; at least 1
@@ -30,7 +30,7 @@ type Point struct {
 	Notes  Notes
 }
 
-// Notes are values that an engine keeps of the events of a run, in addition to the run's state.
+// Notes are values that an engine collects from the events of a run, in addition to the run's state.
 type Notes struct {
 	Sensitive []string    // sensitive strings of the run's variables and outputs, for redaction
 	Refusals  map[int]int // for each node, how many times in a row its call was not sent
@@ -47,9 +47,9 @@ func snapshotPlace(run status.RunID, next int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(next))
 }
 
-// Snapped reports whether a snapshot can be made of a run with the link l. Otherwise the last row
-// does not have the check that rows of this engine have, so the snapshot could not be compared with
-// the row.
+// Snapped reports whether a snapshot can be made of a run with this link. It returns false if the
+// last row does not have the tag or the checksum that this engine writes. Then the snapshot could not
+// be compared with the row.
 func (l Link) Snapped(sealer crypt.Sealer) bool {
 	if sealer == nil {
 		return l.best == summed
@@ -88,7 +88,8 @@ func EncodeSnapshot(sealer crypt.Sealer, p *Point) ([]byte, error) {
 
 // Reasons why a snapshot is not used.
 var (
-	// errUnsealed is no sign of a fault: the state got its key after the snapshot was stored.
+	// errUnsealed is no sign of a fault: the state got its key after the snapshot was stored. But if
+	// the state had its key before the run began, foldFrom replaces it with errSnapshotChanged.
 	errUnsealed = errors.New("it is not sealed, and the state has an encryption key")
 	// errOtherFormat is no sign of a fault: another version of the engine stored the snapshot.
 	errOtherFormat = errors.New("another version of the engine wrote it")
@@ -203,17 +204,20 @@ func (p *Point) follows(row store.Row) bool {
 	return false
 }
 
-// A Noter notes the events of a run while the run is folded. Resume is called before the first
-// event. Its argument holds what an earlier Noter had noted of the events before a snapshot; it is
-// empty if the run is folded from its first row.
+// A Noter collects notes about the events of a run while the run is folded. Resume is called before
+// the first event, and replaces all notes. Its argument holds the notes about the events before a
+// snapshot; it is empty if the run is folded from its first row. If the rows do not fit the snapshot,
+// Resume is called a second time, with empty notes, and the events come again from the first row.
 type Noter interface {
 	Resume(Notes)
 	Note(machine.Event)
 }
 
 // FoldShort does the same as Fold for a run that was loaded with package snapshots. It begins with
-// the snapshot, and folds only the rows after it. If the snapshot does not fit, FoldShort reads all
-// rows of the run from the store, and sets Run.Refused. The journal is always right.
+// the snapshot, and folds only the rows after it. If the snapshot cannot be used, FoldShort reads all
+// rows of the run from the store, because only the journal counts. It sets Run.Refused if this is the
+// sign of a fault. Two reasons are no fault: the state got its encryption key later, or another
+// version of the engine wrote the snapshot.
 func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	if l.Snapshot == nil {
 		noter.Resume(Notes{})
@@ -235,7 +239,7 @@ func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs 
 	if story, err = Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, scratch, noter.Note); err != nil {
 		return story, err
 	}
-	if reason == nil { // the rows after the snapshot did not fit it, but they fit the rows before
+	if reason == nil { // the rows after the snapshot did not fit the snapshot, but they fit the rows before
 		reason = &SnapshotError{Run: head.Name, Next: l.Snapshot.Next, Err: errSnapshotChanged}
 	}
 	if !errors.Is(reason, errUnsealed) && !errors.Is(reason, errOtherFormat) {
@@ -244,9 +248,9 @@ func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs 
 	return story, nil
 }
 
-// LoadState does the same as Load, but it needs less reading: if the run has a snapshot, it reads the
-// snapshot and the rows after it. Then Run.Records has only the records of those rows, and
-// Run.Covered is greater than 0.
+// LoadState does the same as Load, but reads less: if the run has a snapshot, LoadState reads the
+// snapshot and the rows after it. Then Run.Records has only the records of the rows after the
+// snapshot, and Run.Covered is greater than 0.
 func LoadState(ctx context.Context, st store.Full, sealer crypt.Sealer, defs *Definitions, run status.RunID) (Run, error) {
 	l, err := snapshots.LoadOne(ctx, st, run)
 	if err != nil {

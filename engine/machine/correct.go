@@ -203,8 +203,8 @@ func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 type mover struct{ *decider }
 
 // migrated moves the run to another definition. The nodes keep their numbers, their results and
-// their idempotency keys. Steps that are new, and steps that start again, can start at once, but
-// this decision starts no call: the engine must first load the agents of the new definition.
+// their idempotency keys. Steps that are new and steps that start again may become ready. But
+// this decision starts no call, because the engine must first load the agents of the new definition.
 func (d mover) migrated(ev Migrated) {
 	nodes := make([]*model.Node, len(d.s.nodes))
 	for i := range nodes {
@@ -246,7 +246,7 @@ func (d mover) migrated(ev Migrated) {
 	}
 }
 
-// moreOf returns the first refusals as one text.
+// moreOf returns the first three refusals as one text, and says how many more there are.
 func moreOf(all []moving.Refusal) string {
 	const most = 3
 	var texts []string
@@ -260,8 +260,10 @@ func moreOf(all []moving.Refusal) string {
 	return text
 }
 
-// movedDeadline returns the deadline of the run by the new definition. The result moved is false
-// if both definitions give the same deadline: then a deadline that a person extended stays.
+// movedDeadline returns the deadline that the new definition gives to the run; 0 = none. The result
+// moved is false if the old definition gives the same deadline. Then the run keeps its present
+// deadline, which a person may have extended. moved is also false if the run has turned back or has
+// passed its pivot, because then its deadline has no effect.
 func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
 	if d.run.Phase != model.PhaseForward || d.run.Passed {
 		return 0, false, nil
@@ -365,8 +367,9 @@ func (d mover) freshInput(i int) {
 	}
 }
 
-// recount counts again how many steps have ended, for the run and for the dependents of each step.
-// The node of an instance that has a number among those of the steps counts as ended and as undone.
+// recount counts again how many steps have ended: for the run, and for each step that depends on
+// other steps. The list of steps has an entry for each node, so after a move some entries are nodes
+// of instances (Step.Instance). These entries count as ended and as undone.
 func (d mover) recount() {
 	done, past := int32(0), int32(0)
 	for i, step := range d.wf.Steps {

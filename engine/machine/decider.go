@@ -16,7 +16,7 @@ type Input struct {
 	// the map has no limit. If a step finds no free slot, it is held.
 	Slots map[string]Slot
 	// Next is the workflow to which the event Migrated moves the run; nil = this engine cannot read
-	// it, or the event is another one.
+	// that workflow, or the event is not a Migrated.
 	Next *dsl.Workflow
 	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
 	// the store, in bytes.
@@ -45,8 +45,8 @@ type Slot struct {
 	// zero, calls wait only until a slot becomes free.
 	Until time.Time
 	Why   string // why no call can start: "circuit open", "full", "secret env:X is not set"
-	// Down is true if the agent has no working process in this engine. Another engine may have
-	// one. Decide does not use this field.
+	// Down is true if the agent has no working process in this engine. The agent may work in
+	// another engine. Decide does not use this field.
 	Down bool
 }
 
@@ -360,7 +360,7 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 // for instances or for values, roomFor returns the failure and false.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
-	if len(d.run.Moves) > 0 { // instances that are older than a migration have numbers among those of the steps
+	if len(d.run.Moves) > 0 { // the list of steps has entries for instances that are older than a move
 		for _, step := range d.wf.Steps {
 			if step.Instance {
 				there++

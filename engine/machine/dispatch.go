@@ -61,8 +61,8 @@ func (d caller) call(i int) {
 	d.start(i, kind, asked)
 }
 
-// lookupInput evaluates the input of a lookup that is another action. For any other call, it returns
-// null.
+// lookupInput evaluates the input of a lookup that calls another action than the step. For any other
+// call, it returns null.
 func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, error) {
 	step := d.step(n)
 	switch {
@@ -75,7 +75,7 @@ func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, erro
 }
 
 // cannotAsk handles a planned lookup whose input cannot be evaluated. Another lookup would have the
-// same input, so the engine continues as after the last lookup that did not find out the outcome.
+// same input, so no lookup is tried again: the run continues as after its last failed lookup.
 func (d caller) cannotAsk(i int, kind model.CallKind) {
 	n := d.edit(i)
 	d.rest(i)
@@ -92,7 +92,7 @@ func (d caller) cannotAsk(i int, kind model.CallKind) {
 }
 
 // start opens an attempt of node i, and adds the command that calls the agent. The parameter asked
-// is the input of a lookup that is another action; for any other call it is null.
+// is the input of a lookup that calls another action than the step; null = any other call.
 func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n := d.edit(i)
 	act := d.action(n, kind)

@@ -26,18 +26,18 @@ type Started struct {
 	Name      string       // public id of the run
 	Key       string       // value of unique.key; "" = the workflow has no unique key
 	Vars      dsl.Value
-	Trigger   string // how the run was started: "manual", "submitted" by another program, or the text that cron.Trigger returned
+	Trigger   string // how the run was started: "manual", "submitted", "notify", or a text of cron.Trigger
 	StartedBy string // the person who started the run; only for display
 
-	// Only for a child run: the run and the step that started it, and the time at which this step
-	// does not wait any more. If the workflow has no earlier deadline, this time is the run's
-	// deadline; zero = the step waits without a limit.
+	// Only for a child run: the run and the step that started the child, and the time until which
+	// the step waits. If the workflow has no earlier deadline, the field Until is the deadline of
+	// the child; zero = the step waits without a limit.
 	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
 	ParentName, ParentStep string       // public id of the parent; name of its step or instance
 	Until                  time.Time
-	// Void is true if the parent has turned back before it started the child. The run begins no
-	// step and ends as cancelled at once. So a start that arrives late finds this run and starts
-	// nothing.
+	// Void is true if the parent has turned back before it started the child. Then the child begins
+	// no step and ends as cancelled at once. The child is recorded all the same: a start that
+	// arrives late finds the recorded run, and starts nothing.
 	Void bool
 	Line line.Line
 	// Waits is true if the run must wait for room in its limit. Its steps start after a
@@ -101,12 +101,12 @@ type AttemptProgress struct {
 // expire, and pauses end. Only the Supervisor delivers this event (S37, S44).
 type TimePassed struct{}
 
-// SlotsFreed says that agents may have free slots. Held steps try to start again; nothing
-// else happens.
+// SlotsFreed says that agents may have free slots. Held steps try to start again. If Admitted
+// is false, nothing else happens.
 type SlotsFreed struct {
-	// Admitted is true if the run has got room in the concurrency limit of its workflow instead.
-	// Then the steps of a run that waits for room start. The store commits the record only if
-	// there is room (Record.Admits).
+	// Admitted is true if the run has got room in the concurrency limit of its workflow. Then the
+	// steps of a run that waits for room start. The store commits the record only if there is
+	// room (Record.Admits).
 	Admitted bool
 }
 
@@ -166,8 +166,8 @@ type CompensateRequested struct {
 	Retry bool
 	Skip  bool
 	// Parent is true if the parent of a child run is being undone. Then the child turns back, although
-	// it has succeeded. Only the engine sends this verb. A second one changes nothing, because the run
-	// has turned back by then.
+	// it has succeeded. Only the engine sends this verb. A second verb changes nothing, because the run
+	// has then turned back already.
 	Parent     bool
 	By, Reason string
 	Ask        int64
@@ -206,9 +206,9 @@ type SignalReceived struct {
 	Ask        int64
 }
 
-// Migrated moves the run to another definition (engine migrate). Workflow is the id of the workflow
-// of that definition in the store, and Digest is the digest of the definition. Input.Next must be
-// this workflow. The nodes keep their numbers.
+// Migrated moves the run to another definition (engine migrate). The field Workflow is the id that
+// the workflow of this definition has in the store. The field Digest is the digest of the
+// definition. Input.Next must be this workflow. The nodes keep their numbers.
 type Migrated struct {
 	Workflow   int32
 	Digest     string

@@ -192,12 +192,12 @@ func ascending(nodes []int) []int {
 // A known is an index of the values that the state has. It maps the hash of a value to the
 // place of the value. If two values have the same hash, the index has only the later one. A place
 // has at most one entry: a later value replaces the earlier one. Otherwise the index of a long loop
-// would grow with each iteration. It uses a list for few values and maps for many, because a list
-// is faster for few.
+// would grow with each iteration. The index uses a list for few values, because a list is faster
+// for few values. It uses maps for many values.
 type known struct {
 	list   []knownValue
 	more   map[uint64]model.Origin
-	hashes map[model.Origin]uint64 // the same as more, by place; nil as long as more is nil
+	hashes map[model.Origin]uint64 // hash of the value at each place in more; nil as long as more is nil
 	bytes  int64                   // total size of the values of all nodes, in bytes
 }
 
@@ -259,8 +259,8 @@ func (k *known) remember(h model.Held, o model.Origin) {
 	k.put(model.HashValue(h.V), o)
 }
 
-// places returns the places to which the index refers and which still hold the value that the
-// index knows there. They are in ascending order. The function at returns the value at a place.
+// places returns the places in the index, in ascending order. It leaves out a place if the value
+// there has changed since it was put into the index. The function at returns the value at a place.
 func (k *known) places(at func(model.Origin) dsl.Value) []model.Origin {
 	var all []model.Origin
 	add := func(hash uint64, from model.Origin) {

@@ -10,7 +10,7 @@ import "github.com/saga-engine/engine/engine/internal/model"
 // that the record makes, and Apply changes the state. If a record cannot be read to its end,
 // the reader does not call Apply, and the state stays as it was.
 //
-// A Loader also makes a state of an image, and an image of a state (Restore, Image).
+// A Loader also makes an image from a state (Image), and a state from an image (Restore).
 //
 // The zero Loader is ready to use. Only one goroutine at a time may use it.
 type Loader struct {
@@ -130,14 +130,16 @@ func (l *Loader) Apply() {
 }
 
 // Image returns everything that a state knows, for a snapshot of the run. The image shares its data
-// with the state, so neither of them may be changed afterwards: the caller passes a Clone.
+// with the state, so neither of them may be changed afterwards. If the run continues, the caller must
+// pass a Clone of its state.
 func (l *Loader) Image(s *State) model.Image {
 	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.list, SignalIDs: s.signals.ascendingIDs(),
 		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
 }
 
-// Restore returns the state of which an image was made. The state takes over the data of the image.
-// Every later record has the same effect on both states, and every decision about them is the same.
+// Restore returns a state that equals the one from which the image was made. The new state uses the
+// data of the image. Every later record has the same effect on both states, and every decision about
+// them is the same.
 func (l *Loader) Restore(im model.Image) *State {
 	s := &State{run: im.Run, nodes: im.Nodes, private: true, checkpoints: im.Checkpoints, signals: restoredSignals(im)}
 	s.queues = make([]lazyHeap, len(s.run.Holds))

@@ -90,8 +90,8 @@ func (r Record) Refused() (Refused, bool) {
 // heartbeat is not an answer. For a record that was read from a journal, Late returns false.
 func (r Record) Late() bool { return r.late }
 
-// Admits reports whether the record lets a run start that waited for room in its limit. The store
-// must commit such a record only if there is room.
+// Admits reports whether the record gives a place to a run that waited for room in its limit. The
+// store must commit such a record only if there is room.
 func (r Record) Admits() bool {
 	return r.run != nil && r.run.Mask&model.RunAwaitsBit != 0 && !r.run.To.Awaits
 }
@@ -111,7 +111,8 @@ func (r Record) RunState() (status.RunState, bool) {
 
 // Reached returns the states that the run reaches with the record and that a notify block may
 // announce. A run that leaves such a state and returns to it within one record does not reach it
-// again. EngineLost reaches no state: the run must not be read, so nothing can be said about it.
+// again. A record of EngineLost reaches no state: the run must not be read, so no notification can
+// describe it.
 func (r Record) Reached() []string {
 	if r.run == nil {
 		return nil
@@ -323,7 +324,7 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// Kind of the alert. This package uses parked, compensation_failed, overdue and notify_failed. The
-	// engine adds late_reply, set_aside, slow_decision and snapshot_refused.
+	// engine adds late_reply, set_aside, slow_decision, snapshot_refused and agent_missing.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string
@@ -334,9 +335,9 @@ func (Invoke) command() {}
 func (Stop) command()   {}
 func (Alert) command()  {}
 
-// Moved returns the workflow that the run has after the record, if the record moved the run to
-// another definition. Otherwise it returns before, the workflow that the run had until then. The
-// parameter next is the workflow of the new definition (Input.Next).
+// Moved returns the workflow that the run has after the record. The parameter before is the workflow
+// that the run had before the record. Moved returns it unless the record moved the run to another
+// definition. The parameter next is the workflow of the new definition (Input.Next).
 func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
 	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || next == nil {
 		return before

@@ -16,14 +16,14 @@ import (
 // A Plan says what moving a run to another definition changes. If it has refusals, the run cannot
 // be moved.
 type Plan struct {
-	Steps    []Step // one for each step of one of the two definitions, in the order of their nodes
+	Steps    []Step // all steps that at least one of the two definitions has, in the order of their nodes
 	Refusals []Refusal
 	Vars     dsl.Value     // the run's variables for the new definition
 	Flow     *dsl.Workflow // the new definition with the numbers of the run's nodes; nil if there is a refusal
 	Places   []int32       // see model.Move
 }
 
-// A Step says what happens to one step of the run.
+// A Step says what the move does with one step of the run.
 type Step struct {
 	Node    int
 	Name    string // name in the new definition; for a removed step, name in the old one
@@ -104,7 +104,8 @@ func (c *comparison) refuse(step, next, format string, args ...any) {
 	c.plan.Refusals = append(c.plan.Refusals, Refusal{Step: step, Reason: fmt.Sprintf(format, args...), Next: next})
 }
 
-// whole returns why no definition can replace that of the run; zero = it may be replaced.
+// whole returns the first reason against the move that does not depend on a single step; zero = there
+// is no such reason.
 func (c *comparison) whole() Refusal {
 	switch {
 	case c.next == nil:
@@ -219,8 +220,8 @@ func (c *comparison) changed(s *Step) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// parts returns the parts of a step as text. A step that was not linked from a file has no texts:
-// then only its actions are compared.
+// parts returns the parts of a step as text, by name. A step that was not linked from a file has no
+// texts. Then parts returns only its kind, its action and its undo.
 func parts(s *dsl.Step) map[string]string {
 	if s.Parts != nil {
 		return s.Parts()
@@ -308,8 +309,8 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 	}
 }
 
-// dependencies refuses a step that goes on although the new definition makes it wait for another
-// step.
+// dependencies refuses a step that has begun, if the new definition makes it depend on a step that
+// has not ended. The step would continue without waiting for the other step.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return
@@ -347,7 +348,7 @@ func (c *comparison) result(s *Step, n *model.Node) {
 	}
 }
 
-// pivot refuses another pivot if the old one or the new one has begun.
+// pivot refuses another pivot if the step of the old pivot or of the new pivot has begun.
 func (c *comparison) pivot() {
 	was, is := c.now.Pivot, c.plan.Flow.Pivot
 	if was == is {
@@ -362,7 +363,7 @@ func (c *comparison) pivot() {
 	}
 }
 
-// variables gives the values of the run to the variables of the new definition.
+// variables sets the field Vars of the plan: the run's values for the variables of the new definition.
 func (c *comparison) variables() {
 	if len(c.next.Variables) == 0 { // no expression can read a variable
 		c.plan.Vars = c.run.Vars.V

@@ -69,7 +69,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 
 // Try checks whether a verb would be accepted in the run's present state. It returns nil if so,
 // and a *RefusedError if not. It changes nothing, because machine.Decide is a pure function.
-// Other errors are those of journal.Load.
+// Other errors are those of journal.LoadState and Definitions.Workflow.
 func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event) error {
 	story, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -161,8 +161,8 @@ func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.Messag
 	return errors.New("the message is gone without an answer")
 }
 
-// answer looks for the record that answers a message. It returns the refusal in it, which is zero if
-// the verb was accepted. found is false if no record answers the message.
+// answer looks for the record that answers a message. It returns the refusal in this record; zero =
+// the verb was accepted. The result found is false if no record answers the message.
 func answer(records []machine.Record, id store.MessageID) (refused machine.Refused, found bool) {
 	for i := len(records) - 1; i >= 0; i-- {
 		if ask, refused, ok := machine.Asked(records[i].Event()); ok && ask == int64(id) {

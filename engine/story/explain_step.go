@@ -272,7 +272,8 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 	return fmt.Sprintf("%s: engine explain %s.", text, word(run))
 }
 
-// far is a time after which nobody waits: a limit that is farther away is not worth a word.
+// far returns five years. If the limit of a step is farther away, child does not mention it. The
+// machine gives a limit of ten years to each step that starts a child run.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // ChildName returns the public name of the child run that a node starts, or has started. The step

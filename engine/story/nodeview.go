@@ -33,7 +33,7 @@ type NodeView struct {
 	Iteration, Iterations int
 
 	// Child is the public name of the child run that the node has started; "" = it has started none.
-	// If the node starts a new child, it is the name of the new one.
+	// If the node has started several child runs, Child is the name of the last one.
 	Child string
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet

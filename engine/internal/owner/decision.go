@@ -168,7 +168,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 	}
 	AddRecord(&f.Transition, rec, r.state, r.wf)
 	change := r.state.Change(&rec)
-	if told.Empty() { // no observer asks for facts, but a snapshot holds their number
+	if told.Empty() { // no observer asked for facts, but a snapshot stores how many facts there are
 		f.told += story.Count(r.wf, &change)
 	}
 	change.Apply()
@@ -286,8 +286,8 @@ func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 }
 
 // nextFlow returns the workflow to which an event moves a run (engine migrate). It returns nil for
-// every other event. It returns nil, too, if this engine cannot read the definition: then the
-// decision refuses the event.
+// every other event. It also returns nil if this engine can never read the definition: then the
+// decision refuses the event. After an error the caller may try again.
 func nextFlow(ctx context.Context, n *Shared, e machine.Event) (*dsl.Workflow, error) {
 	ev, ok := e.(machine.Migrated)
 	if !ok {

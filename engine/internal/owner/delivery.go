@@ -71,7 +71,7 @@ func (d *delivery) cameInTime(now time.Time) bool {
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
-		// The next tick says again whether there is room for the run.
+		// After the next tick of the engine, Scheduler.Next delivers an admission again.
 		freed, _ := d.Event.(machine.SlotsFreed)
 		return taken || freed.Admitted || d.message != 0
 	})

@@ -138,9 +138,10 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// reserveCall reserves a slot for the call in the command inv, unless the call has a slot already.
-// It also asks whether the call may start now, and notes in f until when it may be sent. If the
-// result is false, nothing is reserved, and the call must not start.
+// reserveCall reserves a slot for the call in the command inv. If the parameter has is true, the call
+// has a slot already. reserveCall also asks the shared limits whether the call may start now, and
+// notes in f the last time at which the call may be sent. If the result is false, nothing is
+// reserved, and the call must not start.
 func (g *gate) reserveCall(f *pendingCommit, spec invoke.AgentSpec, inv machine.Invoke, has bool) bool {
 	if !has && !g.capacity.Reserve(spec, 1) {
 		return false

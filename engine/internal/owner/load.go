@@ -36,7 +36,8 @@ type loadedRun struct {
 // goroutine posts nothing.
 func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	n, name, moved := sh.s.n, r.name(), r.moved
-	// A row whose commit is in doubt may be one that a snapshot covers, so all rows must be read.
+	// If a commit is in doubt, its row must be looked for in the journal. A snapshot may cover this
+	// row, so all rows must be read.
 	whole := r.commit != nil
 	sh.s.loads.Add(1)
 	go func() {
@@ -69,8 +70,8 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// reload reads a run again after it was moved to another definition. This brings the agents of that
-// definition. The row that moved the run has started no call, so the first event after the reload
+// reload reads a run again after it was moved to another definition. So the run gets the agents of
+// the new definition. The row that moved the run has started no call. The event that reload adds
 // lets the steps start.
 func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	r.phase, r.specs, r.moved = phaseLoading, nil, true
@@ -80,8 +81,8 @@ func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	sh.load(ctx, r)
 }
 
-// ReadRun reads a run from the store. If the run has a snapshot, ReadRun reads the snapshot and the rows
-// after it, and not all rows.
+// ReadRun reads a run from the store. If the run has a snapshot, ReadRun does not read all rows, but
+// only the snapshot, the last row that it covers, and the rows after that.
 func (n *Shared) ReadRun(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
 	return snapshots.LoadOne(ctx, n.cfg.Store, run)
 }
@@ -155,7 +156,7 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.weigh(&sh.held, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
-	if len(story.State.Run().Moves) > 0 { // a definition may have brought sensitive defaults
+	if len(story.State.Run().Moves) > 0 { // a new definition may have sensitive defaults
 		r.sensitive = append(r.sensitive, story.State.Vars().SensitiveStrings()...)
 	}
 }
@@ -374,8 +375,9 @@ func (s *common) decideUnable(ctx context.Context, run status.RunID) {
 	}()
 }
 
-// reopen reads a run that has ended, because a message asks for its undo. Then the messages of the
-// run are decided. If no living engine owns the run, this engine takes it over first.
+// reopen reads a run that has ended, because a message asks for its undo. After that, the shard
+// decides the messages of the run. If this engine is not the owner of the run, it first takes the
+// run over (reopened).
 func reopen(ctx context.Context, sh *shard, id status.RunID) {
 	r := sh.runs[id]
 	if r == nil {

@@ -167,8 +167,9 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, naming.ErrFull) && f.started == nil, errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// There is no room for the run, or another engine has appended a row, or this row was committed and the store's answer
-		// was lost. The journal says which. Until the journal is read, r.commit stays set.
+		// There are three possible reasons: there is no room for the run, another engine has appended
+		// a row, or this row was committed and the store's answer was lost. The journal says which.
+		// Until the journal is read, r.commit stays set.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.Err, store.ErrExists), errors.Is(l.Err, naming.ErrFull) && !l.Unsure:
@@ -409,8 +410,9 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 	}
 }
 
-// reopened continues a run that the function reopen has read, and that was owned by the engine in
-// the parameter owner when it ended.
+// reopened continues a run that has ended, and that may turn back because its parent is undone. The
+// parameter owner is the engine that owned the run when it ended; 0 = none. If that is not this
+// engine, reopened takes the run over.
 func reopened(ctx context.Context, sh *shard, r *ownedRun, owner store.EngineID) {
 	r.reopening = false
 	if r.owned {

@@ -35,7 +35,7 @@ type ownedRun struct {
 	err   error // why the run is quarantined; nil in other phases
 
 	wf       *dsl.Workflow
-	examined *dsl.Workflow               // workflow for which the field parent was computed; nil = it was not computed yet
+	examined *dsl.Workflow               // workflow for which the field parent was computed; nil = none yet
 	parent   bool                        // a step of the workflow starts child runs
 	state    *machine.State              // state of the run; ahead of the journal by the transition in flight
 	specs    map[string]invoke.AgentSpec // agents of the run, by name
@@ -73,7 +73,7 @@ type ownedRun struct {
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
 
-	leaving bool      // this engine asks the store whether another engine could take the run, see shard.leave
+	leaving bool      // this engine asks the store for other engines, see the function leave
 	down    time.Time // store time since which an agent of the run has not worked here; zero = it works
 }
 
@@ -107,8 +107,8 @@ func (f *pendingCommit) release(c invoke.Capacity) {
 	f.reserved = nil
 }
 
-// sendBy returns the last time at which a call of this agent may be sent; zero = its complete-by.
-// The calls that start child runs have no agent, and so no limit.
+// sendBy returns the last time at which a call of this agent may be sent; zero = only complete-by
+// limits the call. The calls that start child runs have no agent, so no rate_limit applies to them.
 func (f *pendingCommit) sendBy(spec invoke.AgentSpec) time.Time {
 	if spec.Agent == nil || spec.RateLimit.Calls == 0 {
 		return time.Time{}
@@ -130,18 +130,18 @@ type Adoption struct {
 	Deaths  int  // number of engines that died with the run in hand
 }
 
-// AlertSnapshot is the kind of an alert. It says that the snapshot of a run was damaged or changed,
-// and that the journal was read instead.
+// AlertSnapshot is the kind of an alert. The alert says that the snapshot of a run was damaged or
+// changed, and that an engine has read the whole journal instead.
 const AlertSnapshot = "snapshot_refused"
 
 const (
 	// snapshotBytes is the size of rows, in bytes, after which a run gets a snapshot even if it has
 	// fewer rows than Options.SnapshotRows.
 	snapshotBytes = 4 << 20
-	// With the default of 1,000 for Options.SnapshotRows, the rows since the last snapshot must also be
-	// four times as large as a snapshot. So snapshots add at most a quarter to what a run writes, and a
-	// wide run, whose state grows with each row, gets few. With fewer rows the factor is smaller:
-	// it is Options.SnapshotRows divided by rowsPerFactor.
+	// rowsPerFactor limits how many bytes snapshots add to what a run writes. The rows since the last
+	// snapshot must be F times as large as a snapshot, where F is Options.SnapshotRows divided by
+	// rowsPerFactor. With the default of 1,000 rows, F is 4, so snapshots add at most a quarter. A run
+	// whose state grows with each row gets few snapshots.
 	rowsPerFactor = 250
 )
 
@@ -152,7 +152,7 @@ type shortcut struct {
 	size   int64 // size of the last snapshot that was made, in bytes; 0 = none was made
 	busy   bool  // a snapshot is being stored
 
-	refused *journal.SnapshotError // the next row of the run tells operators about this; nil = nothing to tell
+	refused *journal.SnapshotError // the next row of the run raises an alert about this error; nil = no alert
 }
 
 // due reports whether a run needs a snapshot now. The run has seq rows, whose size in bytes is the
@@ -162,8 +162,9 @@ func (s *shortcut) due(seq int32, stored int64, every int) bool {
 	return !s.busy && (rows >= every || bytes >= snapshotBytes) && s.pays(bytes, every)
 }
 
-// pays reports whether rows of the given size, in bytes, are large enough for a snapshot of the size
-// s.size.
+// pays reports whether the rows since the last snapshot are large enough for a snapshot of s.size
+// bytes. The parameter bytes is the size of these rows. The parameter every has the meaning that it
+// has in due.
 func (s *shortcut) pays(bytes int64, every int) bool {
 	return bytes >= s.size*int64(every)/rowsPerFactor
 }
@@ -208,7 +209,7 @@ func (r *ownedRun) atRest() bool {
 		return false
 	}
 	s := r.state.Status()
-	if r.state.InFlight() { // the run only waits for child runs
+	if r.state.InFlight() { // all calls in flight are for child runs
 		return true
 	}
 	if s.NeedsHuman() || s == status.RunWaiting || s == status.RunPaused || r.waitsInLine() && !s.Final() {
@@ -260,7 +261,8 @@ func (r *ownedRun) time(d *delivery) {
 
 // callSpec returns everything that is needed for the call in the command inv. The slot of the
 // call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
-// startBy is the last time at which the call may be sent; zero = its complete-by.
+// The parameter startBy is the last time at which the call may be sent; zero = only complete-by
+// limits the call.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
@@ -313,7 +315,7 @@ type Story struct {
 	rows     []store.Row // the rows that were read; a run with a snapshot was not read from its first row
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
-	unable   error                       // why this engine cannot call the agents; nil = it can, or they were not checked
+	unable   error                       // why this engine cannot call the agents; nil = it can, or it has not checked
 	specsErr error                       // why the agents could not be computed; nil = they are in specs
 }
 
@@ -336,8 +338,8 @@ type notes struct {
 	refusals  map[int]int // for each node, how many times in a row its call was not sent
 }
 
-// keep adds sensitive strings. It leaves out those that are among the last strings, because a loop
-// often returns the same ones in each iteration.
+// keep adds sensitive strings. It leaves out a string that is among the last 32 strings, because a
+// loop often returns the same strings in each iteration.
 func (n *notes) keep(texts []string) {
 	const last = 32
 	for _, s := range texts {

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// SetRoom sets the limit of a submitted run in its first transition. If the run does not wait in
-// line, the store commits the transition only if there is room. SetRoom does nothing if the run
-// has no limit. The parameter accepted is the time from which the run stands in line.
+// SetRoom sets the concurrency limit of a submitted run in its first transition. If the run does not
+// wait in line, the store commits the transition only if there is room. SetRoom does nothing if the
+// run has no limit. The parameter accepted is the time at which the run was accepted.
 func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine.Started) {
 	if e.Line.Limit == 0 {
 		return

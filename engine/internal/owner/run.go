@@ -248,8 +248,9 @@ func (sh *shard) release(ctx context.Context, r *ownedRun) {
 	free(ctx, sh, r)
 }
 
-// free starts to commit a row that removes the run's owner. Another engine can claim the run at once.
-// If the run does not move, that is so when it is due, or when a person sends a verb.
+// free starts to commit a row that removes the run's owner. If the run can continue without a person,
+// another engine can claim it at once. Otherwise another engine can claim it when it is due, or when
+// a person sends a verb.
 func free(ctx context.Context, sh *shard, r *ownedRun) {
 	n := sh.s.n
 	at := n.Clock.Now()
@@ -283,10 +284,10 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 	})
 }
 
-// leave looks for a reason to leave the run to other engines: for longer than a lease, a step has
-// waited for an agent that does not work in this engine. Then leave asks the store for other engines.
-// If there is one, this engine releases the run and does not claim it back for a while. An engine
-// whose agent works claims the run. leave does nothing while a call of the run is in flight.
+// leave releases a run whose agent does not work in this engine, so that an engine whose agent works
+// can claim the run. It does so if a step has waited for the agent for at least a lease, and if the
+// store knows another living engine. This engine does not claim the run back for at least a lease.
+// leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
 	if n.cfg.Options.Alone || r.leaving || !leavable(r) {
@@ -295,7 +296,7 @@ func leave(sh *shard, r *ownedRun) {
 	now := n.Clock.Now()
 	switch {
 	case !sh.gate.down(r):
-		if len(r.refusals) == 0 { // otherwise the agent did not get the run's last call
+		if len(r.refusals) == 0 { // otherwise the last call of a step could not be sent to its agent
 			r.down = time.Time{}
 		}
 		return
@@ -375,7 +376,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		switch {
 		case d.message == 0:
 			rest = append(rest, d)
-		case reopens(r.state, d.Event): // only after this event the run is open, so that it can be taken over
+		case reopens(r.state, d.Event): // this event opens the run again; an engine can only take over an open run
 			d.quiet = true
 			inTime = append(inTime, d)
 		case d.cameInTime(now) &&

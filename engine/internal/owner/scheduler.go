@@ -22,7 +22,8 @@ import (
 type Scheduler struct {
 	common
 	shards []*shard
-	// Limits holds the engine to its part of limits that engines share; nil = there are no limits.
+	// Limits counts what this engine uses of the limits that engines share, and lets it use no more
+	// than its part; nil = there are no limits.
 	Limits *limits.Limits
 }
 
@@ -326,8 +327,9 @@ func (s *Scheduler) Stop() {
 	}
 }
 
-// limit makes the Capacity of the membership. If the node has a Capacity, the Capacity of the
-// membership also holds the engine to its part of the limits that all engines of the database share.
+// limit makes the Capacity of the membership. It wraps the Capacity of the node, so that the engine
+// also uses no more than its part of the limits that all engines of the database share. If the node
+// has no Capacity, the membership has none.
 func (s *Scheduler) limit() {
 	of := s.n.cfg.Capacity
 	if of == nil {

@@ -56,8 +56,8 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// dismiss notifies all runs in line for an agent, and empties the line. It is called when no slot
-// will be free before a certain time: then each run notes this time and need not wait in line.
+// dismiss notifies all runs in line for an agent, and empties the line. It is called when no call of
+// the agent can start before a known time. Then each run waits for this time, and not in line.
 func (q *SlotQueue) dismiss(key string) {
 	q.mu.Lock()
 	var runs []status.RunID

@@ -13,10 +13,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// takeSnapshot starts to store a snapshot of the run if the run needs one. It is called after a row was
-// committed; the parameter last is the data of this row. The shard only copies the state, which
-// costs little. A goroutine does the rest, and no commit waits for it. An engine makes one snapshot
-// at a time. If another run's snapshot is being made, this run gets its snapshot after a later row.
+// takeSnapshot starts to store a snapshot of the run if the run needs one. It is called after a row
+// was committed. The parameter last is the data of this row. The shard only copies the state, which
+// costs little. A goroutine does the rest, and no commit waits for the goroutine. An engine makes one
+// snapshot at a time. If another run's snapshot is being made, this run gets its snapshot after a
+// later row.
 func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 	n := sh.s.n
 	role, ok := snapshots.Of(n.cfg.Store)
@@ -43,18 +44,22 @@ func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 		sh.give(task{run: p.Run, fn: func(context.Context) {
 			sh.out.commits--
 			r.short.busy, r.short.size = false, size
-			if !small { // after an error, too, the next snapshot is made after as many rows: the error may last
+			// After an error, the next snapshot is due after as many rows as after a success. The error
+			// may last, so an earlier try would often be wasted.
+			if !small {
 				r.short.next, r.short.stored = p.Next, p.Stored
 			}
 		}})
 	}()
 }
 
-// errSmallRows says that a snapshot was not stored, because the rows that it would save are too small.
+// errSmallRows says that a snapshot was not stored. The rows that an engine need not read with the
+// snapshot are too small, compared with the snapshot.
 var errSmallRows = errors.New("the snapshot is too large for its rows")
 
 // keepSnapshot encodes and stores a snapshot. It returns the size of the snapshot in bytes. It stores
-// nothing, and returns errSmallRows, if the rows since the snapshot before are too small.
+// nothing, and returns errSmallRows, if the rows since the last snapshot are too small. The parameter
+// before is the last snapshot, and the parameter last is the data of the last row.
 func (n *Shared) keepSnapshot(ctx context.Context, role snapshots.Keeper, engine store.EngineID, p *journal.Point, before *shortcut, last []byte) (int64, error) {
 	var data []byte
 	err := guard.Do(func() (err error) { data, err = journal.EncodeSnapshot(n.cfg.Sealer, p); return err })

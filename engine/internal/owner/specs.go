@@ -85,9 +85,10 @@ func appendConfig(b []byte, v dsl.Value) []byte {
 	return append(b, 0)
 }
 
-// agentNames returns the names of the agents that the steps of a workflow and their undos call,
-// and those of its child runs. An engine works on a run only if it has the agents of the children,
-// too, because it submits them. agentNames returns each name once, and puts the agent into the map.
+// agentNames returns the names of the agents that the steps of a workflow and their undos call, and
+// the names of the agents of its child runs. An engine works on a run only if it also has the agents
+// of the child runs, because this engine submits the child runs. agentNames returns each name once.
+// It puts each agent into the map in the parameter agents.
 func agentNames(wf *dsl.Workflow, agents map[string]*dsl.Agent) []string {
 	var names []string
 	seen := map[*dsl.Workflow]bool{}
@@ -98,7 +99,7 @@ func agentNames(wf *dsl.Workflow, agents map[string]*dsl.Agent) []string {
 		}
 		seen[wf] = true
 		add := func(a *dsl.Action) {
-			if a == nil || a.Agent == "" || a.Agent == wf.ChildAgent() { // NoCall has no agent, and the engine answers ChildAgent
+			if a == nil || a.Agent == "" || a.Agent == wf.ChildAgent() { // a step without a call has no agent, and the engine itself answers ChildAgent
 				return
 			}
 			if _, known := agents[a.Agent]; !known {

@@ -7,12 +7,13 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// notifyPatience is how long apply waits for the notifications of its run. If an agent is down,
-// another engine, or the next apply, calls it again.
+// notifyPatience is how long apply waits for the notifications of its run. If a notification has not
+// ended then, another engine or the next apply continues with it.
 const notifyPatience = 10 * time.Second
 
-// notified waits until the notifications of the run have ended. It stops to wait after
-// notifyPatience, or when the user stops the command. Then a note says what is left.
+// notified waits until the notifications of the run have ended. It stops waiting after
+// notifyPatience, or when the user stops the command. Then it prints a note that a notification has
+// not ended.
 func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()

@@ -139,7 +139,8 @@ func (x *explained) engines() {
 	}
 }
 
-// room adds what a run waits for if it waits for room in its concurrency limit.
+// room adds sentences about a run that waits for room in its concurrency limit: which runs hold the
+// places, and when the run is admitted. For any other run it does nothing.
 func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run) error {
 	room, err := history.RoomOf(ctx, s, r)
 	if err != nil || room == nil {

@@ -13,7 +13,7 @@ import (
 // maxHolders is the highest number of runs that a text about a limit names.
 const maxHolders = 10
 
-// A Room describes the limit in which a run waits for room.
+// A Room describes a concurrency limit, for a run that waits until the limit admits it.
 type Room struct {
 	Line   line.Line
 	Places naming.Places

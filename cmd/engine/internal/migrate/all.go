@@ -21,12 +21,12 @@ import (
 // mostRuns is the largest number of runs that one command moves.
 const mostRuns = 10_000
 
-// A result says what became of one run.
+// A result says whether one run can be moved, and what the command has done with it.
 type result struct {
 	run  string
 	plan moving.Plan
-	// Why the run was not moved, although the comparison allowed it; nil = it was sent to its owner,
-	// or this is a dry run.
+	// Why the run could not be read, or why the event could not be sent to it; nil = there was no
+	// such error. The reasons that the comparison finds are in plan.
 	err  error
 	sent bool // the event is in the inbox of the run
 }
@@ -83,8 +83,9 @@ func All(ctx context.Context, a *cli.App, o Options) error {
 	return report(a, results, o)
 }
 
-// consider compares one run with the workflow, and sends the event to it if that is not nil and the
-// run can be moved. It returns an error only if the command cannot go on.
+// consider compares the definition of one run with the given workflow. If the run can be moved and
+// the parameter verb is not nil, consider sends this event to the run. It returns an error only if
+// the command cannot continue.
 func consider(ctx context.Context, s *session.Session, row store.RunRow, wf *dsl.Workflow, verb machine.Event) (result, error) {
 	x := result{run: row.Name}
 	r, err := history.Read(ctx, s, row)

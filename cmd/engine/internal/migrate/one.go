@@ -181,7 +181,8 @@ func oneJSON(a *cli.App, r *history.Run, plan moving.Plan) error {
 	return leave(len(plan.Refusals))
 }
 
-// leave returns the exit code for a number of runs or reasons that stand in the way; nil = none.
+// leave returns the error with which the command ends. The parameter bad is the number of runs that
+// cannot be moved, or of reasons against a move. If it is 0, leave returns nil.
 func leave(bad int) error {
 	if bad > 0 {
 		return exit.Code(exit.Failed)

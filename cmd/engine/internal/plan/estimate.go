@@ -86,7 +86,8 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	return total, true
 }
 
-// once returns the longest time that one iteration of a step can take. See worst.
+// once returns the longest time that one iteration of a step can take. Its results have the same
+// meaning as those of worst.
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {

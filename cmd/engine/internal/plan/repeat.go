@@ -36,9 +36,9 @@ func loopOf(s *dsl.Step, settings *dsl.Settings, scope *dsl.Scope) *loop {
 	return l
 }
 
-// total returns how long all iterations take if each of them takes the time once. The pauses of
-// instances that run one after the other add up; the parameter rounds is how many do. The result is
-// not greater than the longest time.Duration.
+// total returns how long all iterations take, with the pauses between them. The parameter once is the
+// time of one iteration. The parameter rounds is the number of instances that run one after the
+// other: their pauses add up. The result is at most the longest time.Duration.
 func (l *loop) total(once time.Duration, rounds int) time.Duration {
 	total := float64(once) * float64(l.most)
 	if l.interval != nil {

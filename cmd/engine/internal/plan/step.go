@@ -34,8 +34,8 @@ type step struct {
 // take.
 type planner map[*dsl.Workflow]*times
 
-// childOf sets the steps and the times of the child run of a step. What the child does may depend on
-// its variables, which are known only in a run.
+// childOf sets the times of the child run of a step and, for a group, the steps inside. It uses no
+// variables, because the variables of the child are known only in a run.
 func (m planner) childOf(p *step) {
 	c := p.step.Child
 	if c == nil {

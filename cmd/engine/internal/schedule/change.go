@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 )
 
-// changeTries is how often a command reads a schedule again because an engine has changed it.
+// changeTries is how many times a command tries to change a schedule. A try fails if an engine has
+// changed the schedule since the command read it.
 const changeTries = 10
 
 // Pause makes a schedule start no more runs.
@@ -61,7 +62,8 @@ type BackfillOptions struct {
 	Preview  bool   // only print the ticks
 }
 
-// Backfill records the runs of the ticks of a schedule in a time in the past.
+// Backfill records a run for each tick of a schedule from one time in the past up to another one,
+// which is excluded.
 func Backfill(ctx context.Context, a *cli.App, name string, o BackfillOptions) error {
 	from, err := parseTime("--from", o.From)
 	if err != nil {

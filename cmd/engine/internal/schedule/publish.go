@@ -19,7 +19,8 @@ type PublishOptions struct {
 	Agents   module.AgentFlags
 }
 
-// Publish stores the definition at a path and makes it the published one of its workflows.
+// Publish stores the definition at a path. It makes this definition the published definition of its
+// workflows.
 func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) error {
 	l, err := module.Link(ctx, a, path, o.Agents)
 	if err != nil {

@@ -7,18 +7,18 @@ import (
 	"github.com/saga-engine/engine/dsl/span"
 )
 
-// A SpanFlag is the value of a flag that is a duration. It reads what a workflow may say, too, such as
-// "90s", "36h" or "2d", and refuses the same texts with the same errors.
+// A SpanFlag is the value of a flag that is a duration. It accepts the same texts as a workflow, such
+// as "90s", "36h" or "2d". It refuses all other texts with the same errors as a workflow.
 type SpanFlag struct {
 	to   *time.Duration
 	zero bool // true = the flag may also be 0
 }
 
-// Span returns the value of a flag that is stored in *to, and that is above zero if it is given.
+// Span returns the value of a flag that is stored in *to. The flag refuses the value 0.
 func Span(to *time.Duration) *SpanFlag { return &SpanFlag{to: to} }
 
 // SpanOrZero returns the value of a flag that is stored in *to, and that may be 0. The parameter def
-// is its value if the flag is not given.
+// is the duration if the flag is not given.
 func SpanOrZero(to *time.Duration, def time.Duration) *SpanFlag {
 	*to = def
 	return &SpanFlag{to: to, zero: true}
