@@ -39,16 +39,16 @@ func (d *Definition) Digest() string { return d.digest }
 // definitions have equal bytes. The caller must not change the bytes.
 func (d *Definition) Encode() []byte { return d.encoded }
 
-// All returns the names of all workflows: those of Names, and then those that only a step can start
-// (see Workflow.Inner), sorted.
+// All returns the names of all workflows, except the workflows of notifications. The result of Names
+// comes first. Then come the workflows that only a step can start (see Workflow.Inner), sorted.
 func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
 
-// Names returns the names of the workflows that can be started, ordered by file name and by position
-// in the file.
+// Names returns the names of the workflows that a person, a program or a schedule can start. They are
+// ordered by file name and by position in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
-// Stored returns the names of all workflows of the definition: those of All, and after each of them
-// the workflows of its notifications.
+// Stored returns the names of all workflows of the definition, with the workflows of notifications.
+// The order is the order of All. After each workflow come the workflows of its notifications.
 func (d *Definition) Stored() []string {
 	var out []string
 	for _, name := range d.All() {
@@ -60,8 +60,8 @@ func (d *Definition) Stored() []string {
 	return out
 }
 
-// Workflow returns a workflow by name, or nil if there is none. It also finds the workflows of
-// notifications, which Names leaves out.
+// Workflow returns a workflow by name, or nil if there is none. It finds every workflow that Stored
+// names.
 func (d *Definition) Workflow(name string) *Workflow { return d.workflows[name] }
 
 // formatVersion is the version of the form in which definitions are stored.

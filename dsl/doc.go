@@ -18,17 +18,22 @@
 // The *.hcl and *.hcl.json files of a directory form one module.
 //
 //	engine    { required_version }
-//	agent "N" { plugin, version, instances, max_concurrency, rate_limit, env, config {}, idempotent,
+//	agent "N" { plugin, version, source, instances, max_concurrency, rate_limit, env, config {},
+//	            idempotent,
 //	            circuit_breaker { trip_after, failure_ratio, min_calls, window, cool_down, probes }
 //	            action "N" { uses, input {}, output, result, ... } }
 //	library "N" { source }
 //	variable "N" { type, default, description, sensitive, nullable, validation { condition, error_message } }
 //	locals { ... }
+//	moved { from, to }
 //	workflow "N" {
-//	  description, deadline, retry {}, unique { key }, compensation { mode, deadline }
+//	  description, deadline, priority, retention, retry {}, unique { key }
+//	  concurrency { limit, key, when_full }, compensation { mode, deadline }
+//	  schedule "N" { cron, time_zone, overlap, catch_up, variables }
 //	  variable "N" {}   locals {}   output "N" { value, description, sensitive }
 //	  step "N" {
 //	    action = agent.NAME.ACTION        input { ... }   # or library.N.agent.NAME.ACTION
+//	    workflow = workflow.NAME          input { ... }   # a child run, in place of action
 //	    value, timer {}, wait {}                          # each of them in place of action
 //	    when, for_each, max_parallel, max_failures, depends_on
 //	    repeat { until, interval, max_iterations, collect }
@@ -39,15 +44,20 @@
 //	    compensate { action, input {}, timeout, deadline, retry {}, idempotent, by_key }
 //	    compensation = "none", pivot, idempotent, read_only
 //	  }
+//	  group "N" {
+//	    for_each, max_parallel, max_failures, when, depends_on, deadline, catch {}
+//	    locals {}   step "N" {}   group "N" {}   output "N" {}
+//	  }
 //	  notify { on, action, input {}, timeout, retry {} }
 //	}
 //
 // Expressions refer to var.N, local.N, step.N.output.A (with for_each
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
-// timed_out, each.key and each.value, self in postcondition, fail_when, repeat and
-// compensate, failure in compensate and notify, args in an action block, and run. If a step
-// refers to another step, it depends on that step and starts later. Apart from
-// references, only depends_on and pivot order steps.
+// timed_out, group.N in the same forms (without timed_out), each.key and each.value,
+// self in postcondition, fail_when, repeat and compensate, failure in compensate and
+// notify, args in an action block, and run. If a step refers to another step, it
+// depends on that step and starts later. Apart from references, only depends_on and
+// pivot order steps.
 //
 // # Sensitive values and secrets
 //

@@ -16,7 +16,7 @@ type AgentUse struct {
 	Name       string // name of the block, as in agent.NAME.ACTION; LIBRARY.NAME for an agent of a library
 	Plugin     string // PLUGIN in engine-agent-PLUGIN, the name of the binary
 	Constraint string // condition for the version; "" = any version
-	// Path of the binary, or of its directory, by the argument `source`; "" = the binary is wherever
+	// Path of the binary, or of its directory, from the argument `source`; "" = the binary is where
 	// agents are installed. A path that begins with a dot is relative to the directory of the module.
 	Source string
 	Where  diag.Range // place of the argument `plugin`, else of the agent block, else of the first use of the agent

@@ -7,7 +7,7 @@
 //   - A wall-clock time that daylight saving skips becomes the first time after the gap.
 //   - A wall-clock time that comes twice counts once: the first of the two.
 //
-// So two wall-clock times can become the same point in time. Then they are one tick.
+// So two wall-clock times can become the same point in time. Then there is only one tick.
 package cron
 
 import (
@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // the time zones, for machines that have no database of them
+	_ "time/tzdata" // for machines without a database of time zones
 
 	"github.com/hashicorp/cronexpr"
 )
@@ -27,13 +27,13 @@ type Timetable struct {
 	zone *time.Location
 }
 
-// shortForms are the words that may stand in place of the five fields.
+// shortForms are the words that may replace the five fields of a cron expression.
 var shortForms = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@hourly"}
 
 // Parse parses a cron expression with five fields: minute, hour, day of month, month and day of
-// week. A word such as "@daily" may stand in place of the fields. The zone is a name of the IANA
-// database, such as "Europe/Paris"; "" means UTC. Parse returns an error for an expression that
-// has no tick at all, such as one for 30 February.
+// week. A word such as "@daily" may replace the five fields. The zone is a name of the IANA
+// database, such as "Europe/Paris"; "" means UTC. Parse returns an error if the expression never
+// matches, as an expression for 30 February.
 func Parse(expression, zone string) (*Timetable, error) {
 	loc, err := loadZone(zone)
 	if err != nil {
@@ -84,14 +84,15 @@ func loadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// maxShift is longer than any change of a clock in the IANA database: islands that crossed the
-// date line skipped or repeated 24 hours.
+// maxShift is longer than any change of a clock in the IANA database. The longest changes are 24
+// hours: islands that crossed the date line skipped or repeated a day. Next begins its search
+// maxShift early, because the wall-clock time of a later tick may be before the given time.
 const maxShift = 26 * time.Hour
 
 // Next returns the first tick after the given time, in UTC. It returns the zero time if there is
 // none.
 func (t *Timetable) Next(after time.Time) time.Time {
-	expr := *t.expr // Next of the library writes to the expression
+	expr := *t.expr // the method Next of the library changes its expression
 	wall := asUTC(after.In(t.zone)).Add(-maxShift)
 	for {
 		wall = expr.Next(wall)

@@ -1,6 +1,7 @@
 package cron
 
-// A Schedule says when runs start, and what happens if that was not possible in time.
+// A Schedule says when runs start. It also says what happens if the run of the tick before is still
+// open, and what happens to ticks that the engines have missed.
 type Schedule struct {
 	Name      string
 	Cron      string // cron expression, as it is in the source
@@ -30,14 +31,14 @@ var OverlapNames = []string{"skip", "queue", "allow", "cancel"}
 // String returns the word that means o in the argument overlap.
 func (o Overlap) String() string { return OverlapNames[o] }
 
-// CatchUp says what a schedule does about ticks that no engine has started in time.
+// CatchUp says what a schedule does about missed ticks: no engine has handled them in time.
 type CatchUp uint8
 
 // The values of CatchUp.
 const (
-	CatchUpLatest CatchUp = iota // only the newest of these ticks starts a run
-	CatchUpNone                  // none of them starts a run
-	CatchUpAll                   // each of them starts a run, oldest first
+	CatchUpLatest CatchUp = iota // only the newest missed tick starts a run
+	CatchUpNone                  // no missed tick starts a run
+	CatchUpAll                   // each missed tick starts a run, oldest first
 )
 
 // CatchUpNames maps each CatchUp to its word in the argument catch_up.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// triggerPrefix begins the trigger of each run that a schedule starts.
+// triggerPrefix is the beginning of the text that Trigger returns.
 const triggerPrefix = "schedule "
 
 // Trigger returns the text that the history of a run stores about its start by a schedule:
@@ -14,8 +14,8 @@ func Trigger(schedule string, tick time.Time) string {
 	return triggerPrefix + schedule + " " + tick.UTC().Format(time.RFC3339)
 }
 
-// TickOf returns the schedule and the tick in a text that Trigger returned. ok is false for the
-// trigger of a run that something else started.
+// TickOf returns the schedule and the tick in a text that Trigger returned. The result ok is false
+// for any other text: no schedule started a run with such a trigger.
 func TickOf(trigger string) (schedule string, tick time.Time, ok bool) {
 	rest, found := strings.CutPrefix(trigger, triggerPrefix)
 	if !found {

@@ -31,7 +31,7 @@ type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
 	Version    string            // version that every engine uses
 	Constraint string            // condition by which the version was chosen; "" = any version
-	Source     string            // path from which "engine init" took the binary, by the agent block; "" = it was installed
+	Source     string            // path of the binary, from the agent block; "" = the binary was installed
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }
 

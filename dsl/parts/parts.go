@@ -1,5 +1,5 @@
-// Package parts has what only a comparison of two definitions needs: the names of the parts of a
-// step, and the values of a run's variables in another definition.
+// Package parts helps to compare two definitions. It has the names of the parts of a step. It also
+// gives the values of a run's variables to the variables of a workflow in another definition.
 package parts
 
 import (
@@ -9,7 +9,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names of parts of a step in the result of Step.Parts.
+// Names of the parts of a step in the result of Step.Parts. Each other part has the name of an
+// attribute or of an inner block of the step.
 const (
 	Kind   = noun.PartKind
 	Action = noun.PartAction
@@ -18,8 +19,8 @@ const (
 
 // Rebind gives the values of a run's variables to the variables of another workflow, for a run that
 // is moved to another definition. A variable that the other workflow does not declare is left out.
-// A variable without a value gets its default. If it has no default, or a value does not fit,
-// Rebind reports an error.
+// A variable without a value gets its default. Rebind reports an error if such a variable has no
+// default, or if a value does not fit its variable.
 func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
 	return link.Rebind(w, vars)
 }

@@ -1,5 +1,6 @@
-// Package span reads and writes durations as people write them, such as "90s" or "1d12h": in workflows
-// and in flags of commands. In: text. Out: a time.Duration, or an error that says how to write one.
+// Package span reads and writes durations as people write them in workflows and in flags of commands,
+// such as "90s" or "1d12h". It converts a text to a time.Duration, and a time.Duration to a text. Its
+// errors say how to write a duration.
 package span
 
 import (
@@ -14,18 +15,19 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// longest is the longest duration. Sums of a few such durations do not overflow.
+	// longest is the longest duration that Parse accepts: 100 years of 366 days. Its double still
+	// fits into a time.Duration, so the sum of two such durations does not overflow.
 	longest = 100 * 366 * day
 )
 
 // ErrFormat says that a text is not a duration, and shows how to write a duration.
 var ErrFormat = errors.New(`a duration is a string such as "500ms", "90s", "36h" or "2d"`)
 
-// ErrZero says that a duration is zero, where it has to be longer.
+// ErrZero says that a duration is zero, although it must be longer.
 var ErrZero = errors.New("a duration is greater than zero")
 
-// Parse parses a duration such as "90s", "1h30m" or "2d12h". A duration of zero, or longer
-// than longest, is an error.
+// Parse parses a duration such as "90s", "1h30m" or "2d12h". A duration of zero is an error, and a
+// duration of more than 100 years, too.
 func Parse(s string) (time.Duration, error) {
 	span, err := parseUnits(s)
 	switch {
@@ -39,8 +41,8 @@ func Parse(s string) (time.Duration, error) {
 	return span, nil
 }
 
-// Offset parses a distance between two times: a duration such as "90s" or "1d12h", which may
-// be zero, and may have a sign, as in "-1d".
+// Offset parses a distance between two times: a duration such as "90s" or "1d12h". It may be zero,
+// and may have a sign, as in "-1d". A distance of more than 292 years is an error.
 func Offset(s string) (time.Duration, error) {
 	rest, negative := strings.CutPrefix(s, "-")
 	if !negative {

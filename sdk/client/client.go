@@ -1,9 +1,9 @@
 // Package client submits runs from a Go program, in the program's own transaction on the PostgreSQL
 // database of the engines.
 //
-// In: a transaction of database/sql, the name of a published workflow, and its input. Out: the id of
-// the run. The run exists if and only if the transaction commits. The package needs no engine and no
-// driver of its own.
+// Submit takes a transaction of database/sql, the name of a published workflow, and the input. It
+// returns the id of the run. The run exists if and only if the transaction commits. The program
+// needs no connection to an engine. It uses its own PostgreSQL driver.
 package client
 
 import (
@@ -13,24 +13,25 @@ import (
 	"fmt"
 )
 
-// A Queryer is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to submit a run together with other
-// rows.
+// A Queryer is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to submit a run in the same
+// transaction as other changes.
 type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Options of a submission. Zero fields mean their defaults.
+// Options are the options of a submission. A field with its zero value has its default.
 type Options struct {
-	// Run is the public id of the run. Submitting again with the same id changes nothing, so a
-	// program that does not know whether its transaction has committed can repeat it. "" = the
-	// database makes one.
+	// Run is the public id of the run. A second submission with the same id starts no second run. So
+	// a program that does not know whether its transaction has committed can submit again. If the
+	// engines have refused the first submission, the second one replaces it. "" = the database makes
+	// an id.
 	Run string
 }
 
-// Submit submits a run of a published workflow, and returns the public id of the run. The input is
-// a value that encoding/json writes as an object, with the values of the workflow's variables; nil =
-// no values. The database checks it against the published definition. An input that does not fit is
-// an error of the database, and the transaction cannot commit any more.
+// Submit submits a run of a published workflow, and returns the public id of the run. The parameter
+// input holds the values of the workflow's variables: a value that encoding/json writes as an object.
+// nil = no values. The database checks the input against the published definition. If the input does
+// not fit, Submit returns the error of the database, and the transaction can no longer commit.
 func Submit(ctx context.Context, q Queryer, workflow string, input any, o Options) (run string, err error) {
 	data := []byte("{}")
 	if input != nil {

@@ -17,9 +17,9 @@ type List struct {
 	Self      int        // index of the step that self.* describes
 	List      []Argument // arguments in the source and arguments with a default, sorted by name
 	UsesSelf  bool       // true = an argument uses self.output
-	// Instead returns the value of an argument that cannot be evaluated. cty.NilVal = leave the
-	// argument out. false = there is no such value, so Build returns the error. The field Instead
-	// is nil, except in a notify block.
+	// Instead returns another value for an argument that cannot be evaluated. If the value is
+	// cty.NilVal, Build leaves the argument out. If the second result is false, there is no other
+	// value, and Build returns the error. Instead is nil, except in a notify block.
 	Instead func(x *Argument, s *eval.Scope) (cty.Value, bool)
 	konst   *value.Value // object of all arguments, if it is known before a run; otherwise nil
 	room    int          // estimated size in bytes of the JSON object of all arguments

@@ -72,8 +72,10 @@ func attribute(v cty.Value, name string) cty.Value {
 	return raw.GetAttr(name).WithMarks(marks)
 }
 
-// Passed returns the arguments of another action: those of the given arguments that it has, too, under
-// the same names. The keys of the map named specs are the names of its arguments.
+// Passed returns the arguments of a lookup: the action that says whether an earlier call had its
+// effect. The parameter given holds the arguments of the earlier call. Each argument of the lookup has
+// the value of the argument with the same name in given. Without such an argument, it has its default
+// or is left out. The parameter specs holds the arguments of the lookup, by name.
 func Passed(given value.Value, specs map[string]*Spec) (value.Value, error) {
 	from, err := value.Decode(given)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // has the depth 1.
 const maxChildDepth = 8
 
-// maxAgents limits the number of agents of a module with those that its libraries need.
+// maxAgents limits the number of agents of a module. The agents that the module takes from libraries
+// count, too.
 const maxAgents = 10_000
 
 // A childDecoder reads steps that start child runs.
@@ -34,7 +35,8 @@ func (d childDecoder) resolve() {
 	}
 }
 
-// findAll finds the workflows of all child runs of w, and of the groups in w.
+// findAll finds the workflows of all child runs of w, and of the groups in w. If w is the workflow of
+// a group, findAll also reports names that are used around the group.
 func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	if w.Outer != nil {
 		groupDecoder(d).shadows(w)
@@ -50,8 +52,8 @@ func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	}
 }
 
-// find sets the workflow of the child of step s. The parameter own holds the workflows of the module
-// by name.
+// find sets the workflow of the child of step s. A child from the same module gets the values of all
+// variables of the module. The parameter own holds the workflows of the module by name.
 func (d childDecoder) find(s *Step, own map[string]*Workflow) {
 	c := s.Child
 	if c.Library != "" {
@@ -108,7 +110,8 @@ func (d childDecoder) inLibrary(s *Step) {
 	}
 }
 
-// workflowsOf returns the workflows of a module by name, without twins.
+// workflowsOf returns the workflows of a module by name. It leaves out a workflow whose name another
+// workflow already has.
 func workflowsOf(m *Module) map[string]*Workflow {
 	out := map[string]*Workflow{}
 	for _, w := range m.Workflows {
@@ -119,8 +122,8 @@ func workflowsOf(m *Module) map[string]*Workflow {
 	return out
 }
 
-// agents returns the names of the agents that the workflow and its child runs use, as the module of
-// the workflow names them.
+// agents returns the names of the agents that the workflow and its child runs use. The names are
+// those in the module of the workflow: the agent of a library has the name LIBRARY.AGENT.
 func (w *Workflow) agents() []string {
 	if w.used != nil {
 		return w.used
@@ -128,7 +131,7 @@ func (w *Workflow) agents() []string {
 	all := map[string]bool{}
 	for _, s := range w.Steps {
 		if len(all) > maxAgents {
-			break // inLibrary reports that there are too many
+			break // inLibrary reports that there are too many agents
 		}
 		all[s.Agent] = true
 		if s.Undo != nil {
@@ -149,8 +152,10 @@ func (w *Workflow) agents() []string {
 	return w.used
 }
 
-// visit sets the height of workflow w: how deep its child runs are nested. The list chain holds the
-// workflows from a workflow of the module to the one that starts w.
+// visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle, and a
+// child run that is nested too deep. It makes a step a pivot if the workflow of its child has a pivot.
+// The parameter chain holds the workflows on the way to w: each of them starts the next one, and the
+// last one starts w.
 func (d childDecoder) visit(w *Workflow, chain []*Workflow) {
 	if w.visited {
 		return

@@ -81,7 +81,7 @@ type Agent struct {
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
 	Rate                     noun.RateLimit
-	// Path of the binary, or of its directory; "" = the binary is wherever agents are installed. A
+	// Path of the binary, or of its directory; "" = the binary is where agents are installed. A
 	// relative path is relative to the directory of the main module.
 	Source      string
 	SourceAt    hcl.Range // place of the argument `source`
@@ -181,15 +181,15 @@ type Workflow struct {
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
-	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines say
+	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines are set
 	Unique               *eval.Expr
 	Priority             *eval.Expr
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
 	Schedules            []*Schedule   // all schedules, with duplicates
 	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
-	// Moved maps the earlier name of a step to its present name, by the moved blocks of the module;
-	// nil = no step was moved.
+	// Moved maps the earlier name of a step to its present name, as the moved blocks of the module
+	// say; nil = no step was moved.
 	Moved   map[string]string
 	height  int      // how deep the child runs of the workflow are nested; 0 = it starts none
 	visited bool     // true = height is set
@@ -342,7 +342,7 @@ const (
 	StepChild                 // the step starts a child run
 )
 
-// A Child is what a step with a child run says about this run.
+// A Child describes the child run that a step starts.
 type Child struct {
 	Library string // name of the library that has the workflow; "" = the module itself has it
 	Name    string // name of the workflow in its module; "" = the attribute `workflow` is invalid
@@ -351,8 +351,9 @@ type Child struct {
 	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
 	// reported.
 	Workflow *Workflow
-	// Passed holds the values of those variables of the child that the input block of the step cannot
-	// set. Their values come from the run of the step.
+	// Passed gives values to the variables of the child that the input block of the step cannot set:
+	// the variables of the module, and the hidden variables of a group. The expressions are evaluated
+	// in the run that has the step.
 	Passed []syntax.Arg
 }
 

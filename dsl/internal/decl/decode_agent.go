@@ -83,8 +83,8 @@ func (d *decoder) envNames(e *eval.Expr) []string {
 	return names
 }
 
-// limits reads circuit_breaker, instances, max_concurrency and rate_limit of an agent block. These limits
-// are the same for all runs of a definition, so they must not refer to variables.
+// limits reads circuit_breaker, instances, max_concurrency and rate_limit of an agent block. These
+// limits are the same for all runs of a definition, so they must not refer to variables.
 func (d *decoder) limits(a *Agent) {
 	if a.Block == nil {
 		return

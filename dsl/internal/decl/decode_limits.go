@@ -21,7 +21,8 @@ var ratePattern = regexp.MustCompile(`^ *([0-9]+) */ *([a-z]+) *$`)
 
 var errRate = errors.New(`write the number of calls that may start in a period, such as "100/s", "10/m", "5/h" or "1000/d"`)
 
-// decodeRate reads rate_limit of an agent block.
+// decodeRate reads the argument rate_limit of an agent block into the parameter out. After an error,
+// and without the argument, out does not change.
 func decodeRate(d *decoder, e *eval.Expr, out *noun.RateLimit) {
 	if e == nil {
 		return
@@ -56,8 +57,8 @@ func decodeRate(d *decoder, e *eval.Expr, out *noun.RateLimit) {
 // must have time to read the run.
 const leastRetention = time.Minute
 
-// readRetention reads the argument `retention` of a workflow into w.Retention. It is the same for all runs
-// of a definition, so it must not refer to anything.
+// readRetention reads the argument `retention` of a workflow into w.Retention. The retention is the
+// same for all runs of a definition, so the argument must not refer to anything.
 func readRetention(d *decoder, b *syntax.Block, w *Workflow) {
 	e := b.Attr("retention")
 	d.span(e, "retention", &w.Retention)

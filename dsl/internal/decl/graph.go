@@ -231,8 +231,9 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
-// resolveGroup resolves the workflow of a group. After that it is known what the group takes from
-// its surroundings. It does nothing if s starts no group.
+// resolveGroup resolves the workflow of a group. Resolving finds the values that the group takes from
+// its surroundings. So resolveGroup sets s.Child.Passed afterwards. It does nothing if s starts no
+// group.
 func (d graphDecoder) resolveGroup(s *Step) {
 	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
 		return
@@ -290,8 +291,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround makes the group w, or a group around it, wait for a step outside that a step of w
-// names in depends_on. It returns false if there is no such step outside.
+// dependsAround looks for a step around the group w. A step in w names this step in depends_on. If
+// dependsAround finds the step in the workflow around w, the group w waits for it. If it finds the
+// step further outside, the outer group in the same workflow as the step waits for it. The result is
+// false if no step around the group has the name.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false

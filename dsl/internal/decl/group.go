@@ -6,15 +6,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// A group is a step that starts a child run, together with the workflow of this child. The steps of
-// the group are the steps of this workflow. What they use of their surroundings becomes a hidden
-// variable of this workflow: the step passes its value to the child.
+// A group block becomes two things: a step that starts a child run, and the workflow of this child
+// run. The steps in the block are the steps of this workflow. They may refer to values around the
+// group. For each such value the workflow gets a hidden variable, and the step of the group passes
+// the value to the child run.
 
 // A groupDecoder reads group blocks.
 type groupDecoder struct{ *decoder }
 
 // shadows reports steps and locals of a group that have the name of a step or a local around the
-// group. A reference to such a name could mean both.
+// group. A reference to such a name could mean either of the two.
 func (d groupDecoder) shadows(w *Workflow) {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		for _, s := range w.Steps {
@@ -32,8 +33,8 @@ func (d groupDecoder) shadows(w *Workflow) {
 }
 
 // settings gives a group the settings of the workflow around it: the defaults in its retry block,
-// and the deadline of its compensation. If a setting has references, its value is passed like any
-// other value from the surroundings.
+// and the deadline of its compensation. If a setting has references, the step of the group passes
+// its value like any other value from the surroundings.
 func (d groupDecoder) settings(w *Workflow) {
 	pass := func(name string, e *eval.Expr) *eval.Expr {
 		if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Constant != nil {

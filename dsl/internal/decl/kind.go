@@ -151,7 +151,7 @@ func (d *decoder) repeat(s *Step) {
 }
 
 // refusedOfChild holds the advice about attributes and blocks that a step with a child run must not
-// have. The key is the name.
+// have. The key is the name of the attribute or block.
 var refusedOfChild = map[string]string{
 	"timeout":           `A child run may take any time. Write deadline = "..." in this step, or in the workflow of the child.`,
 	"heartbeat_timeout": `A child run sends no heartbeats. Write deadline = "..." in this step, or in the workflow of the child.`,
@@ -164,8 +164,8 @@ var refusedOfChild = map[string]string{
 	"fail_when":         `A child run that has succeeded has changed things. Write a postcondition block: if it fails, the child is undone.`,
 }
 
-// child reads the attribute `workflow` of the step s, and reports attributes and blocks that make no
-// sense in a step with a child run.
+// child reads the attribute `workflow` of the step s. It also reports attributes and blocks that a
+// step with a child run must not have.
 func (d *decoder) child(s *Step) {
 	s.Child = &Child{}
 	e := s.Attr("workflow")

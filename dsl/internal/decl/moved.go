@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A moved is a moved block: in an earlier definition the step To had the name From.
+// A moved is a moved block: in an earlier definition, the step with the name `to` had the name `from`.
 type moved struct {
 	from, to string
 	where    hcl.Range // place of the block
@@ -21,8 +21,8 @@ type moved struct {
 // A moveDecoder reads moved blocks.
 type moveDecoder struct{ *decoder }
 
-// moves reads the moved blocks. It must be called after the workflows were read. It sets the field
-// Moved of each workflow.
+// moves reads the moved blocks, and sets the field Moved of each workflow. The caller must have read
+// the workflows before.
 func (d moveDecoder) moves(blocks []*syntax.Block) {
 	byFrom, byTo := map[string]moved{}, map[string]moved{}
 	for _, b := range blocks {
@@ -53,9 +53,10 @@ func (d moveDecoder) moves(blocks []*syntax.Block) {
 	}
 }
 
-// follow follows the moved blocks from the step `from` to its present name, and adds the result to
-// each workflow that has a step with this name. It reports an error if no workflow has it, if the
-// blocks form a cycle, or if a workflow still has the step `from`.
+// follow follows the moved blocks from the step `from` to its present name. For example, the blocks
+// a → b and b → c give a the present name c. follow adds the result to each workflow that has a step
+// with the present name. It reports an error if no workflow has such a step, if the blocks form a
+// cycle, or if a workflow still has the step `from`.
 func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	m := byFrom[from]
 	to, steps := m.to, 0
@@ -64,7 +65,7 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 			if to == from {
 				d.Errorf(m.where, "Moved blocks form a cycle", "Step %q is moved to step %q, and from there back to %q. Keep only the blocks that lead to the present name.", from, m.to, from)
 			}
-			return // a cycle without this step is reported at the steps of the cycle
+			return // the calls of follow for the steps of the cycle report the cycle
 		}
 		steps++
 	}
@@ -91,7 +92,8 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	}
 }
 
-// stepName reads an attribute of a moved block, which must be step.NAME. It returns the name.
+// stepName reads an attribute of a moved block, which must be step.NAME. It returns the name and the
+// place of the attribute. After an error, ok is false.
 func (d moveDecoder) stepName(b *syntax.Block, attr string) (name string, at hcl.Range, ok bool) {
 	e := b.Attr(attr)
 	if e == nil { // the Reader has reported that the attribute is missing

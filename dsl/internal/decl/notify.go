@@ -18,8 +18,7 @@ import (
 // A notifyDecoder reads notify blocks.
 type notifyDecoder struct{ *decoder }
 
-// read reads a notify block, and adds it to w.Notifies. It makes the workflow of a notification
-// from the block.
+// read makes the workflow of a notification from a notify block, and adds the block to w.Notifies.
 func (d notifyDecoder) read(w *Workflow, b *syntax.Block) {
 	yes := true // a notification may arrive twice, so each action counts as safe to repeat
 	s := &Step{
@@ -36,8 +35,8 @@ func (d notifyDecoder) read(w *Workflow, b *syntax.Block) {
 	}})
 }
 
-// announced reads the argument `on` of a notify block: a list of states. It reports each word that
-// is no such state, each state that is in the list twice, and an empty list.
+// announced reads the argument `on` of a notify block: a list of states. It reports an empty list,
+// each word that is not a state, and each state that is in the list twice.
 func (d notifyDecoder) announced(e *eval.Expr) []string {
 	if e == nil {
 		return nil

@@ -87,8 +87,9 @@ type liveSource struct {
 	use   *readUse
 }
 
-// These constants limit what the functions for files read for one module: the number of different
-// reads, and the bytes of all files together. All of it becomes a part of the definition.
+// These constants limit what file() and similar functions read for one module, because the engine
+// stores all of it in the definition. The first is the number of reads: a second read of the same
+// file does not count. The second is the size of all files together, in bytes.
 const (
 	maxReads     = 10_000
 	maxReadBytes = 16 << 20
@@ -97,7 +98,7 @@ const (
 // A readUse counts what a module has read.
 type readUse struct{ reads, bytes int }
 
-// admit returns an error if the module has read so much that it may not read once more.
+// admit counts one more read. It returns an error if the module has already reached a limit.
 func (u *readUse) admit() error {
 	switch u.reads++; {
 	case u.reads > maxReads:

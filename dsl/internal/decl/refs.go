@@ -321,8 +321,8 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	return true
 }
 
-// kindOf reports an error and returns false if the reference t to s begins with step, but s is a
-// group, or if it begins with group, but s is a step.
+// kindOf checks the first word of the reference t to s: it must be `group` if s is a group, and
+// otherwise `step`. If the word is wrong, kindOf reports an error and returns false.
 func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 	group := s.Child != nil && s.Child.Group
 	switch root := t.RootName(); {
@@ -571,16 +571,17 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 	return true
 }
 
-// stepInNotify reports that an expression in a notify block uses a step. The parameter why begins
-// the message: it names the local that uses the step, or it is "".
+// stepInNotify reports that an expression in a notify block uses a step. If a local uses the step,
+// the parameter why is a sentence that names the local; otherwise it is "". The message begins with
+// this sentence.
 func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
 	d.Errorf(at, "Reference not available here",
 		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
 }
 
-// around checks a reference t in a group to something around the group. It makes a hidden variable
-// of the group, and lets t refer to this variable. The result handled is false if t refers to
-// something of the group itself, or to nothing. The result ok is false after an error.
+// around handles a reference t in a group to a value around the group. It adds a hidden variable to
+// the group, and changes t to a reference to this variable. The result handled is false if t refers
+// to a value of the group itself, or to no value at all. The result ok is false after an error.
 func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
 	g := ns.of
 	if g == nil || g.Outer == nil {
@@ -636,7 +637,8 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// stepAround checks a reference t in group g to a step or group of the workflow w around g.
+// stepAround checks a reference t in group g to a step or group of the workflow w around g. After an
+// error it returns false.
 func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
 	i := w.Index[name]
 	for inner := g; inner != w; inner = inner.Outer {

@@ -59,7 +59,7 @@ func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 	}
 	e := b.Attr("cron")
 	if e == nil {
-		return // a missing argument was reported
+		return // the Reader has reported the missing argument
 	}
 	text, ok := d.lit.literalText(e, "cron")
 	if !ok {
@@ -73,8 +73,8 @@ func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 	n.Cron, n.Timetable = text, table
 }
 
-// scheduleVariables reads the argument `variables` of a schedule. It reports whether the argument
-// has errors.
+// scheduleVariables reads the argument `variables` of a schedule. If the argument has errors, it
+// reports them, and the result broken is true.
 func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list []noun.Assignment, broken bool) {
 	v, ok := d.lit.constant(e, "The variables of a schedule must be known before a run, so they cannot refer to anything.")
 	if !ok {
@@ -95,8 +95,9 @@ func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list 
 	return list, false
 }
 
-// word returns the index of a literal word in the list of words. It returns 0 if the argument e is
-// missing or invalid.
+// word reads the argument e, which must be one of the words. It returns the index of the word. If e
+// is missing or invalid, word returns 0, the index of the default. The parameter name is the name of
+// the argument, for messages.
 func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	if e == nil {
 		return 0
@@ -112,10 +113,10 @@ func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	return 0
 }
 
-// upperFirst returns a text with its first letter as a capital letter.
+// upperFirst returns the text s with a capital first letter. The text must not be empty.
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// UsesTick reports whether an expression refers to run.tick, itself or through locals.
+// UsesTick reports whether an expression refers to run.tick, directly or through locals.
 func (w *Workflow) UsesTick(e *eval.Expr) bool { return w.usesTick(e, map[string]bool{}) }
 
 func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {

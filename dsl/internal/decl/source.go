@@ -19,8 +19,9 @@ var absolutePath = regexp.MustCompile(`^([A-Za-z]:)?/`)
 const sourceRule = `source is the path of the agent's binary, or of the directory that holds it. ` +
 	`Write a path that begins with "./" or "../" and is relative to this file's directory, or an absolute path. `
 
-// read reads the argument `source` of an agent block into a.Source. A relative path there is
-// relative to the directory of the main module, because the lock file is in that directory.
+// read reads the argument `source` of an agent block into a.Source. In the file, a relative path is
+// relative to the directory of the file. In a.Source, it is relative to the directory of the main
+// module, because the lock file is in that directory.
 func (d sourceDecoder) read(b *syntax.Block, a *Agent) {
 	e := b.Attr("source")
 	if e == nil {
@@ -46,7 +47,7 @@ func (d sourceDecoder) read(b *syntax.Block, a *Agent) {
 }
 
 // agree reports agent blocks that take the same plugin from different sources. A module uses one
-// binary of a plugin, and its lock file has one entry for it.
+// binary of a plugin, and its lock file has one entry for this binary.
 func (d sourceDecoder) agree() {
 	first := map[string]*Agent{}
 	for _, name := range sorted.Keys(d.m.Agents) {
@@ -58,7 +59,7 @@ func (d sourceDecoder) agree() {
 		switch {
 		case !ok:
 			first[a.Plugin] = a
-		case other.Source != a.Source && (a.Library == nil || a.Library != other.Library): // a library reports its own blocks
+		case other.Source != a.Source && (a.Library == nil || a.Library != other.Library): // a library checks its own blocks
 			d.Errorf(a.SourceAt, "Different sources of one agent",
 				"This block takes engine-agent-%s from %q, and the block at %s takes it from %q. A module uses one binary of a plugin: write the same source in both blocks.",
 				a.Plugin, a.Source, report.Range(other.SourceAt), other.Source)

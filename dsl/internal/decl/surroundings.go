@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take makes a hidden variable with this name. If the variable exists already, take adds the
-// attributes that t uses.
+// take adds a hidden variable with the given name to the group w. If the group has taken this value
+// before, take only adds the attributes that t uses.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {
@@ -33,7 +33,7 @@ func (w *Workflow) take(name string, t *taken) {
 }
 
 // passed returns the values that the step of a group passes to the group: the variables of the
-// module, and what the group takes from its surroundings.
+// module, and the values that the group takes from its surroundings.
 func (w *Workflow) passed(module map[string]*Variable) []syntax.Arg {
 	var out []syntax.Arg
 	for _, name := range sorted.Keys(module) {
@@ -45,8 +45,8 @@ func (w *Workflow) passed(module map[string]*Variable) []syntax.Arg {
 	return out
 }
 
-// expression returns the expression of the value, in the surroundings of the group. If only some
-// attributes of a step are used, it is an object with these attributes.
+// expression returns the expression that gives the value, for the workflow around the group. If the
+// group uses only some attributes of a step, the value is an object with these attributes.
 func (t *taken) expression() *eval.Expr {
 	if t.expr != nil {
 		return t.expr
@@ -66,8 +66,8 @@ func (t *taken) expression() *eval.Expr {
 	return &eval.Expr{Range: t.at, Syntax: cons}
 }
 
-// inside returns the group in which a step with this name stands, below the workflow w. It returns
-// nil if no group has such a step.
+// inside returns the group of the workflow w that contains a step with the given name, directly or
+// in an inner group. It returns nil if no group of w contains such a step.
 func (w *Workflow) inside(name string) *Step {
 	for _, s := range w.Steps {
 		if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
@@ -81,8 +81,8 @@ func (w *Workflow) inside(name string) *Step {
 	return nil
 }
 
-// hint returns advice about a step that is inside of a group and cannot be seen from outside; "" if
-// no group has a step with this name.
+// hint returns advice about a reference from outside of a group to a step in the group. It returns ""
+// if no group of w contains a step with the given name.
 func (w *Workflow) hint(name string) string {
 	if w == nil {
 		return ""
@@ -94,14 +94,15 @@ func (w *Workflow) hint(name string) string {
 	return fmt.Sprintf(" It is inside of group %q. From outside only the outputs of a group can be used: write output \"NAME\" { value = step.%s.output... } in the group, and group.%s%s.output.NAME here.", g.Name, name, g.Name, instanceKey(g))
 }
 
-// referenceTo returns the expression ROOT.NAME. The parameter at is its place in messages.
+// referenceTo returns the expression ROOT.NAME. The parameter at is the place of the expression in
+// messages.
 func referenceTo(at hcl.Range, root, name string) *eval.Expr {
 	return &eval.Expr{Range: at, Syntax: &hclsyntax.ScopeTraversalExpr{SrcRange: at, Traversal: hcl.Traversal{
 		hcl.TraverseRoot{Name: root, SrcRange: at}, hcl.TraverseAttr{Name: name, SrcRange: at},
 	}}}
 }
 
-// rename lets the reference t begin with ROOT.NAME.
+// rename replaces the first two words of the reference t with ROOT.NAME.
 func rename(t hcl.Traversal, root, name string) {
 	t[0] = hcl.TraverseRoot{Name: root, SrcRange: t[0].SourceRange()}
 	t[1] = hcl.TraverseAttr{Name: name, SrcRange: t[1].SourceRange()}
@@ -119,8 +120,8 @@ func fieldsOf(t hcl.Traversal, s *Step) map[string]hcl.Range {
 	return nil
 }
 
-// outerVariable returns the variable with this name that a workflow around the group declares. It
-// returns nil if there is none, or if the group has the variable already.
+// outerVariable returns the variable with the given name that a workflow around the group declares.
+// It returns nil if there is none, or if the group has the variable already.
 func (w *Workflow) outerVariable(name string) *Variable {
 	if w.Variables[name] != nil {
 		return nil
@@ -133,7 +134,8 @@ func (w *Workflow) outerVariable(name string) *Variable {
 	return nil
 }
 
-// outerLocal returns the workflow around the group that has a local value with this name; nil = none.
+// outerLocal returns the workflow around the group that declares a local with the given name. It
+// returns nil if there is none. A local outside of workflows does not count.
 func (w *Workflow) outerLocal(name string) *Workflow {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		if l := outer.Locals[name]; l != nil && !l.File {
@@ -143,7 +145,8 @@ func (w *Workflow) outerLocal(name string) *Workflow {
 	return nil
 }
 
-// outerStep returns the workflow around the group that has a step with this name; nil = none.
+// outerStep returns the workflow around the group that has a step with the given name. It returns
+// nil if there is none.
 func (w *Workflow) outerStep(name string) *Workflow {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		if _, ok := outer.Index[name]; ok {

@@ -53,11 +53,11 @@ type RunInfo struct {
 	Workflow  string // name of the workflow
 	Key       string // unique key of the run; "" = the run has none
 	StartedAt time.Time
-	// Status is the state that a notify block announces, such as parked; "" = the expression is in
-	// no notify block.
+	// Status is the state that a notify block announces, such as parked; "" = the expression is not
+	// in a notify block.
 	Status string
-	// Trigger says what started the run. If it is a text that cron.Trigger returned, it holds
-	// run.tick; otherwise run.tick is null.
+	// Trigger says what started the run. For a run that a schedule started, it is the result of
+	// cron.Trigger, which contains run.tick. For every other run, run.tick is null.
 	Trigger string
 }
 

@@ -17,12 +17,13 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A childLinker links steps that start child runs. The workflow of the child is linked first. Then
-// it has the form of an action: its variables are the arguments, and its outputs are the output.
+// A childLinker links steps that start child runs. It first links the workflow of the child. After
+// that it treats the workflow like an action: the variables of the workflow are the arguments of the
+// action, and the outputs of the workflow are the output of the action.
 type childLinker struct{ *workflowLinker }
 
-// maxLinked limits the number of workflows of a definition, with those of libraries. A library that
-// is used under several names counts several times.
+// maxLinked limits the number of workflows of a definition. The workflows of libraries count, too. If
+// a module uses a library under several names, its workflows count once for each name.
 const maxLinked = 20_000
 
 // action links the workflow of a child run and returns it in the form of an action.
@@ -68,8 +69,8 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 	return a
 }
 
-// group links the inside of a group and returns it in the form of an action. What the group takes
-// from its surroundings has the types that are known there.
+// group links the workflow of a group and returns it in the form of an action. A value that the group
+// takes from its surroundings has the type that the surroundings know.
 func (l childLinker) group(s *decl.Step) *linkedAction {
 	if s.Child.Workflow == nil {
 		return nil
@@ -119,8 +120,8 @@ func (l childLinker) step(d *decl.Step, ls *linkedStep, out *noun.Step) {
 }
 
 // childOutput returns the function for the field Output of noun.Action. The function converts the
-// outputs of a child run to the types that are known before a run. An output that has another type
-// in this run is not converted, because its workflow says what an output is.
+// outputs of a child run to the types that are known before a run. If an output cannot be converted,
+// the function keeps it unchanged, because only the workflow of the child decides about its outputs.
 func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 	return func(raw []byte) (value.Value, error) {
 		if err := value.CheckDepth(raw); err != nil {
@@ -149,9 +150,10 @@ func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 	}
 }
 
-// undo returns the undo of a step with a child run: the child undoes itself. The child is found by
-// the key of the call. The undo also carries the input of the call, for a child that was never
-// started.
+// undo returns the undo of a step with a child run: the child run undoes its own steps. The engine
+// finds the child run by the key of the call. The input of the undo is the input of the call, because
+// the child may not have been started: then the undo creates its run, which begins no step. The
+// second result is the settings of the undo.
 func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	base := undoDefaults()
 	base.Timeout = noun.ChildTimeout
@@ -171,9 +173,10 @@ func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	}, static
 }
 
-// undoable reports an error if a step starts a child run whose workflow has a single step that has
-// no undo and does not say so. Such a workflow needs no undo of its own, but as a child of a run it
-// would not be undone with that run. The parameter later is true if the step is after the pivot.
+// undoable reports an error if the engine could not undo the child run of a step. A workflow with a
+// single step may leave out the undo of this step, because no later step can fail. But a child run of
+// this workflow must turn back with its parent. So its step needs a compensate block, or
+// compensation = "none". The parameter later is true if the step s is after the pivot.
 func (l childLinker) undoable(s *linkedStep, later bool) {
 	if s.action == nil || s.action.child == nil || later || s.noun == nil || s.noun.Undo == nil || s.decl.Undo != nil || len(l.decl.Index) == 1 && l.decl.Outer == nil {
 		return
@@ -195,7 +198,8 @@ type childInput struct {
 }
 
 // input checks the values that a step gives to the variables of a child run. It returns a function
-// that evaluates them in a run, and returns the values of all variables of the child.
+// for the run: the function evaluates these values, and returns the values of all variables of the
+// child.
 func (l childLinker) input(d *decl.Step, a *linkedAction) noun.ValueFunc {
 	vars := d.Child.Workflow.Variables
 	title := upperFirst(a.title())
@@ -256,8 +260,8 @@ func (l childLinker) input(d *decl.Step, a *linkedAction) noun.ValueFunc {
 	}
 }
 
-// ownVariables returns the names of those variables that are declared in the workflow itself,
-// sorted.
+// ownVariables returns the names of the variables that the workflow itself declares, sorted. It
+// leaves out the variables of the module.
 func ownVariables(vars map[string]*decl.Variable) []string {
 	var out []string
 	for _, name := range sorted.Keys(vars) {
@@ -268,7 +272,8 @@ func ownVariables(vars map[string]*decl.Variable) []string {
 	return out
 }
 
-// inputValue checks the value for a variable of a child run, as far as it is known before a run.
+// inputValue checks a value for a variable of a child run before a run, and returns it. If the value
+// is not known yet, inputValue checks only its type. After an error it returns an unknown value.
 func (l childLinker) inputValue(v *decl.Variable, x syntax.Arg, title string) cty.Value {
 	got := l.check(x.Expr)
 	if x.Expr.Bad {
@@ -294,8 +299,8 @@ var (
 )
 
 // accepted converts a value to the type of a variable of a child run. It returns an error if the
-// variable cannot have the value. It returns cty.NilVal if the value is null and the variable has
-// its default instead.
+// variable cannot have the value. It returns cty.NilVal without an error if the value is null and
+// the variable must have its default instead.
 func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 	if !v.Sensitive && !v.Hidden && x.ContainsMarked() {
 		return cty.NilVal, errSensitiveInput
@@ -312,9 +317,9 @@ func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 	return v.Convert(x)
 }
 
-// given returns the values of all variables as one object, as values does. The map vals holds the
-// values of those variables that have a value. given returns an error if a variable has no value, or
-// if its validation fails.
+// given returns the values of all variables as one object, like the method values. The map vals holds
+// the given values. A variable that is not in vals has its default. The method returns an error if a
+// variable has no value, or if a validation fails.
 func (b *bind) given(vals map[string]cty.Value) (value.Value, error) {
 	all := make(map[string]cty.Value, len(b.decls))
 	for name, v := range b.decls {

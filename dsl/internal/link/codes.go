@@ -190,7 +190,7 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	if l.decl.Outer != nil {
-		return // the retry block of a group is the one of its workflow, where it is checked
+		return // a group has the retry block of the workflow around it, which is checked there
 	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {

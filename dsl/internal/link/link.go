@@ -30,12 +30,12 @@ type linker struct {
 	agents    map[string]*linkedAgent    // agents by name
 	known     map[string]bool            // names of the variables of all workflows
 	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
-	workflows map[string]*workflowLinker // workflows that are linked, by name in the definition; twins are not in it
+	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without twins
 	// true = do not use the fast evaluator. Tests compare the results with and without the fast
 	// evaluator.
 	undirected bool
-	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". It is the beginning
-	// of the names of the library's agents and workflows in the definition.
+	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the definition,
+	// the names of the agents and workflows of this library begin with the prefix.
 	prefix string
 }
 
@@ -67,8 +67,8 @@ type linkedAction struct {
 	broken bool                      // true = the schema is invalid, and the error was reported
 	// form holds what the action block of a declared action says; nil = an action of the plugin
 	form *actionForm
-	asks *linkedAction // action in the attribute lookup of a declared action; nil = none
-	// child holds the workflow of a child run; nil = the action is an action of an agent
+	asks *linkedAction // action in the attribute `lookup` of a declared action; nil = none
+	// child holds the workflow of a child run; nil = this is the action of an agent
 	child   *workflowLinker
 	childIn cty.Type // object type of the variables of the child; only if child is not nil
 }
@@ -108,7 +108,7 @@ type workflowLinker struct {
 	out   *noun.Workflow   // result of linking
 	steps []*linkedStep
 	cur   int // index of the step that is being linked; -1 = none
-	// instead replaces arguments that cannot be evaluated; nil = the workflow is no notification
+	// instead is the field argument.List.Instead; nil = the workflow is not for notifications
 	instead func(*argument.Argument, *eval.Scope) (cty.Value, bool)
 }
 
@@ -284,7 +284,7 @@ func unknownLike(v cty.Value) cty.Value {
 	return cty.ObjectVal(attrs)
 }
 
-// calls reports whether the step has a call: of an action, or of a child run.
+// calls reports whether the step calls an action or starts a child run.
 func (s *linkedStep) calls() bool {
 	return s.decl.Kind == decl.StepCalls || s.decl.Kind == decl.StepChild
 }

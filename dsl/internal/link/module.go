@@ -80,7 +80,8 @@ func (l *linker) workflow(w *decl.Workflow) *workflowLinker {
 	return wl
 }
 
-// newWorkflow returns a linker for a workflow.
+// newWorkflow returns a linker for a workflow, without linking it. It reports an error if another
+// workflow has the same name in the definition.
 func (l *linker) newWorkflow(w *decl.Workflow) *workflowLinker {
 	ev := &eval.Evaluator{Funcs: l.m.Funcs, Vars: variableShapes(w.Variables)}
 	wl := &workflowLinker{
@@ -121,7 +122,7 @@ func (l *workflowLinker) link() {
 }
 
 // bindings sets the functions of the workflow that bind variables and evaluate lines of the console.
-// It returns what binds variables.
+// It returns the bind that binds the variables.
 func (l *workflowLinker) bindings() *bind {
 	b := &bind{ev: l.ev, decls: l.decl.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
 	noun.SetBind(l.out, b.values, b.deployed)

@@ -31,8 +31,8 @@ func notifications(l *workflowLinker) {
 }
 
 // announces makes the step of a notification evaluate its expressions with the values of the
-// announced run. If its settings cannot be evaluated, the step has the default settings: a wrong
-// pause must not keep a notification from arriving.
+// announced run. If the settings cannot be evaluated, the step has the default settings, because an
+// error in timeout or retry must not stop a notification.
 func announces(l *workflowLinker, s *noun.Step) {
 	ls := l.steps[0]
 	if given := ls.given; given != nil {
@@ -52,9 +52,9 @@ func announces(l *workflowLinker, s *noun.Step) {
 }
 
 // ownText returns a function for the field argument.List.Instead. If an argument of a notify block
-// cannot be evaluated, the function returns a text of the engine: it names the run, its state and
-// its failure. An argument that takes no such text is left out, if it is optional. The parameter at
-// is the place of the block.
+// cannot be evaluated, the function returns a text of the engine. The text names the run, its state
+// and the code of its failure. If the argument cannot be a text but is optional, Build leaves it out.
+// The parameter at is the place of the block.
 func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) {
 	return func(x *argument.Argument, s *eval.Scope) (cty.Value, bool) {
 		if x.Spec.Type == cty.String || x.Spec.Type == cty.DynamicPseudoType {

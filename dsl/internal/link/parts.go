@@ -18,15 +18,16 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A printer writes the parts of a step as text. If two definitions give the same text for a part,
-// the part means the same in both. So the text of an expression contains the texts of its locals.
-// Space, order of attributes and comments between attributes do not change the text.
+// A printer writes the parts of a step as text. Two definitions that give the same text for a part
+// count as equal in this part. So the text of an expression also contains the texts of its locals.
+// White space, the order of attributes, and comments between attributes do not change the text. White
+// space inside of a quoted string or heredoc does not change it, either: "a  b" counts as "a b".
 type printer struct {
 	m *decl.Module
 	b strings.Builder
 }
 
-// addParts sets the function Parts of a linked step.
+// addParts sets the field Parts of a linked step.
 func addParts(m *decl.Module, d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Parts = func() map[string]string { return stepParts(m, d, ls, out) }
 }
@@ -53,8 +54,8 @@ func stepParts(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map[s
 	return parts
 }
 
-// actionText returns the plugin and the name of an action, and for a declared action also its
-// block. The agent's own name may change.
+// actionText returns the plugin and the name of an action, and for a declared action also its action
+// block. The text does not contain the name of the agent, so another name is no change.
 func actionText(m *decl.Module, a *linkedAction) string {
 	if a == nil {
 		return ""
@@ -72,7 +73,8 @@ func actionText(m *decl.Module, a *linkedAction) string {
 	return text + printed(m, func(p *printer) { p.block(a.form.decl.Block, "timeout") })
 }
 
-// undoText returns what undoes a step: the action and its input, without the limits.
+// undoText returns the undo of a step as text: the action and its input. The text does not contain
+// timeout, deadline, retry and idempotent, so another value of these attributes is no change.
 func undoText(m *decl.Module, d *decl.Step, s *noun.Step, ls *linkedStep) string {
 	u := s.Undo
 	switch {
@@ -96,7 +98,8 @@ func printed(m *decl.Module, write func(*printer)) string {
 	return p.b.String()
 }
 
-// block writes a block without the named attributes and inner blocks.
+// block writes a block. It leaves out the attributes and inner blocks that the parameter without
+// names.
 func (p *printer) block(b *syntax.Block, without ...string) {
 	p.b.WriteString(b.Kind + " " + strconv.Quote(b.Label) + " {")
 	for _, name := range sorted.Keys(b.Attrs) {
@@ -123,8 +126,8 @@ func (p *printer) attr(name string, e *eval.Expr) {
 	p.b.WriteString(";")
 }
 
-// expr writes an expression, the locals on which it depends, and what its calls of file() and
-// similar functions have read.
+// expr writes an expression and the locals on which it depends. If one of them calls file() or a
+// similar function, expr also writes a checksum of everything that the module has read.
 func (p *printer) expr(e *eval.Expr) {
 	p.source(e)
 	var locals []*eval.Local
@@ -140,7 +143,8 @@ func (p *printer) expr(e *eval.Expr) {
 	}
 }
 
-// source writes the text of an expression, with single spaces instead of other white space.
+// source writes the text of an expression. It writes one space for any sequence of white space. If
+// the text is not known, source writes "?".
 func (p *printer) source(e *eval.Expr) {
 	src := p.m.Sources[e.Range.Filename]
 	from, to := e.Range.Start.Byte, e.Range.End.Byte
@@ -151,7 +155,8 @@ func (p *printer) source(e *eval.Expr) {
 	p.b.WriteString(strings.Join(strings.Fields(string(src[from:to])), " "))
 }
 
-// gather adds the locals on which the expression depends to the list, each once.
+// gather adds to the list each local on which the expression depends, directly or through other
+// locals. No local is in the list twice.
 func gather(e *eval.Expr, list *[]*eval.Local) {
 	if e.Compiled == nil {
 		return
@@ -166,7 +171,7 @@ func gather(e *eval.Expr, list *[]*eval.Local) {
 
 // Rebind gives the values of a run's variables to the variables of another workflow. A variable
 // that the other workflow does not declare is left out. A variable without a value gets its
-// default. The findings are those of Workflow.Bind.
+// default. Rebind reports the same errors as Workflow.Bind.
 func Rebind(w *noun.Workflow, vars value.Value) (value.Value, diag.Diagnostics) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(vars.JSON(), &raw); err != nil {

@@ -27,7 +27,7 @@ const (
 	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions; other actions have 1 attempt
 	defaultCoolDown   = 15 * time.Minute
 	defaultCoolDowns  = 3
-	notifyDeadline    = 24 * time.Hour // time for which the engine repeats the call of a notification
+	notifyDeadline    = 24 * time.Hour // how long the engine repeats the call of a notification
 	maxAttemptsNumber = 1_000_000
 	// maxIterationsNumber is the largest max_iterations that a repeat block may have.
 	maxIterationsNumber = 1_000_000
@@ -62,7 +62,7 @@ func undoDefaults() noun.Settings {
 }
 
 // defaultsOf returns the default settings of a step. The step of a notification has an unlimited
-// number of attempts, but a deadline.
+// number of attempts within 24 hours (notifyDeadline).
 func defaultsOf(l *workflowLinker, repeatable bool) noun.Settings {
 	if l.out.Notifies == "" {
 		return forwardDefaults(repeatable)

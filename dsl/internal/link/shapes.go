@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// shapes finds the action of every step that has a call. It sets l.steps, and the types of the
-// arguments and the output of each step.
+// shapes finds the action of every step that has a call, and the workflow of every group. It sets
+// l.steps, and the types of the arguments and the output of each step.
 func (l *workflowLinker) shapes() {
 	for _, s := range l.decl.Steps {
 		if s.Kind != decl.StepCalls && s.Kind != decl.StepChild {
@@ -49,8 +49,10 @@ func (l *workflowLinker) shape(i int, a *linkedAction) {
 	l.world.Steps[i] = unknownStep(shape, output)
 }
 
-// valueShapes sets the output types of all value steps. It handles a step after all steps to which
-// the step refers. If the steps have a cycle, no such order exists, and the types remain unknown.
+// valueShapes links the workflows of all groups, and sets the output types of all groups and value
+// steps. It handles a step after all steps to which the step refers. If the steps have a cycle, no
+// such order exists. Then valueShapes links the groups in any order, and the types of value steps
+// remain unknown.
 func (l *workflowLinker) valueShapes() {
 	for _, i := range l.decl.Order {
 		s := l.decl.Steps[i]
@@ -67,16 +69,16 @@ func (l *workflowLinker) valueShapes() {
 		l.world.Steps[i] = unknownStep(l.ev.Steps[i], output)
 	}
 	l.world.Each = cty.NilVal
-	for i, s := range l.decl.Steps { // steps in a cycle, which have no order
+	for i, s := range l.decl.Steps { // if the steps have a cycle, the loop above did nothing
 		if s.Child != nil && s.Child.Group && l.steps[i].action == nil {
 			l.shape(i, childLinker{l}.group(s))
 		}
 	}
 }
 
-// called returns the action that a step calls. It returns nil if there is no such action, and the
-// error was reported. It also returns nil for a group, because the inside of a group is linked
-// after the steps that it refers to.
+// called returns the action that a step calls. If there is no such action, called returns nil, and
+// the error was reported. It also returns nil for a group, because valueShapes links a group later:
+// after the steps to which the group refers.
 func (l *workflowLinker) called(s *decl.Step) *linkedAction {
 	switch {
 	case s.Kind != decl.StepChild:

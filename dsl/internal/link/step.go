@@ -43,7 +43,7 @@ func (l stepLinker) limits() {
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if l.decl.Outer != nil {
-			break // the retry block of a group is the one of its workflow, where it is checked
+			break // a group has the retry block of the workflow around it, which is checked there
 		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)

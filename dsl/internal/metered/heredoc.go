@@ -8,12 +8,12 @@ import (
 )
 
 // maxJoined limits the work of the parser for heredocs. For each line of a heredoc the parser copies
-// the text before this line, so 100,000 short lines take half a minute. The limit is the number of
-// bytes that it copies for one file.
+// all text of the heredoc before this line. So 100,000 short lines take half a minute. The limit is
+// the number of bytes that the parser copies for one file: 256 MiB.
 const maxJoined = 256 << 20
 
-// CheckHeredocs returns an error for the first heredoc that takes too long to parse. It returns nil if
-// there is none.
+// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. It returns
+// an error for the heredoc with which the sum exceeds maxJoined. It returns nil if there is none.
 func CheckHeredocs(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	joined, length, inside := 0, 0, 0
 	var at hcl.Range

@@ -31,7 +31,8 @@ func AssignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte
 }
 
 // Assign returns an assignment that gives a JSON value to the variable with the given name. The
-// source is the origin of the value, for messages. It returns an error if the text is not JSON.
+// parameter source says where the value comes from, for messages. Assign returns an error if the
+// value is not JSON.
 func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, error) {
 	v, err := value.Decode(value.NewValue(json, nil, nil))
 	if err != nil {

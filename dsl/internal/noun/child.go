@@ -7,14 +7,14 @@ import "time"
 const ChildAgent = "workflow"
 
 // A Child says which workflow a step starts as a child run. The workflow is part of the same
-// definition. The values of its variables are the arguments in the input block of the step.
+// definition. The input of the step gives values to the variables of this workflow.
 type Child struct {
 	Workflow *Workflow // workflow of the child run; never nil
 	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
 }
 
-// ChildTimeout is Settings.Timeout of a step with a child run and of its undo: 10 years. A child run
-// may take any time, but every attempt has a time by which it must be complete.
+// ChildTimeout is the field Settings.Timeout of a step with a child run, and of the undo of such a
+// step: 10 years. A child run may take any time, but every attempt must have a timeout.
 const ChildTimeout = 10 * 365 * 24 * time.Hour
 
 // ChildUndo is the name of the action of ChildAgent that undoes a child run.

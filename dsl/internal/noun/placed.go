@@ -12,15 +12,16 @@ import (
 // Names of the parts of a step in the result of Step.Parts. Each other part has the name of an
 // attribute or of an inner block of the step.
 const (
-	PartKind   = "kind" // "value", "timer" or "wait"; "" = the step calls an agent
+	PartKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
 	PartAction = "action"
 	PartUndo   = "undo"
 )
 
-// Placed returns the workflow for a run that began with another definition and was moved to this
-// one. In the result, the number of a step is the number of its node in the run, which never
-// changes. The parameter before is the workflow that the run has had so far. places[i] is the index
-// in w of the step that node i is from now on, or -1 if node i is no step of w.
+// Placed returns the workflow w for a run that began with another definition and moves to the
+// definition of w. In the result, the index of a step is the number of its node in the run. The
+// number of a node never changes. The parameter before is the workflow of the run before the move.
+// The element places[i] is the index in w of the step that belongs to node i; -1 = w has no step for
+// this node.
 func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	out := *w
 	out.place = make([]int, len(w.Steps))
@@ -58,8 +59,8 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 		if was != nil {
 			s.keyName = was.KeyName()
 		} else if s.keyName = s.Name; taken[s.Name] {
-			// An earlier step used this name in its idempotency keys. A name in a file cannot
-			// contain the sign @, so no other step can have this name.
+			// An earlier step has this name in its idempotency keys, so the new step needs another
+			// one. A name in a file cannot contain the sign @, so no step has the new name.
 			s.keyName = s.Name + "@" + strconv.Itoa(i)
 		}
 		out.Steps[i] = &s
@@ -77,8 +78,8 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	return &out
 }
 
-// NodeOf returns the number of the node of a step. The parameter i is the index of the step as
-// expressions know it. The result differs from i only in a run that was moved to another definition.
+// NodeOf returns the number of the node of a step. The parameter i is the index that the step has in
+// expressions. The result differs from i only in a run that was moved to another definition.
 func (w *Workflow) NodeOf(i int) int {
 	if w.place == nil || i < 0 || i >= len(w.place) {
 		return i
@@ -86,8 +87,9 @@ func (w *Workflow) NodeOf(i int) int {
 	return w.place[i]
 }
 
-// KeyName returns the name of the step in idempotency keys. It is the name that the step had when
-// the run met it first, so that the keys stay the same when the step gets another name.
+// KeyName returns the name of the step in idempotency keys. It is the name of the step in the first
+// definition with which the run had this step. So the keys stay the same when a moved block gives
+// the step another name.
 func (s *Step) KeyName() string {
 	if s.keyName != "" {
 		return s.keyName
@@ -95,9 +97,9 @@ func (s *Step) KeyName() string {
 	return s.Name
 }
 
-// goneStep returns a step that does nothing, for a node that is no step of the present definition.
-// The parameter was is the step in the earlier definition; nil = the node is not a step, but an
-// instance of one.
+// goneStep returns a step that does nothing, for a node that has no step in the present definition.
+// The parameter was is the step of the node in the earlier definition; nil = the node is an instance
+// of a step.
 func goneStep(i int, was *Step) *Step {
 	settings := &Settings{Timeout: 30 * time.Second, Retry: Retry{MaxAttempts: 1, Strategy: Constant}}
 	s := &Step{

@@ -29,8 +29,8 @@ func (a *Action) Sent() string {
 	return a.Name
 }
 
-// Asked returns the action that the agent is called with to find out the outcome of an earlier call of
-// a. This is a itself, or a.Asks.
+// Asked returns the action with which the engine asks the agent about the outcome of an earlier call
+// of a. It returns a.Asks; if that is nil, it returns a itself.
 func (a *Action) Asked() *Action {
 	if a.Asks != nil {
 		return a.Asks

@@ -17,8 +17,8 @@ type Workflow struct {
 	Name        string
 	Description string
 	Digest      string // SHA-256 of the definition that contains the workflow, in hex
-	// Inner is true if only a step can start a run of the workflow: it is the inside of a group, with
-	// the name WORKFLOW.GROUP, or it is a workflow of a library, with the name LIBRARY.WORKFLOW.
+	// Inner is true if only a step can start a run of the workflow. The workflow of a group has the
+	// name WORKFLOW.GROUP. A workflow of a library has the name LIBRARY.WORKFLOW.
 	Inner bool
 
 	Steps []*Step // steps in the order of their declaration; Steps[i].Index == i
@@ -29,7 +29,7 @@ type Workflow struct {
 	Agents    map[string]*Agent
 	Outputs   []Output
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
-	Notifies  string    // workflow whose states this workflow announces; "" = it is no workflow of a notification
+	Notifies  string    // workflow whose states this workflow announces; "" = this workflow announces none
 
 	// Confidential is true if each run of the workflow may contain sensitive values, even if none
 	// of its variables is sensitive. To start such a run, an engine needs an encryption key.
@@ -40,7 +40,7 @@ type Workflow struct {
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
-	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines say
+	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines are set
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 
@@ -49,13 +49,15 @@ type Workflow struct {
 	// then this time is at most Shortest after the record.
 	Shortest time.Duration
 
-	// Moved maps the earlier name of a step to its present name, by the moved blocks; nil = no step
-	// was moved.
+	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
+	// step was moved.
 	Moved map[string]string
-	place []int // number of the node of each step, by the index of the step; nil = both are equal (Placed)
+	// place maps the index that a step has in expressions to the number of its node. nil = both are
+	// equal, because no run was moved to this workflow (Placed).
+	place []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
-	// deployed binds the variables outside of workflows.
+	// deployed does the work of BindDeployed.
 	deployed func([]Assignment) (value.Value, diag.Diagnostics)
 	lines    Lines
 }
@@ -95,8 +97,8 @@ func SetBind(w *Workflow, bind, deployed func([]Assignment) (value.Value, diag.D
 	w.bind, w.deployed = bind, deployed
 }
 
-// ChildAgent returns the agent of those calls that start and undo child runs. The engine itself
-// answers them. The result is the same for every workflow.
+// ChildAgent returns the constant ChildAgent: the name of the agent in calls that start and undo
+// child runs. The engine itself answers these calls.
 func (*Workflow) ChildAgent() string { return ChildAgent }
 
 // StartsChildren reports whether a step of the workflow starts child runs.
@@ -216,11 +218,12 @@ type Step struct {
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
 
-	// Parts returns the parts of the step as text, by name (PartAction and others). A part means
-	// the same in two definitions if it has the same text.
+	// Parts returns the parts of the step as text, by name (PartAction and others). If a part has the
+	// same text in two definitions, the part counts as unchanged.
 	Parts func() map[string]string
 	// Gone is true if the present definition of the run does not have the step (Workflow.Placed).
-	// Then the step does nothing. Instance is true if its node is an instance of another step.
+	// Then the step does nothing. Instance is true if the step is Gone and its node is an instance
+	// of another step.
 	Gone, Instance bool
 	keyName        string // name in idempotency keys; "" = Name
 }
@@ -290,11 +293,13 @@ type Action struct {
 	ReadOnly   bool   // true = a call has no effect
 	ByKey      bool   // true = the undo finds the effect by the idempotency key of the call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
-	// Asks is another action that says so, read-only and of the same agent; nil = the agent is asked
-	// with this action itself. Its Output returns the output of this action.
+	// Asks is the action with which the engine asks whether a call of this action had its effect. Asks
+	// is read-only and belongs to the same agent. The function Asks.Output returns the output of this
+	// action. nil = the engine asks with this action itself.
 	Asks *Action
-	// AskInput evaluates the input of Asks. It uses the values that the input of this action uses, and
-	// Self.Key of the Scope: the key of the call that is asked about, or of the call that is undone.
+	// AskInput evaluates the input of Asks. It uses the same values as the input of this action. In
+	// addition it uses Self.Key of the Scope: the key of the call that the engine asks about, or of
+	// the call that the engine undoes.
 	AskInput ValueFunc
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.
@@ -439,7 +444,7 @@ type ValueFunc func(*eval.Scope) (value.Value, error)
 // LimitFunc evaluates a deadline and returns it as a Limit.
 type LimitFunc func(*eval.Scope) (Limit, error)
 
-// Notifications returns the notify blocks of the workflow that announce the state.
+// Notifications returns the notify blocks of the workflow that announce the given state.
 func (w *Workflow) Notifications(state string) []*Notify {
 	var out []*Notify
 	for _, n := range w.Notify {

@@ -167,8 +167,8 @@ var (
 	}}
 )
 
-// newGroupSpec returns the spec of a group block. A group may contain groups, so its spec contains
-// itself.
+// newGroupSpec returns the spec of a group block. A group may contain groups, so the spec contains
+// a pointer to itself.
 func newGroupSpec() *bodySpec {
 	group := &bodySpec{attrs: opt("for_each", "max_parallel", "max_failures", "when", "depends_on", "deadline")}
 	group.blocks = []blockSpec{
