@@ -52,3 +52,21 @@ workflow "inner" {
 		t.Errorf("child = %v, kept = %v: want the same action and another undo", child, kept)
 	}
 }
+
+// Layout and comments do not change the parts of a step. A text inside quotes does.
+func TestPartsIgnoreLayoutOnly(t *testing.T) {
+	of := func(input string) map[string]string {
+		wf := linkedWorkflow(t, "step \"a\" {\n  value = "+input+"\n}\n")
+		return stepOf(t, wf, "a").Parts()
+	}
+	want := of(`{ a = "x  y", b = [1, 2] }`)["value"]
+	for input, same := range map[string]bool{
+		"{\n  a   = \"x  y\", # why\n  b = [1,\n 2]\n}": true,
+		`{ a = "x y", b = [1, 2] }`:                     false,
+		`{ a = "x  y", b = [12] }`:                      false,
+	} {
+		if got := of(input)["value"]; (got == want) != same {
+			t.Errorf("%s: %q, want it equal to %q: %t", input, got, want, same)
+		}
+	}
+}

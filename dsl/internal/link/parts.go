@@ -143,8 +143,8 @@ func (p *printer) expr(e *eval.Expr) {
 	}
 }
 
-// source writes the text of an expression. It writes one space for any sequence of white space. If
-// the text is not known, source writes "?".
+// source writes the text of an expression as its tokens, with one space between two tokens. So the
+// text inside quotes and heredocs stays as it is. If the text is not known, source writes "?".
 func (p *printer) source(e *eval.Expr) {
 	src := p.m.Sources[e.Range.Filename]
 	from, to := e.Range.Start.Byte, e.Range.End.Byte
@@ -152,7 +152,19 @@ func (p *printer) source(e *eval.Expr) {
 		p.b.WriteString("?")
 		return
 	}
-	p.b.WriteString(strings.Join(strings.Fields(string(src[from:to])), " "))
+	tokens, diags := hclsyntax.LexExpression(src[from:to], e.Range.Filename, hcl.InitialPos)
+	if diags.HasErrors() {
+		p.b.Write(src[from:to])
+		return
+	}
+	for _, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenNewline, hclsyntax.TokenComment, hclsyntax.TokenEOF:
+		default:
+			p.b.Write(t.Bytes)
+			p.b.WriteByte(' ')
+		}
+	}
 }
 
 // gather adds to the list each local on which the expression depends, directly or through other

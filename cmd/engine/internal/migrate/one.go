@@ -158,7 +158,7 @@ func change(s moving.Step) string {
 		parts = append(parts, "changed: "+strings.Join(s.Changed, ", "))
 	}
 	switch {
-	case s.Anew && s.Ended:
+	case s.Anew:
 		parts = append(parts, "starts again")
 	case len(s.Changed) > 0 && s.Ended:
 		parts = append(parts, "keeps its result")
