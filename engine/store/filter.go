@@ -38,7 +38,7 @@ type RunFilter struct {
 	Name string
 
 	IDs    []status.RunID // internal ids of runs, at most 1000; if IDs is set, no other field may be set
-	Parent status.RunID   // internal id of a parent; if it is set, only After and Limit may be set, too
+	Parent status.RunID   // internal id of a parent; if Parent is set, only After and Limit may be set, too
 
 	// A list for people uses the next six fields.
 	States   []status.RunState

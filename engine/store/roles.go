@@ -135,19 +135,19 @@ type LogLine struct {
 	Message string // one line of text without sensitive values
 }
 
-// Views lists steps, alerts and places in limits for people, without loading runs. Its methods never block a
-// writer and never make a commit slower (S86). The role is optional. In a store without
-// this role the lists are empty. Then an engine that cannot work on a run repeats its alert
-// after each restart, because it cannot find the earlier alert.
+// Views lists steps, alerts and places in limits for people, without loading runs. Its methods
+// never block a writer and never make a commit slower (S86). The role is optional. In a store
+// without this role the lists are empty. Then an engine that cannot work on a run repeats its
+// alert after each restart, because it cannot find the earlier alert.
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
 	// Alerts returns the alerts of a run, or of all runs if run is 0, newest first. It
 	// returns no more alerts than the parameter limit says.
 	Alerts(ctx context.Context, run status.RunID, limit int) ([]AlertRow, error)
-	// Places returns which open runs hold a place in the limit with this workflow and key
-	// (naming.Room), and how many wait in line. It names no more runs than the parameter limit
-	// says.
+	// Places returns which open runs hold a place in the limit of this workflow and key
+	// (naming.Room). It also counts the open runs that wait in line. Places.Open has no more names
+	// than the parameter limit says.
 	Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error)
 }
 
@@ -183,10 +183,11 @@ type Waker interface {
 // store without this role keeps all runs for ever.
 type Retainer interface {
 	// Retain removes runs that finished before the given time, and everything that the
-	// store has about these runs: rows, names, steps, alerts, late replies and logs. The zero
-	// time means that no run is old enough. If the workflow of a run has a retention of its own
-	// (DefinedWorkflow), the given time does not count: the run is removed if it finished longer
-	// ago than that, by the clock of the store.
+	// store has about these runs: rows, names, steps, alerts, notices, late replies, logs,
+	// snapshots and places. If the given time is zero, no run is old enough. The workflow of a run
+	// may have its own retention (DefinedWorkflow.Retention). Then the given time does not count
+	// for the run: Retain removes the run if it finished longer ago than this retention, by the
+	// clock of the store.
 	//
 	// Retain examines runs that were created early enough to be removed, oldest first. One call
 	// examines no more runs than the parameter limit says. If there may be more, it sets

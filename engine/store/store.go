@@ -69,8 +69,8 @@ type Definition struct {
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps; the index is the node number of the step
-	// How long runs of this workflow are kept after their end, in whole microseconds; 0 = as long as
-	// the engine says that removes runs (Retainer).
+	// How long a Retainer keeps the runs of this workflow after their end, in whole microseconds.
+	// 0 = the time given to Retainer.Retain decides.
 	Retention time.Duration
 }
 
@@ -123,9 +123,9 @@ type Tick struct {
 	// tick continues after the last run of the list.
 	Inbox []status.RunID
 	Dead  []EngineID
-	// Next holds the runs of this engine that are the next in line and for which there is room
-	// in the limit that they share with other runs (naming.Room). For each run that is not admitted,
-	// Commit may still return naming.ErrFull, because another run may be admitted first.
+	// Next holds the runs of this engine that wait in line, are the next ones, and have room in
+	// their limit (naming.Room). The engine should admit them (Transition.Admit). The outcome may
+	// still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
 }
 
@@ -251,11 +251,12 @@ type Transition struct {
 	Owner     *EngineID       // new owner of the run; nil = unchanged; a pointer to 0 = no owner
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
-	// The added instances, for the views. It also names the steps of a run that was moved to another
-	// definition. If the run has a name for the node already, the first one stays.
+	// The added instances, for the views. If a run was moved to another definition, NewNodes also
+	// holds the steps whose names are new. If a node of the run has a name in the store already, the
+	// store keeps that name.
 	NewNodes []NodeName
 	Alerts   []Alert     // alerts that are written together with the row
-	Announce []string    // states that a notify block announces; written together with the row (notice.Keeper)
+	Announce []string    // states that notify blocks announce; written together with the row (notice.Keeper)
 	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
 	// Heard is set for a row that makes an engine the owner of the run. It is the number of
 	// messages that the engine has read from the run's inbox. If more messages wait for the
@@ -265,12 +266,12 @@ type Transition struct {
 	Data  []byte        // encoded records; they may be sealed
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
 	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
-	// Admit is true if the transition needs room in the limit of its run. The transition is
-	// committed only if there is room; otherwise the outcome is naming.ErrFull. From then on the run
-	// holds a place until it has ended. At Seq 0, there is no room either if another run waits
-	// in line. A transition that admits a run which is admitted already needs no room.
+	// Admit is true if the transition gives the run a place in its limit. The store commits the
+	// transition only if a place is free. Otherwise the outcome is naming.ErrFull. The run holds
+	// the place until the run has ended. A new run (Seq 0) also gets no place if another run waits
+	// in line. If the run holds a place already, the transition needs no other place.
 	Admit bool
-	Frees bool // the run has ended and frees its place: the store sends a hint to the engines
+	Frees bool // true = the run has ended and frees its place, so the store sends a hint to the engines
 }
 
 // A StepRow is the state of one step or instance as the views show it.
@@ -306,9 +307,9 @@ type Outcome struct {
 	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run
 	// and decide again. ErrStale has one of three reasons: the journal has another row with
 	// this seq, more messages wait than Heard allows, or retention has removed the run.
-	// ErrExists means that a new run has the id of another run. naming.ErrFull means that there is no
-	// room for the run (Transition.Admit). Any other error means that the store refuses this
-	// transition because of its contents.
+	// ErrExists means that a new run has the id of another run. naming.ErrFull means that no
+	// place is free for the run (Transition.Admit). Any other error means that the store refuses
+	// this transition because of its contents.
 	Err error
 }
 
@@ -333,9 +334,9 @@ type Head struct {
 	FinishedAt time.Time // time at which the run ended; zero = it has not ended
 }
 
-// DueSince returns the time from which an engine should work on the run. That is NextCheck, but
-// not before the run was created: the NextCheck of a run that no engine has claimed yet is earlier,
-// the higher its priority is.
+// DueSince returns the time from which an engine should work on the run: NextCheck or CreatedAt,
+// whichever is later. NextCheck may be earlier than CreatedAt: a new run with a high priority has
+// an early NextCheck, so that engines claim it first.
 func (h Head) DueSince() time.Time {
 	if h.NextCheck.Before(h.CreatedAt) {
 		return h.CreatedAt
@@ -367,5 +368,5 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-	InLine       bool // the run waits for room in its limit (naming.Room)
+	InLine       bool // true = the run waits in line for a place in its limit (naming.Room)
 }

@@ -51,7 +51,8 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// validateRoom returns an error if the transition's limit is not valid.
+// validateRoom returns an error if the fields Room and Admit are not valid. Only a submission may
+// have a Room. A submission with Admit must have a Room.
 func (t *Transition) validateRoom() error {
 	switch {
 	case t.Room != nil && (t.Seq != 0 || t.Names == nil):

@@ -1,8 +1,8 @@
-// Package intake is the role of a store into which other programs write submissions, in their own
-// transactions. Engines turn the submissions into runs.
+// Package intake is the role of a store that takes submissions of other programs. A program writes a
+// submission in its own transaction. Engines start a run for each submission.
 //
-// In: submissions that committed. Out: the same, in the order in which they were written, until an
-// engine has accepted or refused them. The package starts no run.
+// In: committed submissions. Out: the submissions that no engine has accepted or refused yet, oldest
+// first. The package starts no run.
 package intake
 
 import (
@@ -22,7 +22,8 @@ type Store interface {
 	// Accept removes submissions whose runs are in the store.
 	Accept(ctx context.Context, ids ...int64) error
 	// Refuse records why a submission starts no run. People see the reason in the view
-	// engine.submissions. A refused submission is not returned again.
+	// engine.submissions. Submissions does not return a refused submission, unless the program
+	// submits the same id again.
 	Refuse(ctx context.Context, id int64, why string) error
 }
 

@@ -163,7 +163,7 @@ func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	return a
 }
 
-// notices is the part of a Store that keeps the states of runs that have to be announced.
+// notices is the part of a Store that keeps notices. It implements notice.Keeper.
 type notices struct{ *state }
 
 // announceLocked writes the notices of a transition.

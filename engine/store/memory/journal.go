@@ -313,10 +313,10 @@ func copyRows(rows []row) []store.Row {
 	return out
 }
 
-// shorts is the part of a Store that keeps snapshots of long runs.
+// shorts is the part of a Store that keeps snapshots of long runs. It implements snapshots.Keeper.
 type shorts struct{ *state }
 
-// KeepSnapshot stores a snapshot of a run in place of the former one.
+// KeepSnapshot stores a snapshot of a run. It replaces the former snapshot of the run.
 func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -349,7 +349,8 @@ func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]statu
 	return slices.Compact(found), nil
 }
 
-// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
+// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on. If the
+// run has no snapshot, it returns all rows.
 func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return snapshots.Loaded{}, err

@@ -175,8 +175,8 @@ func (s *shares) TakeCalls(ctx context.Context, engine store.EngineID, ask quota
 	return s.table.TakeCalls(ask, micro(s.now())), nil
 }
 
-// lockAlive locks the store. It returns store.ErrFenced, without the lock, if the engine was declared
-// dead.
+// lockAlive locks the store. If the engine was declared dead, it returns store.ErrFenced and does
+// not lock the store.
 func (s *shares) lockAlive(ctx context.Context, engine store.EngineID) error {
 	if err := s.lock(ctx); err != nil {
 		return err

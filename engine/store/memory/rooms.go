@@ -12,14 +12,16 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A share is a limit that a run shares with other runs, and whether the run holds a place in it.
+// A share holds the limit that a run shares with other runs. The field admitted is true if the run
+// holds a place.
 type share struct {
 	naming.Room
 	admitted bool
 }
 
-// sharersLocked returns the open runs that share a limit with the given workflow and key, in the order
-// of the line: those that are admitted, and those that wait.
+// sharersLocked returns the open runs that share the limit of the given workflow and key. The
+// result holders has the runs that hold a place, ascending by id. The result line has the runs that
+// wait, in the order of rank and id.
 func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	for _, r := range s.sharing {
 		if p := r.share; p.Workflow != workflow || p.Key != key || r.head.State.Final() {
@@ -37,8 +39,9 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	return holders, line
 }
 
-// roomLocked returns the share that the run of a transition has after it, or ErrFull if the
-// transition needs room and there is none. The result is nil if the run has no limit.
+// roomLocked returns the share that the transition's run has after the transition. The result is nil
+// if the run has no limit. roomLocked returns naming.ErrFull if the transition needs a place and no
+// place is free. It returns another error if the transition admits a run without a limit.
 func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
 	var p share
 	switch {
@@ -64,8 +67,9 @@ func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
 	return &p, nil
 }
 
-// nextLocked returns the runs of an engine that are next in line, and for which there is room.
-// Only runs of engines that are alive stand in line.
+// nextLocked returns the runs of an engine that are next in line and for which there is room. It
+// skips runs whose owner is not alive, so that they do not stop the line. It returns no more runs
+// than the parameter limit says.
 func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	type shared struct{ workflow, key string }
 	seen := map[shared]bool{}
@@ -94,7 +98,8 @@ func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	return next
 }
 
-// Places returns which open runs hold a place in a limit, and how many wait in line.
+// Places returns which open runs hold a place in a limit. It also counts the open runs that wait in
+// line.
 func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
 	if err := s.lock(ctx); err != nil {
 		return naming.Places{}, err

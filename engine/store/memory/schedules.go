@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// published is the part of a Store that keeps published workflows and their schedules.
+// published is the part of a Store that keeps published workflows and their schedules. It implements
+// schedules.Store.
 type published struct {
 	*state
 	workflows map[string]schedules.Workflow
@@ -67,7 +68,8 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (bool, error)
 	return ok, nil
 }
 
-// ReplaceGiven replaces the variables of a published workflow.
+// ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
+// the stored value equals the parameter old.
 func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err
@@ -82,7 +84,7 @@ func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, give
 	return true, nil
 }
 
-// Published returns the published workflows by name.
+// Published returns the published workflows, in the order of their names.
 func (s *published) Published(ctx context.Context) ([]schedules.Workflow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -96,7 +98,8 @@ func (s *published) Published(ctx context.Context) ([]schedules.Workflow, error)
 	return list, nil
 }
 
-// Schedules returns the schedules that are due before the given time, or all.
+// Schedules returns the schedules that are due before the given time. If the time is zero, it
+// returns all schedules.
 func (s *published) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -120,7 +123,8 @@ func (s *published) Schedules(ctx context.Context, before time.Time, limit int) 
 	return list[:min(len(list), limit)], nil
 }
 
-// Move replaces the ticks of a schedule if its version is still Row.Version.
+// Move replaces Next, Last, LastRun and Paused of a schedule, but only if its version is still
+// Row.Version.
 func (s *published) Move(ctx context.Context, r schedules.Row) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

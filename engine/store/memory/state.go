@@ -37,7 +37,7 @@ type state struct {
 type flow struct {
 	digest, name string
 	steps        []string
-	retention    time.Duration // 0 = the workflow has none of its own
+	retention    time.Duration // 0 = the workflow has no retention of its own
 }
 
 type key struct{ workflow, key string }
@@ -52,7 +52,7 @@ type member struct {
 }
 
 type run struct {
-	short *snapshots.Snapshot // nil = none; without Last
+	short *snapshots.Snapshot // latest snapshot, without its field Last; nil = none
 	head  store.Head
 	key   key // unique key; zero = none
 	// internal id of the run that started this run as a child; 0 = none

@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// ChildName returns the public name of a child run: PARENT.STEP.HASH. Its parts are the name of
-// the parent, the name of the step or instance that starts the child, and a part of the SHA-256 of
-// the idempotency key of that step. Long names are cut. The hash makes the name unique.
+// ChildName returns the public name of a child run: PARENT.STEP.HASH, such as
+// order-7.ship.793b931275. PARENT is the name of the parent, cut after 60 characters. STEP is the
+// name of the step or instance that starts the child, cut after 28 characters. HASH is the
+// beginning of the SHA-256 of that step's idempotency key, as 10 hexadecimal digits. HASH makes the
+// name unique. So the name has at most 100 characters.
 func ChildName(parent, step, key string) string {
 	const (
 		parentLen = 60
@@ -24,8 +26,10 @@ func ChildName(parent, step, key string) string {
 	return b.String()
 }
 
-// plainName returns a text in which each group of characters that a run's name must not contain is
-// replaced by one hyphen. It cuts the text after the given number of characters.
+// plainName returns the text s with only those characters that a run's name may contain. One hyphen
+// replaces each group of other characters between them. Other characters at the beginning and the
+// end are dropped: ship["berlin"] becomes ship-berlin. The parameter most is the largest length of
+// the result.
 func plainName(s string, most int) string {
 	var b strings.Builder
 	gap := false

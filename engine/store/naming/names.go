@@ -20,12 +20,13 @@ type Names struct {
 	Name     string // public name, at most 100 characters; "" = the run gets the result of RunName
 	Workflow string // name of the workflow; another workflow may use the same Key
 	Key      string // unique key; "" = none
-	// Parent is the internal id of the run that starts this run as a child; 0 = the run is no
-	// child run. A child run must have a Name.
+	// Parent is the internal id of the run that starts this run; 0 = the run is no child run. A
+	// child run must have a Name.
 	Parent status.RunID
 }
 
-// notification is a part of the names of all notifications, and of the names of their workflows.
+// notification is the text that the name of each notification contains. The names of the workflows
+// of notifications contain it, too.
 const notification = ".notify"
 
 // Public returns the public name of the run that is submitted with these names: n.Name or, if

@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// A Room is the limit that a run shares with other runs: of the runs with the same Workflow and
-// Key, at most Limit may be admitted and open. A store keeps one row for each run with a Room. It
-// counts these rows when it admits a run, under a lock of the key. There is no counter, so a run
-// that has ended in any way frees its place.
+// A Room is the limit that a run shares with the other runs that have the same Workflow and Key. At
+// most Limit of these runs may be open and hold a place at the same time. A store keeps one row for
+// each run with a Room. When the store admits a run, it locks the limit and counts the rows of the
+// open runs that hold a place. There is no counter that could become wrong: each end of a run frees
+// its place.
 type Room struct {
-	Workflow string // name of the workflow
-	Key      string // "" = the workflow has one limit for all its runs
-	Limit    int32
-	Rank     time.Time // the run with the earliest Rank is the first in line; then the smallest id
+	Workflow string    // name of the workflow
+	Key      string    // "" = the workflow has one limit for all its runs
+	Limit    int32     // largest number of open runs that hold a place; at least 1
+	Rank     time.Time // the earliest Rank is the first in line; of two equal ones, the smaller id
 }
 
-// ErrFull says that as many runs are admitted as the limit of a run allows.
+// ErrFull says that a run gets no place in its limit. Either the admitted runs use all places, or
+// the run is new and another run waits in line.
 var ErrFull = errors.New("engine: there is no room for another run")
 
 // Validate returns an error if a store cannot keep the room.
@@ -31,9 +33,9 @@ func (r *Room) Validate() error {
 	return nil
 }
 
-// Places are the runs that share one limit.
+// Places describes the open runs that share one limit.
 type Places struct {
 	Taken   int      // number of open runs that hold a place
-	Open    []string // names of these runs, ascending by id; only the first, if there are many
+	Open    []string // names of these runs, ascending by id; only as many as the caller asked for
 	Waiting int      // number of open runs that wait in line
 }

@@ -1,7 +1,8 @@
-// Package notice is the role of a store that keeps which states of runs have to be announced.
+// Package notice is the role of a store that keeps notices: the states of runs that engines have to
+// announce.
 //
-// In: the states in store.Transition.Announce. Out: a list of notices, each of which is marked when
-// it is announced. The package announces nothing itself.
+// In: the states in store.Transition.Announce. Out: a list of notices. An engine marks a notice when
+// the engine has announced it. The package announces nothing itself.
 package notice
 
 import (
@@ -28,9 +29,9 @@ type Kept struct {
 	Done bool // true = the notice is announced: its notifications are runs in the store
 }
 
-// A Keeper is a store that keeps notices. A notice is written together with the journal row with
-// which the run reaches the state, or not at all (store.Transition.Announce). So no state is lost
-// that has to be announced, and no state is announced that the run never reached.
+// A Keeper is a store that keeps notices. The store writes a notice in the same commit as the
+// journal row with which the run reaches the state (store.Transition.Announce). So the store loses
+// no notice, and engines announce no state that the run never reached.
 //
 // The role is optional. A store without this role keeps no notices, and engines on it send no
 // notifications.
@@ -40,7 +41,7 @@ type Keeper interface {
 	// parameter limit says.
 	Open(ctx context.Context, after Notice, limit int) ([]Notice, error)
 	// Announced marks notices as announced. It ignores notices that are marked already and notices
-	// of removed runs.
+	// that do not exist, such as those of removed runs.
 	Announced(ctx context.Context, done ...Notice) error
 	// OfRun returns all notices of a run, ascending by row and state.
 	OfRun(ctx context.Context, run status.RunID) ([]Kept, error)
@@ -55,10 +56,14 @@ func Of(s store.Store) (role Keeper, ok bool) {
 	return role, ok
 }
 
-// Name returns the name of the k-th notification of a notice; the first has the number 0. There is
-// one notification for each notify block that announces the state. The parameter run is the public
-// name of the announced run. Every engine computes the same name, so a notice has no second
-// notification, even if two engines announce it.
+// Name returns the name of a notification of a notice. Each notify block that announces the state
+// has one notification. The parameter k is the number of the notification, from 0 on. The parameter
+// run is the public name of the announced run. The name of the first notification is
+// RUN.notify.STATE.SEQ, and that of the second one is RUN.notify.STATE.SEQ.2. If the name is too
+// long, RUN is the name that naming.RunName computes from the id of the run.
+//
+// Every engine computes the same names. So a notify block has only one notification, even if two
+// engines announce the notice.
 func (n Notice) Name(run string, k int) string {
 	suffix := fmt.Sprintf(".notify.%s.%d", n.State, n.Seq)
 	if k > 0 {
@@ -73,10 +78,13 @@ func (n Notice) Name(run string, k int) string {
 // A Sent is a notice of a run, with the runs that are its notifications.
 type Sent struct {
 	Kept
-	Notifications []store.RunRow // in the order of the notify blocks; retention may have removed some
+	// In the order of the notify blocks. If retention has removed one, it and all later ones are
+	// missing.
+	Notifications []store.RunRow
 }
 
-// Find returns the notices of a run, in the order in which the run reached the states.
+// Find returns the notices of a run, ascending by row and state, with their notifications. If the
+// store has no role Keeper, Find returns no notices.
 func Find(ctx context.Context, st store.Full, run store.RunRow) ([]Sent, error) {
 	keeper, ok := Of(st)
 	if !ok {
@@ -103,6 +111,6 @@ func Find(ctx context.Context, st store.Full, run store.RunRow) ([]Sent, error) 
 	return out, nil
 }
 
-// Announces reports whether a workflow is one of notifications. No workflow in a file has such a
-// name, because a name in a file holds no dot.
+// Announces reports whether the runs of the workflow with this name are notifications. The engine
+// makes such names. A person cannot, because the name of a workflow in a file contains no dot.
 func Announces(workflow string) bool { return strings.Contains(workflow, ".notify") }

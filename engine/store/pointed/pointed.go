@@ -122,7 +122,8 @@ func (s *pointed) ResealDefinition(ctx context.Context, digest string, data []by
 }
 
 // The type pointed implements notice.Keeper. Each of these methods calls the method with the same
-// name of the wrapped store. If the wrapped store is no notice.Keeper, there are no notices.
+// name of the wrapped store. If the wrapped store is not a notice.Keeper, the methods return no
+// notices and mark none.
 
 func (s *pointed) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	if k, ok := notice.Of(s.Full); ok {
@@ -220,8 +221,8 @@ func (s *pointed) KeepLate(ctx context.Context, l store.LateReply) error {
 	return s.Full.KeepLate(ctx, l)
 }
 
-// The type pointed implements snapshots.Keeper. If the wrapped store is not a snapshots.Keeper, it
-// has no snapshots, and KeepSnapshot stores nothing.
+// The type pointed implements snapshots.Keeper. If the wrapped store is not a snapshots.Keeper,
+// these methods find no snapshots, and KeepSnapshot stores nothing.
 
 func (s *pointed) KeepSnapshot(ctx context.Context, engine store.EngineID, x snapshots.Snapshot) error {
 	role, ok := snapshots.Of(s.Full)

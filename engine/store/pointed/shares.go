@@ -10,8 +10,9 @@ import (
 )
 
 // The type pointed implements quota.Sharer. Each of these methods calls the method with the same
-// name of the wrapped store. No fault strikes there, because a lost answer changes no run: the
-// engine asks again.
+// name of the wrapped store. They inject no faults, because a lost answer changes no run: the
+// engine asks again. If the wrapped store is not a quota.Sharer, the engine gets the whole limit of
+// slots, and all calls that it asks for.
 
 func (s *pointed) ShareSlots(ctx context.Context, engine store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
 	if r, ok := quota.Of(s.Full); ok {

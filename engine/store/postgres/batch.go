@@ -185,8 +185,8 @@ func (b *batch) add(t *store.Transition) {
 	}
 }
 
-// addNotices encodes the states that have to be announced. They are elements of the arrays of
-// alerts, with the kind noticeKind.
+// addNotices encodes the notices of a transition. They are elements of the arrays of alerts, with
+// the kind noticeKind.
 func (b *batch) addNotices(t *store.Transition) {
 	for _, state := range t.Announce {
 		b.alertRun.int8(int64(t.Run))

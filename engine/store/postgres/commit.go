@@ -65,7 +65,7 @@ type commit struct {
 	token int64
 	items []store.Transition
 	out   []store.Outcome
-	doubt []int // submissions and admissions that need a separate transaction, as indexes into the field items
+	doubt []int // submissions and admissions that need a separate transaction, as indexes into items
 	split bool  // the method bisect has split the batch, so a part of the batch may be committed
 	cast  bool  // the method bisect has refused a row with the verdict suspected
 }

@@ -89,7 +89,7 @@ WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state A
   AND EXISTS (SELECT FROM engine.run r WHERE r.run_id = $1) ORDER BY n.seq, n.state`
 )
 
-// notices is the part of a Store that keeps the states of runs that have to be announced.
+// notices is the part of a Store that keeps notices. It implements notice.Keeper.
 type notices struct{ *access }
 
 // Open returns notices that are not announced yet, ascending. It returns only notices that come

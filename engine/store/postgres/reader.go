@@ -290,7 +290,7 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
 	runListByIDs  = runColumns + ` WHERE r.run_id = ANY ($1::int8[]) ORDER BY r.run_id`
-	// runChildren starts with the names of the child runs, because their index has the parent.
+	// runChildren begins with the table run_name, because this table has the index of parents.
 	runChildren = runShown + `(SELECT c.* FROM engine.run_name p JOIN engine.run c ON c.run_id = p.run_id
   WHERE p.parent = $1 AND p.run_id > $2 ORDER BY p.run_id LIMIT $3)` + runJoins + ` ORDER BY r.run_id`
 )
@@ -419,8 +419,10 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 type views struct{ *access }
 
 // stepSource lists the nodes of a run, and then the changes of the nodes' states. It is one
-// statement, so all rows are from the same moment. The view engine.steps shows the same
-// data, but is slower, because it decodes the changes in SQL.
+// statement, so all rows are from the same moment. The nodes of the definition come
+// first (what = -1), because the names in engine.run_step replace their names
+// (storekit.FoldSteps). The view engine.steps shows the same data, but is slower, because it
+// decodes the changes in SQL.
 const stepSource = `
 SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
@@ -514,8 +516,9 @@ func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]
 
 const (
 	// snapshotKeep stores a snapshot if the engine has a fence row and owns the run, and if the
-	// journal has the row on which the snapshot is based. The lock on the fence row does not wait for
-	// commits, and no commit waits for it. But the engine cannot be declared dead meanwhile.
+	// journal has the row on which the snapshot is based. It locks the fence row, so that the
+	// engine cannot be declared dead meanwhile. The lock does not wait for commits, and no commit
+	// waits for it.
 	snapshotKeep = `
 WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 ORDER BY writer LIMIT 1 FOR KEY SHARE
@@ -528,9 +531,10 @@ WITH own AS MATERIALIZED (
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM kept)`
 	snapshotDrop = `DELETE FROM engine.snapshot WHERE run_id = $1`
 	snapshotRuns = `SELECT run_id FROM engine.snapshot WHERE run_id = ANY ($1::int8[]) ORDER BY run_id`
-	// runLoadShort reads the head of a run, its snapshot, and the rows from the last row on that the
-	// snapshot covers. It is one statement, so that all are from the same moment. The row of the
-	// snapshot comes first: instead of the number of a row, it has the negative of next.
+	// runLoadShort reads the head of a run, its snapshot, and the journal rows from row next-1 on.
+	// This is the last row that the snapshot covers. If there is no snapshot, it reads all rows. It
+	// is one statement, so that all are from the same moment. The snapshot is the first row of the
+	// result: its seq is -next.
 	runLoadShort = `
 WITH s AS MATERIALIZED (SELECT next, data FROM engine.snapshot WHERE run_id = $1), j AS (
   SELECT -next AS seq, 'epoch'::timestamptz AS at, data FROM s
@@ -542,10 +546,10 @@ FROM engine.run r CROSS JOIN j LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 )
 
-// shorts is the part of a Store that keeps snapshots of long runs.
+// shorts is the part of a Store that keeps snapshots of long runs. It implements snapshots.Keeper.
 type shorts struct{ *access }
 
-// KeepSnapshot stores a snapshot of a run in place of the former one.
+// KeepSnapshot stores a snapshot of a run. It replaces the former snapshot of the run.
 func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
 	var own, kept bool
 	err := s.db.QueryRowContext(ctx, snapshotKeep, int64(id), int64(x.Run), x.Next, x.Data, x.Last).Scan(&own, &kept)
@@ -577,7 +581,8 @@ func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]statu
 	return found, nil
 }
 
-// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
+// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on. If the
+// run has no snapshot, it returns all rows.
 func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	rows, err := s.db.QueryContext(ctx, runLoadShort, int64(id))
 	if err != nil {

@@ -173,7 +173,7 @@ func reseal(ctx context.Context, tx *sql.Tx, d rekey.Resealed) (stale bool, err 
 		if n, err := affected(tx.ExecContext(ctx, resealRows, run, seq, data)); err != nil || n != int64(len(d.Rows)) {
 			return true, err
 		}
-		// A snapshot contains the tag of the last row that it covers. That row has another tag now.
+		// Remove the snapshot: it contains the former tag of the last row that it covers.
 		if _, err := tx.ExecContext(ctx, snapshotDrop, run); err != nil {
 			return false, err
 		}

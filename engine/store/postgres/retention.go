@@ -32,13 +32,13 @@ SELECT r.run_id FROM engine.run r LEFT JOIN engine.workflow w USING (workflow_id
 WHERE r.run_id > $1 AND r.run_id <= $2 AND r.state >= 10
   AND r.finished_at < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $3)
 ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
-	// retainOwn returns the shortest and the longest retention of a workflow, in microseconds,
-	// and the store's time. The retention is 0 if no workflow has one of its own.
+	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
+	// and the store's time. Both are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
-	// retainRemove removes the locked runs that have no messages and whose parent does not
-	// exist, with their names and keys. It is a separate statement, because it must see messages that were posted
-	// before the runs were locked. A client that posts a message later waits for this
-	// transaction, and then finds no run. If another session has locked the row of a
+	// retainRemove removes those locked runs that have no messages and no existing parent. It
+	// also removes their names and keys. It is a separate statement, because it must see messages
+	// that were posted before the runs were locked. A client that posts a message later waits for
+	// this transaction, and then finds no run. If another session has locked the row of a
 	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
 	// key whose run does not exist is free.
 	retainRemove = `
@@ -112,10 +112,10 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return status.RunID(last), nil
 }
 
-// Retain removes runs that finished before the given time. One transaction removes the
-// runs, their names and their keys. Then Retain removes the steps, alerts, late replies, logs and
-// snapshots of the runs. It removes their journal rows by dropping partitions, when a partition
-// has only few remaining runs.
+// Retain removes runs that finished before the given time. If the workflow of a run has its own
+// retention, that retention counts, and not the given time. One transaction removes the
+// runs, their names and their keys. Then Retain removes the other rows of the runs (sweep). It
+// removes their journal rows by dropping partitions, when a partition has only few remaining runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if err != nil || latest.IsZero() {
 		return store.RetainStats{}, err
 	}
-	// Runs with greater ids were created at the latest time or later, so Retain does not remove them.
+	// Runs with greater ids were created at the time latest or later, so Retain does not remove
+	// them.
 	end := naming.FirstRunOf(latest) - 1
 	var (
 		stats store.RetainStats
@@ -162,10 +163,12 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, err
 }
 
-// ages returns two times. A run that is removed finished before the time named latest; this is the zero
-// time if no run may be removed. The partitions of the journal are made for runs that are kept since
-// the time named earliest: not since a shorter retention of a single workflow, because each partition
-// costs all readers something.
+// ages returns two times. The result latest limits which runs are removed: each of them finished
+// before this time. It is zero if no run may be removed. The result earliest decides how wide the
+// partitions of the journal are: the longer ago it is, the wider they are. It is the time given to
+// Retain or, if that is zero, the present time less the longest retention of a workflow. A shorter
+// retention of a workflow does not count, because it would make many narrow partitions, and each
+// partition makes all reads slower.
 func (s *retention) ages(ctx context.Context, before time.Time) (latest, earliest time.Time, err error) {
 	var (
 		least, most int64
@@ -184,9 +187,10 @@ func (s *retention) ages(ctx context.Context, before time.Time) (latest, earlies
 	return latest, earliest, nil
 }
 
-// forget removes the runs with after < id <= last that ended before the given time, or longer ago
-// than their workflow keeps them. It also
-// removes their names and keys. A run with waiting messages is not removed.
+// forget removes runs with after < id <= last, with their names and keys. It removes the runs that
+// ended before the given time. If the workflow of a run has its own retention, it removes the run if
+// the run ended longer ago than this retention. It does not remove a run with waiting messages, or a
+// child of a run that exists.
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -211,8 +215,8 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes the steps, alerts, late replies, logs and snapshots of removed runs: of those runs
-// with after < id <= last.
+// sweep removes the steps, alerts, notices, late replies, logs, snapshots and places of removed
+// runs: of those runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainLate, retainLogs, retainSnapshots, retainPlaces} {
 		for {

@@ -13,24 +13,24 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Statements about the table place: the limits that runs share. A run holds its place while it is
-// open, so the statements look at the state in the run's own row, and never at a counter.
+// Statements about the table place: the limits that runs share. An admitted run holds its place
+// while the run is open. So the statements read the state in the row of the run, and no counter.
 const (
 	// placeLock locks a limit until the transaction ends. So the next statement, which counts the
-	// admitted runs, sees all that were admitted before.
+	// admitted runs, sees all runs that other transactions have admitted.
 	placeLock = `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.concat($1::text, pg_catalog.chr(10), $2::text), 7237102917307))`
 	placeOf   = `SELECT workflow, key, slots FROM engine.place WHERE run_id = $1`
 	placeHeld = `
 SELECT pg_catalog.count(*) FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
 WHERE p.workflow = $1 AND p.key = $2 AND p.admitted AND r.state < 10`
-	// placeAsk returns whether the run $3 is admitted already, how many runs are admitted, and
+	// placeAsk returns whether the run $3 is admitted already, how many open runs are admitted, and
 	// whether an open run waits in line.
 	placeAsk = `
 SELECT EXISTS (SELECT FROM engine.place WHERE run_id = $3::int8 AND admitted), (` + placeHeld + `), EXISTS (
   SELECT FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
   WHERE p.workflow = $1 AND p.key = $2 AND NOT p.admitted AND r.state < 10)`
-	// placeSweep removes rows of runs that have ended: all that held a place, and those at the
-	// head of the line. Retention removes the others.
+	// placeSweep removes rows of runs that have ended: the rows of all runs that held a place, and
+	// those among the first 100 rows of the line. Retention removes the others.
 	placeSweep = `
 DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
   SELECT p.run_id FROM (
@@ -41,8 +41,9 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 	placeAdmit = `UPDATE engine.place SET admitted = true WHERE run_id = $1`
 
 	// placeNext returns those runs of the engine $1 that are the next in line and for which there
-	// is room. It jumps from line to line in the index, so it does not read all runs that wait.
-	// Only runs of engines that are alive stand in line.
+	// is room. It jumps from line to line in the index, so it does not read all runs that wait. It
+	// skips runs whose owner is not alive, so that they do not stop the line. It reads at most 1000
+	// runs of each line.
 	placeNext = `
 WITH RECURSIVE line AS (
   (SELECT workflow, key, slots FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -73,12 +74,13 @@ SELECT (` + placeHeld + `), (
   WHERE p.workflow = $1 AND p.key = $2 AND NOT p.admitted AND r.state < 10)`
 )
 
-// errNoRoom says that a run without a limit cannot be admitted.
+// errNoRoom says that a transition admits a run that has no limit.
 var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 
-// room locks the limit of the transition's run, and takes a place in it if the transition needs
-// one. It returns naming.ErrFull if there is none. An earlier try of the transition may have taken
-// the place.
+// room locks the limit of the transition's run, and writes the row of the run in the table place.
+// If the transition admits the run, the run takes a place. If no place is free, room returns
+// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. It
+// does nothing if the transition does not concern a limit.
 func (s *submission) room(ctx context.Context) error {
 	t, conn := &s.t, s.w.conn
 	var r naming.Room
@@ -159,7 +161,8 @@ func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed 
 	return own, landed, err
 }
 
-// answers reports whether an error is the outcome of a transition, and not a failure.
+// answers reports whether an error is the outcome of a transition. Any other error is a failure,
+// after which the transition may be tried again.
 func answers(err error) bool {
 	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, errRefused} {
 		if errors.Is(err, known) {
@@ -169,7 +172,8 @@ func answers(err error) bool {
 	return false
 }
 
-// next returns the runs of an engine that are the next in line, and for which there is room.
+// next returns the runs of an engine that are the next in line and for which there is room. It
+// returns no more runs than the parameter most says.
 func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, placeNext, int64(id), most)
 	if err != nil {
@@ -187,7 +191,8 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 	return next, wrapIf("find runs that are next in line", rows.Err())
 }
 
-// Places returns which open runs hold a place in a limit, and how many wait in line.
+// Places returns which open runs hold a place in a limit. It also counts the open runs that wait in
+// line.
 func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
 	var p naming.Places
 	counts, err := s.look(ctx, placeCounts, workflow, key)

@@ -152,9 +152,9 @@ WITH own AS MATERIALIZED (
   FROM unnest($34::int8[], $35::int4[], $36::text[], $37::text[]) a(run_id, n, kind, step) JOIN landed l USING (run_id)
   WHERE a.kind = '` + noticeKind + `'
 )`
-	// noticeKind is the kind of those elements in the arrays of alerts that are no alerts, but
-	// notices: n is the number of the journal row, and step is the state. So a commit without
-	// notices needs no further arrays.
+	// noticeKind is the kind of those elements in the arrays of alerts that are notices. In such
+	// an element, n is the number of the journal row, and step is the state. Notices use these
+	// arrays, so that the commit statement needs no further arguments for them.
 	noticeKind     = "#notice"
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i

@@ -72,8 +72,8 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone commits one submission or admission from the field doubt in a separate transaction, and sets the
-// outcome. If another run has the name, key or id of the submission, the transaction finds
+// alone commits one submission or admission from the field doubt in a separate transaction, and
+// sets the outcome. If another run has the name, key or id of the submission, the transaction finds
 // that run. alone returns an error if ctx has ended, if the database has lost commits, or
 // if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) alone(ctx context.Context, i int) error {
@@ -132,9 +132,10 @@ func (c *commit) alone(ctx context.Context, i int) error {
 // errRefused says that the store refuses a submission because of its contents.
 var errRefused = errors.New("postgres: submission refused")
 
-// A submission is one run that is being submitted in a separate transaction, or admitted if the
-// transition has no names. The journal row contains the token of the submission. So after a lost answer, the
-// next try can recognize a row that an earlier try has committed.
+// A submission is one run that is submitted in a separate transaction. If the transition has no
+// names, the transaction does not submit the run, but admits it. The journal row contains the token
+// of the submission. So after a lost answer, the next try can recognize a row that an earlier try
+// has committed.
 type submission struct {
 	w     *Writer
 	t     store.Transition

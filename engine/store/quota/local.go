@@ -56,8 +56,8 @@ func (t *Table) TakeCalls(ask CallAsk, now time.Time) CallGrant {
 	return grant
 }
 
-// A Local is the Sharer for one engine whose store does not have this role. It does not know other
-// engines. Its methods return no errors. NewLocal makes a Local.
+// A Local is the Sharer of an engine whose store does not have this role. It keeps the rows in
+// memory and does not know other engines. Its methods return no errors. NewLocal makes a Local.
 type Local struct {
 	mu    sync.Mutex // protects following field
 	table Table

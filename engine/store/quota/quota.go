@@ -1,13 +1,12 @@
 // Package quota is the role of a store that divides the limits of agents among the engines of a
 // database.
 //
-// In: how many calls of an agent an engine makes now, and how many more it wants. Out: how many
-// calls it may make. The store keeps one row for each engine and limit, and computes every answer
-// from these rows. There is no counter that could become wrong: a row counts until its time has
-// passed, even if its engine is dead.
+// In: how many calls of an agent an engine wants to make. Out: how many calls it may make. The
+// store keeps rows for each limit, and computes every answer from these rows. There is no counter
+// that could become wrong: a row counts until its time has passed, even if its engine is dead.
 //
-// The package knows no call and no run. The functions Slots and Calls compute the answers, so that
-// all stores give the same answers.
+// The package does not see calls or runs, but only their numbers. The functions Slots and Calls
+// compute the answers, so that all stores give the same answers.
 package quota
 
 import (
@@ -21,8 +20,9 @@ import (
 // engine has the whole limit for itself (see Local).
 type Sharer interface {
 	// ShareSlots stores how many slots of a limit an engine holds and wants. It returns how many
-	// it may use. At any time, the slots of all rows together are no more than the limit, unless
-	// the limit has become smaller. It returns store.ErrFenced if the engine was declared dead.
+	// slots the engine may use. At any time, all engines together hold no more slots than the limit
+	// says, unless the limit has become smaller. ShareSlots returns store.ErrFenced if the engine
+	// was declared dead.
 	ShareSlots(ctx context.Context, engine store.EngineID, ask SlotAsk) (SlotShare, error)
 	// TakeCalls gives an engine the right to start a number of calls. It returns
 	// store.ErrFenced if the engine was declared dead.
@@ -33,14 +33,14 @@ type Sharer interface {
 type SlotAsk struct {
 	Limit string // name of the limit
 	Most  int    // the largest number of slots for all engines together, at least 1
-	// Hold is how many of its slots the engine keeps in any case, because its calls may use them.
-	// It counts only as far as the engine's row in the store has so many slots.
+	// Hold is how many of its slots the engine keeps in any case, because its calls may use them. If
+	// the engine's row in the store has fewer slots, the engine keeps only these.
 	Hold int
 	Want int // slots for which the engine has work; at least the slots in use
 	// Keep is how long the engine may start calls after the answer, without asking again.
 	Keep time.Duration
-	// Linger is the longest time that one of these calls may take. So the slots are free again
-	// when Keep and Linger have passed after the last SlotAsk of a dead engine.
+	// Linger is the longest time that one of these calls may take. So the slots of a dead engine
+	// are free again after Keep plus Linger since its last SlotAsk.
 	Linger time.Duration
 }
 
@@ -59,10 +59,10 @@ type CallAsk struct {
 	Limit string        // name of the limit
 	Most  int           // the largest number of calls that start in any period, at least 1
 	Per   time.Duration // the length of a period
-	Want  int           // calls that the engine wants to start now; 0 = none, it only settles
+	Want  int           // calls that the engine wants to start now; 0 = none, only Settled counts
 	Valid time.Duration // how long the engine may use the answer
-	// Settled corrects the engine's last CallGrant of this limit, which the engine does not use
-	// any more; zero = there is nothing to correct.
+	// Settled corrects the engine's last CallGrant of this limit. The engine starts no further calls
+	// with that grant. Zero = there is nothing to correct.
 	Settled Settled
 }
 
@@ -71,7 +71,7 @@ type Settled struct {
 	Until time.Time     // CallGrant.Until; zero = there is no grant
 	Calls int           // CallGrant.Calls
 	Used  int           // calls that the engine has started
-	Spare time.Duration // the engine started its last call at least this long before its grant was over
+	Spare time.Duration // time from the engine's last start of a call to the end of the grant, or less
 }
 
 // A CallGrant is the answer to a CallAsk.

@@ -19,12 +19,12 @@ type SlotRow struct {
 	Until  time.Time // store time until which the slots count
 }
 
-// Turn is the shortest time for which an engine keeps its turn, if there are fewer slots than
-// engines that want one.
+// Turn is the shortest time for which an engine keeps a slot of the remainder. The remainder exists
+// if the slots cannot be divided equally. The engines use it one after the other (fair).
 const Turn = time.Second
 
-// wantFor is how long the wish of an engine for slots counts after its last SlotAsk. An engine asks
-// once a second. So the wishes of a dead engine soon stop to take turns from other engines.
+// wantFor is how long SlotAsk.Want of an engine counts after its last SlotAsk. A living engine asks
+// once a second. So 5 seconds after its end, a dead engine takes no further slots from others.
 const wantFor = 5 * time.Second
 
 // Slots computes the answer to a SlotAsk. The parameter rows holds all rows of the limit, also rows
@@ -74,9 +74,15 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	return row, row.Slots > 0 || row.Want > 0, share
 }
 
-// fair returns the part of one engine, if the number of slots in the parameter most is divided among
-// the engines. No engine gets more than it wants. The other slots are divided equally. The remainder
-// goes to engines in turns: an engine that has waited longest comes first.
+// fair returns the part of the engine self when the engines divide the slots. The parameter most is
+// the number of all slots. An engine that wants no more than an equal part gets what it wants. The
+// others get equal parts of the rest. The remainder goes to some of them, one slot each: first to
+// engines that have had a slot of the remainder for less than Turn, then to engines without such a
+// slot, then to the others. Among equals, the engine comes first that has got no new slot for the
+// longest time.
+//
+// Example: 7 slots, and three engines that want 1, 5 and 5. They get 1, 3 and 3. With 8 slots they
+// get 1, 4 and 3, and after Turn 1, 3 and 4.
 func fair(rows []SlotRow, self SlotRow, most int, now time.Time) int {
 	left := slices.Clone(rows)
 	slices.SortFunc(left, func(a, b SlotRow) int { return cmp.Or(cmp.Compare(a.Want, b.Want), cmp.Compare(a.Engine, b.Engine)) })

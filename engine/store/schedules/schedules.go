@@ -1,9 +1,9 @@
 // Package schedules is the role of a store that keeps published workflows and the schedules that
 // start their runs.
 //
-// In: which definition is the published one of a workflow, and the next tick of each schedule.
-// Out: the same, and whether a change of a schedule was the first one. The package parses no cron
-// expression and starts no run.
+// In: the published definition of each workflow, and the next tick of each schedule. Out: the same,
+// and which schedules are due. If two engines change the same version of a schedule, the store
+// accepts only the first change. The package parses no cron expression and starts no run.
 package schedules
 
 import (
@@ -16,17 +16,17 @@ import (
 // A Store is a store that keeps published workflows and their schedules. The role is optional. A
 // store without this role cannot publish a workflow.
 type Store interface {
-	// Publish makes a definition the published one of a workflow, in place of the former one. It
-	// removes the schedules of the workflow that are not in rows. For a new schedule, and for one
-	// whose Timetable has changed, it stores Row.Next. A schedule with the same Timetable keeps
-	// its next tick. Every schedule keeps Last, LastRun and Paused. All this happens at once or not
-	// at all.
+	// Publish stores the published definition of a workflow. It replaces the former one. It removes
+	// the schedules of the workflow that are not in the parameter rows. It stores Row.Next for a new
+	// schedule, and for a schedule whose Timetable has changed. A schedule with the same Timetable
+	// keeps its next tick. Every schedule keeps Last, LastRun and Paused. Publish makes all these
+	// changes, or none of them.
 	Publish(ctx context.Context, w Workflow, rows []Row) error
-	// Withdraw removes a published workflow and its schedules. It reports whether there was one.
-	// Runs of the workflow continue.
+	// Withdraw removes a published workflow and its schedules. It reports whether the workflow was
+	// published. Runs of the workflow continue.
 	Withdraw(ctx context.Context, workflow string) (bool, error)
 	// ReplaceGiven replaces Workflow.Given of a published workflow, but only if the stored value
-	// equals the parameter old. It reports whether it has replaced it.
+	// equals the parameter old. It reports whether it has replaced the value.
 	ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error)
 	// Published returns the published workflows, in the order of their names.
 	Published(ctx context.Context) ([]Workflow, error)
@@ -35,8 +35,8 @@ type Store interface {
 	// the order of workflow and name. It returns no more schedules than the parameter limit says.
 	Schedules(ctx context.Context, before time.Time, limit int) ([]Row, error)
 	// Move replaces Next, Last, LastRun and Paused of a schedule, but only if the version of the
-	// stored schedule equals Row.Version. It reports whether it has replaced them. Every change of a
-	// schedule, also by Publish, increases the version.
+	// stored schedule equals Row.Version. It reports whether it has replaced them. Each call of Move
+	// or Publish that writes a schedule increases its version.
 	Move(ctx context.Context, r Row) (bool, error)
 }
 
@@ -47,11 +47,11 @@ type Workflow struct {
 	At   time.Time        // time of the publication, by the store's clock; the store sets it
 	By   string           // person who published it; only for display
 	// Given holds the values of deployment variables, encoded by the caller; it may be sealed. The
-	// store does not read it.
+	// store does not decode it.
 	Given []byte
 	// Variables describes the variables of the workflow in JSON, for programs that submit runs with
 	// SQL: a list of objects with name, type, required, nullable and sensitive. Only stores with the
-	// role intake.Store keep it; Published does not return it.
+	// role intake.Store keep Variables. Published does not return them.
 	Variables []byte
 }
 
@@ -59,12 +59,12 @@ type Workflow struct {
 type Row struct {
 	Workflow  string
 	Name      string
-	Timetable string           // text from which Next is computed; a change of it makes Publish store Next
+	Timetable string           // text from which Next is computed; if it has changed, Publish stores Next
 	Next      time.Time        // next tick; store.Never = none
 	Last      time.Time        // last tick that started a run; zero = none yet
 	LastRun   string           // public id of that run; "" = none yet
 	Paused    bool             // true = the schedule starts no run
-	Version   int64            // number of changes of the row; the store sets it
+	Version   int64            // number of times that the row was written; the store sets it
 	ID        store.WorkflowID // Workflow.ID of the published workflow; the store sets it
 	Given     []byte           // Workflow.Given of the published workflow; the store sets it
 }

@@ -1,8 +1,8 @@
-// Package snapshots is the role of a store that keeps snapshots of long runs, so that an engine
-// need not read all rows of a run to know its state.
+// Package snapshots is the role of a store that keeps snapshots of long runs. With a snapshot, an
+// engine need not read all rows of a run to know the state of the run.
 //
-// In: the encoded state of a run after a certain row of its journal. Out: this state, and the rows
-// that follow. The package does not know what a snapshot contains.
+// In: the encoded state of a run after a certain row of its journal. Out: this state, that row, and
+// the rows that follow. The package does not decode a snapshot.
 package snapshots
 
 import (
@@ -44,12 +44,13 @@ type Snapshot struct {
 	Run  status.RunID
 	Next int32  // number of journal rows that the snapshot covers; at least 1
 	Data []byte // encoded state; it may be sealed
-	// Data of the journal row with the number Next-1. Only KeepSnapshot uses it. So a snapshot is
-	// stored only for the rows from which it was computed.
+	// Data of the journal row with the number Next-1. Only KeepSnapshot uses Last: it compares Last
+	// with the stored row. So it stores a snapshot only for the rows from which it was computed.
 	Last []byte
 }
 
-// A Loaded holds what was read of a run. If Snapshot is nil, it holds all rows.
+// A Loaded holds the head, the snapshot and the rows of a run that a call has read. If Snapshot is
+// nil, it holds all rows.
 type Loaded struct {
 	store.Loaded
 	Snapshot *Snapshot
@@ -64,8 +65,8 @@ func Of(s store.Store) (role Keeper, ok bool) {
 	return role, ok
 }
 
-// Load reads runs in the same way as store.Journal.Load, but of a run with a snapshot it reads only
-// the snapshot and the rows that Keeper.LoadShort returns.
+// Load reads runs as store.Journal.Load does. But if a run has a snapshot, Load reads only the
+// snapshot and the rows that Keeper.LoadShort returns.
 func Load(ctx context.Context, s store.Full, runs ...status.RunID) ([]Loaded, error) {
 	var short []status.RunID
 	role, ok := Of(s)

@@ -15,7 +15,7 @@ const (
 	noticeOfRun = `SELECT run_id, seq, state, done FROM notice WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM run WHERE run_id = ?1) ORDER BY seq, state`
 )
 
-// notices is the part of a Store that keeps the states of runs that have to be announced.
+// notices is the part of a Store that keeps notices. It implements notice.Keeper.
 type notices struct{ *file }
 
 // announce writes the notices of a transition.

@@ -211,7 +211,7 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
 	runFindByName = runColumns + ` WHERE n.name = ?2`
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 	runListByIDs  = runColumns + ` WHERE r.run_id IN (SELECT value FROM json_each(?2)) ORDER BY r.run_id`
-	// runChildren starts with the names of the child runs, because their index has the parent.
+	// runChildren begins with the table run_name, because this table has the index of parents.
 	runChildren = runColumns + ` WHERE n.parent = ?2 AND n.run_id > ?3 ORDER BY n.run_id LIMIT ?4`
 )
 
@@ -312,8 +312,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 type views struct{ *file }
 
 // stepSource lists a run's nodes, and then the changes of their states. It is one statement, so
-// nodes and changes are from the same moment. The view named steps shows the same to people,
-// but it is slower, because it decodes the changes in SQL.
+// nodes and changes are from the same moment. The nodes of the definition come first (what = -1),
+// because the names in run_step replace their names (storekit.FoldSteps). The view named steps shows
+// the same to people, but it is slower, because it decodes the changes in SQL.
 const stepSource = `
 SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1

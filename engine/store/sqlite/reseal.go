@@ -107,7 +107,7 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 			if n == 0 {
 				return store.ErrStale
 			}
-			// A snapshot contains the tag of the last row that it covers. That row gets another tag.
+			// Remove the snapshot: it contains the former tag of the last row that it covers.
 			if _, err := tx.exec(snapshotDrop, int64(d.Run)); err != nil {
 				return err
 			}

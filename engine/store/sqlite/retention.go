@@ -26,16 +26,17 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 
 const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of
-	// their creation. For each run it says whether the run ended before the time ?3, or, if its
-	// workflow has a retention of its own, longer ago than that. ?4 is the present time.
+	// their creation. For each run it says whether the run ended early enough: before the time ?3.
+	// If the workflow of the run has its own retention, the run must have ended longer ago than this
+	// retention. ?4 is the present time.
 	retainRuns = `
 SELECT r.run_id, r.created_at, coalesce(r.finished_at < coalesce(?4 - w.retention, ?3), 0)
 FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`
-	// retainOwn returns the shortest retention of a workflow, in microseconds; 0 = no workflow has
-	// one of its own.
+	// retainOwn returns the shortest retention of all workflows, in microseconds; 0 = no workflow
+	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
 	// retainStays reports whether a run must stay: a message waits for it, its compensation has
-	// begun since retainRuns listed it, or its parent exists.
+	// begun after retainRuns listed it, or its parent exists.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
@@ -77,7 +78,8 @@ const (
 	retainPage = 64
 )
 
-// Retain removes runs that finished before the given time. One call examines no more runs than
+// Retain removes runs that finished before the given time. If the workflow of a run has its own
+// retention, that retention counts, and not the given time. One call examines no more runs than
 // the parameter limit says. SQLite uses the freed space again, but the file does not become
 // smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
@@ -118,9 +120,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 
 // retainedAges are the times that decide which runs one call of Retain removes.
 type retainedAges struct {
-	before time.Time // runs without a retention of their own go if they finished before this time
-	now    time.Time // the others go if they finished longer ago than their retention
-	latest time.Time // every run that goes was created before this time; zero = no run goes
+	before time.Time // the time given to Retain; for runs whose workflow has no retention of its own
+	now    time.Time // present time, from which the retention of a workflow counts back
+	latest time.Time // each removed run was created before this time; zero = no run is removed
 }
 
 func (s *retention) ages(ctx context.Context, before time.Time) (retainedAges, error) {
@@ -140,7 +142,7 @@ type retainedPage struct {
 }
 
 // finished returns the next page of runs that Retain examines: no more than the parameter limit
-// says. The list p.runs has only those that finished early enough. The result through is
+// says. The list p.runs has only those runs that finished early enough. The result through is
 // true if this is the last page.
 func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
@@ -195,8 +197,8 @@ func (s *retention) remove(ctx context.Context, p retainedPage, age retainedAges
 	return gone, nil
 }
 
-// removeRun removes one run, unless a message waits for the run, or the run did not finish early
-// enough. It reports whether it removed the run.
+// removeRun removes one run. But the run stays if a message waits for it, if it did not finish early
+// enough, or if its parent exists. removeRun reports whether it removed the run.
 func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) {
 	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool

@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Statements about the table place: the limits that runs share. A run holds its place while it is
-// open, so the statements look at the state in the run's own row, and never at a counter.
+// Statements about the table place: the limits that runs share. An admitted run holds its place
+// while the run is open. So the statements read the state in the row of the run, and no counter.
 const (
 	placeOf    = `SELECT workflow, key, slots, admitted FROM place WHERE run_id = ?1`
 	placeTaken = `
@@ -28,8 +28,8 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10`
 	placeHolders = `
 SELECT r.run_id, coalesce(n.name, '') FROM place p CROSS JOIN run r ON r.run_id = p.run_id LEFT JOIN run_name n ON n.run_id = r.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 1 AND r.state < 10 ORDER BY r.run_id LIMIT ?3`
-	// placeSweep removes rows of runs that have ended: all that held a place, and those at the
-	// head of the line. Retention removes the others.
+	// placeSweep removes rows of runs that have ended: the rows of all runs that held a place, and
+	// those among the first 100 rows of the line. Retention removes the others.
 	placeSweep = `
 DELETE FROM place WHERE run_id IN (
   SELECT p.run_id FROM (
@@ -39,8 +39,8 @@ DELETE FROM place WHERE run_id IN (
 	placeAdd   = `INSERT INTO place (run_id, workflow, key, slots, rank, admitted) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	placeAdmit = `UPDATE place SET admitted = 1 WHERE run_id = ?1`
 
-	// placeLines returns the head of each line. It jumps from line to line in the index, so it
-	// does not read all runs that wait.
+	// placeLines returns the limit of the first run in each line. It jumps from line to line in the
+	// index, so it does not read all runs that wait.
 	placeLines = `
 WITH RECURSIVE line (run_id, workflow, key, slots) AS (
   SELECT * FROM (SELECT run_id, workflow, key, slots FROM place WHERE admitted = 0 ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -50,7 +50,8 @@ WITH RECURSIVE line (run_id, workflow, key, slots) AS (
     ORDER BY p.workflow, p.key, p.rank, p.run_id LIMIT 1)
 )
 SELECT workflow, key, slots FROM line`
-	// placeNext returns the first runs in a line whose engine is alive.
+	// placeNext returns the first ?4 runs in a line, with their owners. It skips runs whose owner is
+	// not alive, so that they do not stop the line.
 	placeNext = `
 SELECT p.run_id, r.owner FROM place p CROSS JOIN run r ON r.run_id = p.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
@@ -58,14 +59,14 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
 ORDER BY p.rank, p.run_id LIMIT ?4`
 )
 
-// A limit is what the table place says about a run.
+// A limit is the row of a run in the table place.
 type limit struct {
 	workflow, key string
 	slots         int32
 	admitted      bool
 }
 
-// place returns the limit of a run that is in the file. ok is false if it has none.
+// place returns the limit of a run. ok is false if the run has no row in the table place.
 func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	err = x.row(placeOf, int64(run)).Scan(&l.workflow, &l.key, &l.slots, &l.admitted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -74,9 +75,10 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	return l, err == nil, err
 }
 
-// room checks whether a transition that needs room can be committed. It returns ErrFull, or
-// another error that concerns only this transition, in refused. An earlier try of the transition
-// may have taken the place.
+// room checks whether the run of a transition that admits it can get a place. If not, the result
+// refused is naming.ErrFull, or an error that says that the run has no limit. Then only this
+// transition fails. If the run holds a place already, perhaps from an earlier try, room refuses
+// nothing.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil
@@ -109,7 +111,8 @@ func (x *tx) room(t *store.Transition) (refused, err error) {
 	return nil, nil
 }
 
-// admitted writes the place of a run whose transition was just written.
+// admitted writes the row of a run in the table place. The caller has written the transition
+// already.
 func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {
 		if _, known, err := x.place(t.Run); known || err != nil {
@@ -125,7 +128,8 @@ func (x *tx) admitted(t *store.Transition) error {
 	return err
 }
 
-// nextInLine returns the runs of an engine that are the next in line, and for which there is room.
+// nextInLine returns the runs of an engine that are the next in line and for which there is room. It
+// returns no more runs than the parameter most says.
 func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.RunID, error) {
 	var lines []limit
 	err := x.each(placeLines, nil, func(r row) error {
@@ -158,7 +162,8 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 	return next, err
 }
 
-// Places returns which open runs hold a place in a limit, and how many wait in line.
+// Places returns which open runs hold a place in a limit. It also counts the open runs that wait in
+// line.
 func (s *views) Places(ctx context.Context, workflow, key string, most int) (naming.Places, error) {
 	var p naming.Places
 	count := func(query string, n *int) error {

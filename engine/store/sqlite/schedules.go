@@ -76,7 +76,8 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (found bool, 
 	return found, err
 }
 
-// ReplaceGiven replaces the variables of a published workflow.
+// ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
+// the stored value equals the parameter old.
 func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (replaced bool, err error) {
 	err = s.writeUnowned(ctx, "replace variables of a published workflow", func(tx *tx) error {
 		n, err := tx.changed(publishedGive, workflow, blob(old), blob(given))
@@ -86,7 +87,7 @@ func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, give
 	return replaced, err
 }
 
-// Published returns the published workflows by name.
+// Published returns the published workflows, in the order of their names.
 func (s *published) Published(ctx context.Context) (list []schedules.Workflow, err error) {
 	err = s.query(ctx, "list published workflows", publishedList, nil, func(r row) error {
 		var (
@@ -102,7 +103,8 @@ func (s *published) Published(ctx context.Context) (list []schedules.Workflow, e
 	return list, err
 }
 
-// Schedules returns the schedules that are due before the given time, or all.
+// Schedules returns the schedules that are due before the given time. If the time is zero, it
+// returns all schedules.
 func (s *published) Schedules(ctx context.Context, before time.Time, limit int) (list []schedules.Row, err error) {
 	query, args := scheduleAll, []any{limit}
 	if !before.IsZero() {
@@ -126,7 +128,8 @@ func (s *published) Schedules(ctx context.Context, before time.Time, limit int) 
 	return list, err
 }
 
-// Move replaces the ticks of a schedule if its version is still Row.Version.
+// Move replaces Next, Last, LastRun and Paused of a schedule, but only if its version is still
+// Row.Version.
 func (s *published) Move(ctx context.Context, r schedules.Row) (moved bool, err error) {
 	last := sql.NullInt64{Valid: !r.Last.IsZero()}
 	if last.Valid {

@@ -85,8 +85,8 @@ func (s *shares) TakeCalls(ctx context.Context, engine store.EngineID, ask quota
 	return grant, nil
 }
 
-// fenced calls fn in a transaction that may write. It returns store.ErrFenced if the engine was
-// declared dead.
+// fenced calls fn in a transaction that may write. If the engine was declared dead, it returns
+// store.ErrFenced and does not call fn.
 func (s *shares) fenced(ctx context.Context, what string, engine store.EngineID, fn func(*tx) error) error {
 	return s.write(ctx, what, func(tx *tx) error {
 		var alive bool

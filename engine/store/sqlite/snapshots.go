@@ -20,9 +20,10 @@ WHERE EXISTS (SELECT 1 FROM run WHERE run_id = ?2 AND owner = ?1)
 ON CONFLICT (run_id) DO UPDATE SET next = excluded.next, data = excluded.data`
 	snapshotDrop = `DELETE FROM snapshot WHERE run_id = ?1`
 	snapshotRuns = `SELECT s.run_id FROM json_each(?1) e CROSS JOIN snapshot s ON s.run_id = e.value ORDER BY s.run_id`
-	// runLoadShort reads the head of a run, its snapshot, and the rows from the last row on that the
-	// snapshot covers. It is one statement, so that all are from the same moment. The row of the
-	// snapshot comes first: instead of the number of a row, it has the negative of next.
+	// runLoadShort reads the head of a run, its snapshot, and the journal rows from row next-1 on.
+	// This is the last row that the snapshot covers. If there is no snapshot, it reads all rows. It
+	// is one statement, so that all are from the same moment. The snapshot is the first row of the
+	// result: its seq is -next.
 	runLoadShort = `
 WITH short AS MATERIALIZED (SELECT next, data FROM snapshot WHERE run_id = ?1), part AS (
   SELECT -next AS seq, 0 AS at, data FROM short
@@ -33,10 +34,10 @@ SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.f
 FROM run r CROSS JOIN part LEFT JOIN run_name n USING (run_id) WHERE r.run_id = ?1 ORDER BY part.seq`
 )
 
-// shorts is the part of a Store that keeps snapshots of long runs.
+// shorts is the part of a Store that keeps snapshots of long runs. It implements snapshots.Keeper.
 type shorts struct{ *file }
 
-// KeepSnapshot stores a snapshot of a run in place of the former one.
+// KeepSnapshot stores a snapshot of a run. It replaces the former snapshot of the run.
 func (s *shorts) KeepSnapshot(ctx context.Context, id store.EngineID, x snapshots.Snapshot) error {
 	return s.write(ctx, "keep a snapshot", func(tx *tx) error {
 		var own bool
@@ -73,7 +74,8 @@ func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]statu
 	return found, err
 }
 
-// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on.
+// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on. If the
+// run has no snapshot, it returns all rows.
 func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	var (
 		head  headRow

@@ -233,8 +233,8 @@ type landing struct {
 	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
 }
 
-// landAny writes one transition and returns its outcome, as the method land does. If the run has
-// a limit, it also looks whether there is room.
+// landAny writes one transition and returns its outcome, as the method land does. If the transition
+// has a Room or admits its run, landAny also checks whether a place is free.
 func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
 	if t.Room != nil || t.Admit {
 		return x.landLimited(t)
@@ -242,7 +242,9 @@ func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
 	return x.land(t)
 }
 
-// landLimited writes a transition that concerns the limit of its run.
+// landLimited writes a transition that has a Room or admits its run. If no place is free, the
+// outcome is naming.ErrFull. But if a submission has the name of an existing run, or a key that a
+// run holds, the outcome is that run.
 func (x *landing) landLimited(t *store.Transition) (store.Outcome, error) {
 	refused, err := x.room(t)
 	if err != nil {
@@ -490,7 +492,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if !t.Names.Kept() {
 		return x.unnamed(t)
 	}
-	var key, parent any // the unique key and the parent as arguments; nil = NULL: the run has none
+	var key, parent any // unique key and parent as arguments; nil = NULL: the run has none
 	if t.Names.Parent != 0 {
 		parent = int64(t.Names.Parent)
 	}

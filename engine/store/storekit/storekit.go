@@ -97,8 +97,8 @@ func KindOf(f store.RunFilter) (Kind, error) {
 	return foreignKind(f)
 }
 
-// familyKind returns the kind of a filter with which an engine follows child runs. The parameter
-// listed is true if the filter has a field of a list for people.
+// familyKind returns the kind of a filter with IDs or Parent, or an error if no index serves it.
+// The parameter listed is true if the filter also has a field of a list for people.
 func familyKind(f store.RunFilter, listed bool) (Kind, error) {
 	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	switch {

@@ -22,7 +22,7 @@ func keepers(w *world) (mine, others notice.Keeper) {
 	return mine, others
 }
 
-// wantOpen compares the notices that are not announced yet.
+// wantOpen checks which notices are not announced yet.
 func wantOpen(w *world, want ...notice.Notice) {
 	w.Helper()
 	_, others := keepers(w)
@@ -32,7 +32,8 @@ func wantOpen(w *world, want ...notice.Notice) {
 	}
 }
 
-// announcing returns the next row of a run, which reaches states that have to be announced.
+// announcing returns a transition with which a run reaches the given states. All of them have to be
+// announced.
 func announcing(run status.RunID, seq int32, states ...string) store.Transition {
 	t := next(run, seq)
 	t.Announce = states

@@ -185,7 +185,7 @@ var retainRules = []rule{
 	}},
 }
 
-// ownRetentionRules are the rules for workflows that say themselves how long their runs are kept.
+// ownRetentionRules are the rules for workflows with a retention of their own.
 var ownRetentionRules = []rule{
 	{name: "retain/a workflow may keep its runs for another time", need: retains, why: "one workflow runs a million times a day, and another one is audited for years", run: func(w *world) {
 		a := w.join(w.Store, 1)

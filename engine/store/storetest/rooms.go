@@ -232,7 +232,7 @@ func admit(run status.RunID, seq int32) store.Transition {
 	return t
 }
 
-// full commits a transition that must find no room.
+// full commits a transition, and checks that the outcome is ErrFull.
 func (w *world) full(a actor, t store.Transition) {
 	w.Helper()
 	if out, err := a.writers[0].Commit(w.ctx, []store.Transition{t}); err != nil || out[0].Landed || !errors.Is(out[0].Err, naming.ErrFull) {
@@ -240,7 +240,7 @@ func (w *world) full(a actor, t store.Transition) {
 	}
 }
 
-// wantNext checks which runs of an engine are next in line.
+// wantNext checks which runs of an engine are next in line and have room.
 func (w *world) wantNext(a actor, want ...status.RunID) {
 	w.Helper()
 	tick, err := w.Store.Tick(w.ctx, a.id, time.Hour, 10)

@@ -27,7 +27,8 @@ func publish(w *world, s schedules.Store, rows ...schedules.Row) {
 	}
 }
 
-// wantSchedules checks the schedules that are due before the given time, or all if it is zero.
+// wantSchedules checks the schedules that are due before the given time. If the time is zero, it
+// checks all schedules.
 func wantSchedules(w *world, s schedules.Store, before time.Time, want ...schedules.Row) {
 	w.Helper()
 	got, err := s.Schedules(w.ctx, before, 10)

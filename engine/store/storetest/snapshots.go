@@ -40,8 +40,8 @@ func (w shortened) keep(a actor, run status.RunID, n int, data string) {
 	}
 }
 
-// wantShort checks what LoadShort returns: the snapshot with the given data, or none if data is "",
-// and then the rows from the number first up to the number last.
+// wantShort checks the result of LoadShort: the snapshot with the given data, and the rows from the
+// number first up to the number last. If data is "", there must be no snapshot.
 func (w shortened) wantShort(run status.RunID, data string, first, last int32) {
 	w.Helper()
 	got, err := w.keeper(w.Other).LoadShort(w.ctx, run)

@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The published definition of each workflow. Schedules start runs of it. The column given holds
--- the values of deployment variables; it may be sealed.
+-- The published definition of each workflow. Schedules start runs of this definition. The column
+-- given holds the values of deployment variables; it may be sealed.
 CREATE TABLE engine.published (
   workflow     text COLLATE "C" PRIMARY KEY,
   workflow_id  int4 NOT NULL REFERENCES engine.workflow,
@@ -10,8 +10,8 @@ CREATE TABLE engine.published (
   given        bytea NOT NULL
 );
 
--- The schedules of published workflows. A schedule changes only if its version is the one that was
--- read, so that each tick is decided once.
+-- The schedules of published workflows. An engine changes a schedule only if the schedule still has
+-- the version that the engine has read. So only one engine decides each tick.
 CREATE TABLE engine.schedule (
   workflow  text COLLATE "C" NOT NULL REFERENCES engine.published ON DELETE CASCADE,
   name      text COLLATE "C" NOT NULL,

@@ -1,11 +1,11 @@
 -- +goose Up
 
--- What engine.submit must know of the variables of a published workflow: a list of objects with
--- name, type (as cty writes it in JSON), required, nullable and sensitive.
+-- The variables of a published workflow, with which engine.submit checks the input: a list of
+-- objects with name, type (as cty writes it in JSON), required, nullable and sensitive.
 ALTER TABLE engine.published ADD COLUMN variables jsonb NOT NULL DEFAULT '[]';
 
--- Submissions of other programs. An engine turns each into a run and removes it, or refuses it and
--- says why.
+-- Submissions of other programs. An engine starts a run for each submission and removes the row. If
+-- the engine refuses the submission, it writes the reason into the column refused.
 CREATE TABLE engine.submission (
   submission_id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run           text COLLATE "C" NOT NULL UNIQUE,
@@ -22,8 +22,9 @@ SELECT run, workflow, submitted_by, submitted_at, CASE WHEN refused IS NULL THEN
 FROM engine.submission;
 
 -- +goose StatementBegin
--- engine.misfit says why a JSON value does not have a type; NULL = it has. The type is written as cty
--- writes it: "string", ["list", T], ["map", T], ["object", {name: T}, [optional names]], ["tuple", [T]].
+-- engine.misfit returns the reason why a JSON value does not have the given type; NULL = the value
+-- has the type. The type is written as cty writes it: "string", ["list", T], ["map", T],
+-- ["object", {name: T}, [optional names]], ["tuple", [T]].
 CREATE FUNCTION engine.misfit(v jsonb, t jsonb, place text) RETURNS text LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -35,7 +36,7 @@ DECLARE
   i    int := 0;
 BEGIN
   IF v IS NULL OR have = 'null' OR kind = 'dynamic' THEN
-    RETURN NULL; -- whether null is allowed is a question of the variable
+    RETURN NULL; -- engine.submit checks whether the variable may be null
   END IF;
   CASE kind
   WHEN 'string', 'number', 'bool' THEN
@@ -79,9 +80,11 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- engine.submit submits a run in the transaction of the caller: the run exists if and only if that
--- transaction commits. It returns the public id of the run. Submitting again with the same id changes
--- nothing. It runs with the rights of the owner of the schema, so a caller needs no right on a table.
+-- engine.submit submits a run in the transaction of the caller. If that transaction does not
+-- commit, there is no submission. The function returns the public id of the run. A second
+-- submission with the same id changes nothing. But if an engine has refused the first one, the
+-- second one replaces its workflow and input, and waits again. The function runs with the rights of
+-- its owner, so a caller needs no right on a table.
 CREATE FUNCTION engine.submit(workflow text, input jsonb DEFAULT '{}', run text DEFAULT NULL) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -130,9 +133,11 @@ BEGIN
     END IF;
   END LOOP;
   INSERT INTO engine.submission AS s (run, workflow, input, submitted_by) VALUES (id, submit.workflow, have, session_user)
-  ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input, refused = NULL WHERE s.refused IS NOT NULL;
-  -- A notification makes the transactions that send one commit one after the other. So only the first
-  -- of the submissions that wait sends one; the engine that reads it reads the others, too.
+  ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input,
+    submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at, refused = NULL WHERE s.refused IS NOT NULL;
+  -- Transactions that use NOTIFY commit one after the other, which is slow. So a submission uses
+  -- NOTIFY only if no other submission waits. An engine that wakes up reads all submissions that
+  -- wait.
   IF NOT EXISTS (SELECT FROM engine.submission s WHERE s.refused IS NULL AND s.run <> id) THEN
     PERFORM pg_notify('engine_wake', '');
   END IF;

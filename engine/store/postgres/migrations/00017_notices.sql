@@ -1,8 +1,8 @@
 -- +goose Up
 
--- The states of runs that notify blocks announce, each with the number of the row of the
--- journal with which the run reached it. The row of the journal and the notice are one
--- commit.
+-- The notices: states of runs that notify blocks announce. The column seq is the number of the
+-- journal row with which the run reached the state. The journal row and the notice are written
+-- in the same commit. The column done is true if engines have announced the notice.
 CREATE TABLE engine.notice (
   run_id int8 NOT NULL,
   seq    int4 NOT NULL,
@@ -11,5 +11,5 @@ CREATE TABLE engine.notice (
   PRIMARY KEY (run_id, seq, state)
 );
 
--- What has not been announced yet: usually nothing.
+-- The notices that are not announced yet. Usually there are none.
 CREATE INDEX notice_open ON engine.notice (run_id, seq, state) WHERE NOT done;

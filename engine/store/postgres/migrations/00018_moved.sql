@@ -1,7 +1,8 @@
 -- +goose Up
 
 -- A run that was moved to another definition may have other names for its steps than the
--- definition with which it began. These names are in engine.run_step, and they count.
+-- definition with which it began. These names are in engine.run_step. The view engine.steps
+-- shows them in place of the names of the definition.
 CREATE OR REPLACE VIEW engine.steps AS
 SELECT r.run_id, coalesce(n.name, engine.run_public(r.run_id)) AS run, w.name AS workflow, n.key, engine.run_state(r.state) AS run_status,
        x.node, x.name AS step, engine.step_state(coalesce(get_byte(x.c, 4), 1)) AS state, coalesce(engine.be_int(x.c, 6, 2)::int4, 0) AS attempt,

@@ -43,7 +43,7 @@ func (s *Intake) Submissions(ctx context.Context, after int64, limit int) ([]int
 	return list, s.wrapped("list submissions", rows.Err())
 }
 
-// Accept removes submissions.
+// Accept removes submissions whose runs are in the store.
 func (s *Intake) Accept(ctx context.Context, ids ...int64) error {
 	_, err := s.changed(ctx, submissionDrop, pq.Int64Array(ids))
 	return s.wrapped("remove accepted submissions", err)

@@ -1,7 +1,9 @@
-// Package published keeps published workflows and their schedules in PostgreSQL.
+// Package published keeps published workflows, their schedules, and submissions of other programs in
+// PostgreSQL.
 //
-// In: the calls of the role schedules.Store. Out: statements on the tables engine.published and
-// engine.schedule. The package opens no connection of its own.
+// In: the calls of the roles schedules.Store and intake.Store. Out: statements on the tables
+// engine.published, engine.schedule and engine.submission. The package opens no connection of its
+// own.
 package published
 
 import (
@@ -24,7 +26,8 @@ ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, publish
 	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM engine.published ORDER BY workflow`
-	// schedulePut stores the schedules of a workflow; its arguments are one array for each column.
+	// schedulePut stores the schedules of a workflow. After the workflow, each argument is the
+	// array of one column.
 	schedulePut = `
 INSERT INTO engine.schedule AS s (workflow, name, timetable, next_tick)
 SELECT $1, n, t, x FROM ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::timestamptz[])) v(n, t, x)
@@ -93,7 +96,7 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 	return tx.Commit()
 }
 
-// wrapped does the same as Wrap, and returns nil for nil.
+// wrapped does the same as Wrap, but it returns nil if err is nil.
 func (s *Part) wrapped(what string, err error) error {
 	if err == nil {
 		return nil
@@ -115,13 +118,14 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, e
 	return res.RowsAffected()
 }
 
-// ReplaceGiven replaces the variables of a published workflow.
+// ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
+// the stored value equals the parameter old.
 func (s *Part) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	n, err := s.changed(ctx, publishedGive, workflow, old, given)
 	return n > 0, s.wrapped("replace variables of a published workflow", err)
 }
 
-// Published returns the published workflows by name.
+// Published returns the published workflows, in the order of their names.
 func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
 	rows, err := s.DB().QueryContext(ctx, publishedList)
 	if err != nil {
@@ -143,7 +147,8 @@ func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
 	return list, s.wrapped("list published workflows", rows.Err())
 }
 
-// Schedules returns the schedules that are due before the given time, or all.
+// Schedules returns the schedules that are due before the given time. If the time is zero, it
+// returns all schedules.
 func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
 	query, args := scheduleAll, []any{limit}
 	if !before.IsZero() {
@@ -173,7 +178,8 @@ func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]sc
 	return list, s.wrapped("list schedules", rows.Err())
 }
 
-// Move replaces the ticks of a schedule if its version is still Row.Version.
+// Move replaces Next, Last, LastRun and Paused of a schedule, but only if its version is still
+// Row.Version.
 func (s *Part) Move(ctx context.Context, r schedules.Row) (bool, error) {
 	last := sql.NullTime{Time: r.Last, Valid: !r.Last.IsZero()}
 	n, err := s.changed(ctx, scheduleMove, r.Workflow, r.Name, r.Version, r.Next, last, r.LastRun, r.Paused)

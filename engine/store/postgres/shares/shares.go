@@ -1,10 +1,10 @@
 // Package shares divides the limits of agents among the engines of a PostgreSQL database.
 //
 // In: a quota.SlotAsk or a quota.CallAsk of an engine. Out: the engine's part of the limit. The
-// package reads and writes the tables quota, quota_slot and quota_call, and nothing else. Each answer
-// is one transaction. The transaction locks the limit's row in quota, so that answers for the same
-// limit come one after the other. It also locks a fence row of the engine. So an engine that was
-// declared dead gets nothing.
+// package writes only the tables quota, quota_slot and quota_call. Each answer is one transaction.
+// The transaction locks the limit's row in quota, so that answers for the same limit come one after
+// the other. It also locks a fence row of the engine, so that an engine that was declared dead gets
+// nothing.
 package shares
 
 import (
@@ -23,7 +23,8 @@ WITH own AS MATERIALIZED (SELECT 1 FROM engine.fence WHERE engine = $1 ORDER BY 
 q AS MATERIALIZED (SELECT 1 FROM engine.quota WHERE name = $2 FOR NO KEY UPDATE)
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM q)`
 	quotaAdd = `INSERT INTO engine.quota (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`
-	// slotList and callList begin with the time. They return one row even if the limit has none.
+	// The first column of slotList and callList is the store's time. So each of them returns one row
+	// even if the limit has no rows. The other columns of that row are NULL.
 	slotList = `
 SELECT c.at, s.engine, s.most, s.slots, s.want, s.since, s.seen, s.until
 FROM (SELECT pg_catalog.clock_timestamp() AS at) c LEFT JOIN engine.quota_slot s ON s.name = $1`
@@ -45,7 +46,7 @@ INSERT INTO engine.quota_call (name, until, calls) VALUES ($1, $2, $3) ON CONFLI
 type Shares struct {
 	// Begin begins a transaction.
 	Begin func(context.Context) (*sql.Tx, error)
-	// Explain returns an error with the name of the operation that failed.
+	// Explain adds the name of the operation that failed to an error.
 	Explain func(what string, err error) error
 }
 

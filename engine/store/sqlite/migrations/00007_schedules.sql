@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The published definition of each workflow. Schedules start runs of it. The column given holds
--- the values of deployment variables; it may be sealed.
+-- The published definition of each workflow. Schedules start runs of this definition. The column
+-- given holds the values of deployment variables; it may be sealed.
 CREATE TABLE published (
   workflow     TEXT PRIMARY KEY,
   workflow_id  INTEGER NOT NULL REFERENCES workflow,
@@ -10,8 +10,9 @@ CREATE TABLE published (
   given        BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The schedules of published workflows. Times are microseconds since 1970. A schedule changes only
--- if its version is the one that was read, so that each tick is decided once.
+-- The schedules of published workflows. Times are microseconds since 1970. An engine changes a
+-- schedule only if the schedule still has the version that the engine has read. So only one engine
+-- decides each tick.
 CREATE TABLE schedule (
   workflow  TEXT NOT NULL REFERENCES published ON DELETE CASCADE,
   name      TEXT NOT NULL,

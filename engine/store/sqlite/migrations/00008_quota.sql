@@ -1,7 +1,9 @@
 -- +goose Up
 
--- The limits of agents (max_concurrency, rate_limit). Times are microseconds since 1970.
--- The slots of a limit that an engine holds. They count until the time in the column until,
+-- The next two tables hold the limits of agents (max_concurrency, rate_limit). Times are
+-- microseconds since 1970.
+
+-- The slots of a limit that an engine holds. They count up to the time in the column until,
 -- even if the engine is dead, because its calls may still run.
 CREATE TABLE quota_slot (
   name   TEXT NOT NULL,
@@ -15,7 +17,7 @@ CREATE TABLE quota_slot (
   PRIMARY KEY (name, engine)
 ) STRICT, WITHOUT ROWID;
 
--- The calls that count against a rate limit, by the time until which they count.
+-- The calls that count against a rate limit. A row holds the calls that count up to the same time.
 CREATE TABLE quota_call (
   name  TEXT NOT NULL,
   until INTEGER NOT NULL,

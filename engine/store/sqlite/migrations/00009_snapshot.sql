@@ -1,9 +1,9 @@
 -- +goose Up
 
--- The state of a long run after the first rows of its journal, the latest only. It is computed
--- from these rows: the journal is right if the two differ.
+-- The latest snapshot of each long run: the state of the run after the first rows of its journal. A
+-- snapshot is computed from these rows. If snapshot and journal differ, the journal is right.
 CREATE TABLE snapshot (
   run_id INTEGER PRIMARY KEY,
-  next   INTEGER NOT NULL CHECK (next > 0), -- number of rows that it covers
+  next   INTEGER NOT NULL CHECK (next > 0), -- number of journal rows that the snapshot covers
   data   BLOB NOT NULL
 ) STRICT;
