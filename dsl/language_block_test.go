@@ -211,7 +211,7 @@ func TestBlocksInBlocks(t *testing.T) {
 // TestBlocksOfLaterVersions: blocks and arguments that the language does not have yet are
 // unknown, not ignored.
 func TestBlocksOfLaterVersions(t *testing.T) {
-	for _, name := range []string{"on_event \"e\"", "admit \"a\""} {
+	for _, name := range []string{"admit \"a\""} {
 		_, diags := check(files{"main.hcl": workflow(name + " {}\n" + step("a", ""))})
 		if len(about(diags, "Unsupported block type")) != 1 {
 			t.Errorf("%s in a workflow: %v", name, diags.Err())

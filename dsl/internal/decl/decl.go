@@ -187,6 +187,7 @@ type Workflow struct {
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
 	Schedules            []*Schedule   // all schedules, with duplicates
+	OnEvents             []*OnEvent    // all on_event blocks, with duplicates
 	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
 	// Moved maps the earlier name of a step to its present name, as the moved blocks of the module
 	// say; nil = no step was moved.

@@ -123,6 +123,10 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	for _, n := range w.Notifies {
 		d.resolveNotify(n, ns)
 	}
+	for _, e := range w.OnEvents {
+		d.refs.compile(e.When, ns, allowEvent)
+		d.refs.compile(e.Variables, ns, allowEvent)
+	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.Steps {
 		d.resolveUndo(w, s, ns)

@@ -141,3 +141,45 @@ func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
 	}
 	return false
 }
+
+// An OnEvent is an on_event block.
+type OnEvent struct {
+	Where       hcl.Range
+	Noun        *noun.OnEvent // its functions are set by package link
+	When        *eval.Expr    // nil = the block has no condition
+	Variables   *eval.Expr    // nil = the block gives no values to variables
+	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
+}
+
+// An eventDecoder reads the on_event blocks of a workflow.
+type eventDecoder struct{ *decoder }
+
+// read reads an on_event block and adds it to w. The type of the events is the label of the block,
+// unless the block has the argument `type`.
+func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
+	e := &OnEvent{Where: b.DefRange, When: b.Attr("when"), Variables: b.Attr("variables"), VariablesAt: b.DefRange, Noun: &noun.OnEvent{Name: b.Label, Type: b.Label}}
+	if e.Variables != nil {
+		e.VariablesAt = e.Variables.Range
+	}
+	at := b.DefRange
+	if t := b.Attr("type"); t != nil {
+		at = t.Range
+		text, ok := d.lit.literalText(t, "type")
+		if ok && !noun.ValidEventType(text) {
+			d.Errorf(at, "Invalid value for type", "%q cannot be the type of an event. A type begins with a letter or a digit, and has at most 200 letters, digits and . _ : / -.", text)
+		}
+		e.Noun.Type = text
+	}
+	for _, other := range w.OnEvents {
+		if other.Noun.Name == b.Label {
+			d.duplicate(b, other.Where)
+			break
+		}
+		if other.Noun.Type == e.Noun.Type && e.Noun.Type != "" {
+			d.Errorf(at, "Two blocks for one type of event",
+				"on_event %q has the type %q, too. An event starts one run of a workflow at most. Write one block, with || in its condition.", other.Noun.Name, e.Noun.Type)
+			break
+		}
+	}
+	w.OnEvents = append(w.OnEvents, e)
+}

@@ -5,8 +5,10 @@ import (
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
+	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A scheduleLinker checks the schedules of a workflow.
@@ -59,6 +61,58 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 			if d.Severity == diag.SeverityError {
 				l.Push(diag.Diagnostic{Severity: d.Severity, Summary: d.Summary, Detail: d.Detail, Range: report.Range(s.VariablesAt)})
 			}
+		}
+	}
+}
+
+// An eventLinker links the on_event blocks of a workflow.
+type eventLinker struct{ *workflowLinker }
+
+// events links the on_event blocks of the workflow and adds them to the linked workflow.
+func (l eventLinker) events(b *bind) {
+	for _, e := range l.decl.OnEvents {
+		e.Noun.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)
+		source := "on_event \"" + e.Noun.Name + "\""
+		e.Noun.Variables = exprFunc(l.workflowLinker, e.Variables, "variables", cty.DynamicPseudoType, func(v cty.Value) ([]noun.Assignment, error) {
+			return noun.AssignmentsOf(v, source)
+		})
+		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
+		l.eventVariables(e, b)
+	}
+}
+
+// eventVariables checks the values that an on_event block gives to variables, as far as they are
+// known before an event. It also reports a variable that has no value when an event comes. A
+// variable outside of workflows may get its value when the definition is published, so it may be
+// missing here.
+func (l eventLinker) eventVariables(e *decl.OnEvent, b *bind) {
+	given := cty.EmptyObjectVal
+	if e.Variables != nil {
+		given = l.quietly(e.Variables)
+		if e.Variables.Bad || !given.Type().IsObjectType() || given.IsNull() {
+			return // the names are not known before an event, or there was an error already
+		}
+	}
+	given, _ = given.Unmark()
+	values := given.AsValueMap()
+	for _, name := range sorted.Keys(values) {
+		v := b.decls[name]
+		switch {
+		case v == nil:
+			l.Errorf(e.VariablesAt, "Value for undeclared variable", "The workflow has no variable %q.%s", name, diag.DidYouMean(name, sorted.Keys(b.decls)))
+		case v.Sensitive:
+			l.Errorf(e.VariablesAt, "Sensitive variable from an event",
+				"Variable %q is sensitive, and a store keeps the data of events in clear. Send a reference to the secret, and let a step read it.", name)
+		case values[name].IsWhollyKnown():
+			if _, err := v.Convert(values[name]); err != nil {
+				l.Errorf(e.VariablesAt, "Invalid value for variable", "on_event %q gives variable %q a value that does not fit its type %s: %s.", e.Noun.Name, name, v.TypeText, err)
+			}
+		}
+	}
+	for _, name := range sorted.Keys(b.decls) {
+		v := b.decls[name]
+		if _, ok := values[name]; !ok && v.Default == cty.NilVal && !v.Deployment {
+			l.Errorf(e.VariablesAt, "Variable without a value", "When an event starts a run by on_event %q, the variable %q has no value. Write it into variables, or give the variable a default.", e.Noun.Name, name)
 		}
 	}
 }

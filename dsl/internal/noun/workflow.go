@@ -40,6 +40,7 @@ type Workflow struct {
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
+	OnEvents             []*OnEvent                     // on_event blocks of the workflow, in the order of their declaration
 	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines are set
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none

@@ -134,6 +134,9 @@ var (
 				{name: "cron", required: true, literal: true}, {name: "time_zone", literal: true},
 				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
 			}}},
+			{name: "on_event", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "type", literal: true}, {name: "when"}, {name: "variables"},
+			}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
 			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
@@ -218,13 +221,14 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// RootFields lists the attributes of each.*, self.*, failure.* and run.*. Every module has the
+// RootFields lists the attributes of each.*, self.*, failure.*, run.* and event.*. Every module has the
 // same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out", "previous", "collected"},
 	"failure": {"step", "code", "message"},
 	"run":     {"id", "workflow", "key", "started_at", "tick", "status"},
+	"event":   {"id", "type", "at", "data"},
 }
 
 // StepFields are the attributes of step.NAME.

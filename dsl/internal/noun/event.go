@@ -1,0 +1,66 @@
+package noun
+
+import (
+	"errors"
+	"regexp"
+	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
+
+// An OnEvent is an on_event block of a workflow. It starts a run of the workflow for each event of
+// one type, if its condition is true.
+type OnEvent struct {
+	Name string // label of the block
+	Type string // type of the events
+	// When is the condition. It uses the field Event of the Scope. nil = each event of the type starts
+	// a run.
+	When func(*eval.Scope) (bool, error)
+	// Variables returns the values that the block gives to variables of the workflow. It uses the field
+	// Event of the Scope. nil = the block gives no values.
+	Variables func(*eval.Scope) ([]Assignment, error)
+}
+
+// Given returns the values that the block gives to the variables of the run that an event starts.
+// The parameters are the id of the event, the time at which it was sent, and its data. The result
+// starts is false if the event starts no run, because the condition of the block is false. An error
+// is about the event: its data do not fit the expressions of the block.
+func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
+	s := &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
+	if e.When != nil {
+		if starts, err = e.When(s); err != nil || !starts {
+			return nil, false, err
+		}
+	}
+	if e.Variables != nil {
+		vars, err = e.Variables(s)
+	}
+	return vars, err == nil, err
+}
+
+// eventType is the form of the type of an event.
+var eventType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
+
+// ValidEventType reports whether a text can be the type of an event: it begins with a letter or a
+// digit, and has at most 200 letters, digits and . _ : / -.
+func ValidEventType(text string) bool { return eventType.MatchString(text) }
+
+// AssignmentsOf returns an assignment for each attribute of an object. The parameter source says
+// where the values come from, for messages. AssignmentsOf returns an error if v is not an object.
+func AssignmentsOf(v cty.Value, source string) ([]Assignment, error) {
+	v, _ = v.UnmarkDeep()
+	if v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return nil, errors.New("an object with a value for each variable is required, such as { id = event.data.id }")
+	}
+	values := v.AsValueMap()
+	var list []Assignment
+	for _, name := range sorted.Keys(values) {
+		list = append(list, Assignment{Name: name, Source: source, expr: &hclsyntax.LiteralValueExpr{Val: values[name]}})
+	}
+	return list, nil
+}
