@@ -1,6 +1,9 @@
 package link
 
 import (
+	"errors"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
@@ -74,7 +77,7 @@ func (l eventLinker) events(b *bind) {
 		e.Noun.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)
 		source := "on_event \"" + e.Noun.Name + "\""
 		e.Noun.Variables = exprFunc(l.workflowLinker, e.Variables, "variables", cty.DynamicPseudoType, func(v cty.Value) ([]noun.Assignment, error) {
-			return noun.AssignmentsOf(v, source)
+			return assignmentsOf(v, source)
 		})
 		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
 		l.eventVariables(e, b)
@@ -115,4 +118,21 @@ func (l eventLinker) eventVariables(e *decl.OnEvent, b *bind) {
 			l.Errorf(e.VariablesAt, "Variable without a value", "When an event starts a run by on_event %q, the variable %q has no value. Write it into variables, or give the variable a default.", e.Noun.Name, name)
 		}
 	}
+}
+
+// assignmentsOf returns an assignment for each attribute of an object. The parameter source says
+// where the values come from, for messages. assignmentsOf returns an error if v is not an object.
+func assignmentsOf(v cty.Value, source string) ([]noun.Assignment, error) {
+	v, _ = v.UnmarkDeep()
+	if v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return nil, errors.New("an object with a value for each variable is required, such as { id = event.data.id }")
+	}
+	values := v.AsValueMap()
+	var list []noun.Assignment
+	for _, name := range sorted.Keys(values) {
+		a := noun.AssignmentIn(name, diag.Range{}, &hclsyntax.LiteralValueExpr{Val: values[name]}, nil)
+		a.Source = source
+		list = append(list, a)
+	}
+	return list, nil
 }

@@ -1,15 +1,10 @@
 package noun
 
 import (
-	"errors"
 	"regexp"
 	"time"
 
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
-
 	"github.com/saga-engine/engine/dsl/internal/eval"
-	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
@@ -49,18 +44,3 @@ var eventType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
 // ValidEventType reports whether a text can be the type of an event: it begins with a letter or a
 // digit, and has at most 200 letters, digits and . _ : / -.
 func ValidEventType(text string) bool { return eventType.MatchString(text) }
-
-// AssignmentsOf returns an assignment for each attribute of an object. The parameter source says
-// where the values come from, for messages. AssignmentsOf returns an error if v is not an object.
-func AssignmentsOf(v cty.Value, source string) ([]Assignment, error) {
-	v, _ = v.UnmarkDeep()
-	if v.IsNull() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
-		return nil, errors.New("an object with a value for each variable is required, such as { id = event.data.id }")
-	}
-	values := v.AsValueMap()
-	var list []Assignment
-	for _, name := range sorted.Keys(values) {
-		list = append(list, Assignment{Name: name, Source: source, expr: &hclsyntax.LiteralValueExpr{Val: values[name]}})
-	}
-	return list, nil
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
@@ -29,6 +30,7 @@ type Store struct {
 	*membership
 	*hands
 	*published
+	*eventbox
 	*hints
 	*inboxRole
 	*journal
@@ -53,6 +55,7 @@ var _ interface {
 	rekey.Resealer
 	notice.Keeper
 	schedules.Store
+	events.Store
 	quota.Sharer
 	snapshots.Keeper
 } = (*Store)(nil)
@@ -82,6 +85,7 @@ func New(o Options) *Store {
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: catalogue,
 		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[place]schedules.Row)},
+		eventbox:    &eventbox{state: st, claimed: make(map[int64]time.Time)},
 		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},

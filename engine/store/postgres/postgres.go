@@ -25,6 +25,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
@@ -76,6 +77,7 @@ type Store struct {
 	*hands
 	*published.Part
 	*published.Intake
+	*published.Events
 	*evidence
 	*views
 	*shorts
@@ -112,6 +114,7 @@ var _ interface {
 	rekey.Resealer
 	notice.Keeper
 	schedules.Store
+	events.Store
 	intake.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -159,6 +162,7 @@ func newStore(a *access) *Store {
 		notices:   &notices{access: a},
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
+		Events:    &published.Events{Part: part},
 		evidence:  &evidence{access: a, views: v},
 		shorts:    &shorts{access: a},
 		retention: &retention{access: a},

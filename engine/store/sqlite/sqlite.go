@@ -25,6 +25,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
@@ -59,6 +60,7 @@ type Store struct {
 	*runs
 	*hands
 	*published
+	*eventbox
 	*evidence
 	*views
 	*shorts
@@ -106,6 +108,7 @@ var _ interface {
 	rekey.Resealer
 	notice.Keeper
 	schedules.Store
+	events.Store
 	quota.Sharer
 	snapshots.Keeper
 } = (*Store)(nil)
@@ -150,6 +153,7 @@ func newStore(f *file) *Store {
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
 		published: &published{file: f},
+		eventbox:  &eventbox{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},
 		retention: &retention{file: f},
