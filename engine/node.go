@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -33,6 +34,10 @@ type Node struct {
 	// have it. The channel hints receives a value when there may be such submissions.
 	submitted intake.Store
 	hints     chan struct{}
+	// sent is the role of the store with events; nil = the store does not have it. The channel
+	// sentHints receives a value when there may be events.
+	sent      events.Store
+	sentHints chan struct{}
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.

@@ -117,6 +117,9 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 	if e.workflow.Given, err = journal.EncodeGiven(c.Sealer, wf, outside); err != nil {
 		return publication{}, err
 	}
+	for _, on := range wf.OnEvents {
+		e.workflow.Events = append(e.workflow.Events, on.Type)
+	}
 	for _, s := range wf.Schedules {
 		vars, diags := wf.Bind(append(slices.Clone(p.Assigned), s.Variables...))
 		if diags.HasErrors() {

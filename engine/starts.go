@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/intake"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
@@ -19,13 +21,15 @@ import (
 // starter is the name under which runs of schedules are submitted and cancelled.
 const starter = "schedule"
 
-// A ticker starts the runs that no caller submits to its node: the runs of schedules, and the runs
-// that other programs have submitted in the database.
+// A ticker starts the runs that no caller submits to its node: the runs of schedules, the runs
+// that other programs have submitted in the database, and the runs of events.
 type ticker struct {
 	cfg    Config
 	shared *owner.Shared
 	submit func(context.Context, Submission) (store.Submitted, error)
 	hints  <-chan struct{} // receives a value when there may be submissions of other programs
+	// sentHints receives a value when there may be events.
+	sentHints <-chan struct{}
 }
 
 // startTicks starts a goroutine that starts the runs of schedules until ctx ends. The goroutine closes
@@ -104,6 +108,30 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 	go func() {
 		defer close(done)
 		taker.Run(ctx)
+	}()
+	return done
+}
+
+// startEvents starts a goroutine that starts the runs of events until ctx ends. The goroutine closes
+// the result when it ends. startEvents starts no goroutine if the store does not keep events or
+// published workflows, or if the engine works only on its own runs. Then the result is closed already.
+func (n ticker) startEvents(ctx context.Context, role events.Store, published schedules.Store) <-chan struct{} {
+	done := make(chan struct{})
+	if role == nil || published == nil || n.cfg.Options.Alone {
+		close(done)
+		return done
+	}
+	box := inbox.New(inbox.Config{
+		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
+		Definition: n.shared.Defs.Definition, Hints: n.sentHints, MaxPause: n.cfg.Options.MaxScan,
+		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
+			return err != nil && refused(ctx, err), err
+		},
+	})
+	go func() {
+		defer close(done)
+		box.Run(ctx)
 	}()
 	return done
 }
