@@ -181,6 +181,8 @@ var layers = []layer{
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "engine", "engine/agents", "engine/journal", "engine/store", "engine/store/health"}, nil},
 	{"cmd/engine/internal/keys", "who seals a state again starts no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/session", "cmd/engine/render", "engine/crypt", "engine/journal", "engine/store"}, nil},
+	{"cmd/engine/internal/eventbox", "who sends an event starts no run",
+		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/session", "cmd/engine/render", "dsl/diag", "engine/store/events", "engine/store/schedules"}, nil},
 	{"cmd/engine/internal/schedule", "who publishes workflows starts no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/engines", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/render", "dsl/diag", "engine", "engine/journal", "engine/store", "engine/store/schedules"}, nil},
 	{"cmd/engine/internal/apply", "one run to its end: it knows nothing of serving",
@@ -196,7 +198,7 @@ var layers = []layer{
 	{"cmd/engine/internal/commands/runs", "commands on runs make no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/console", "cmd/engine/internal/exit", "cmd/engine/internal/explain", "cmd/engine/internal/follow", "cmd/engine/internal/history", "cmd/engine/internal/migrate", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/show", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "dsl/diag", "engine/machine", "engine/machine/status", "engine/store", "engine/store/notice", "engine/store/storekit"}, []string{"github.com/spf13/cobra"}},
 	{"cmd/engine/internal/commands/operate", "commands of operators leave the work to apply, serving, doctor, keys and schedule",
-		[]string{"cmd/engine/internal/apply", "cmd/engine/internal/cli", "cmd/engine/internal/doctor", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/keys", "cmd/engine/internal/module", "cmd/engine/internal/schedule", "cmd/engine/internal/serving", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "engine/machine/status", "engine/store", "engine/store/postgres"}, []string{"github.com/spf13/cobra"}},
+		[]string{"cmd/engine/internal/apply", "cmd/engine/internal/cli", "cmd/engine/internal/doctor", "cmd/engine/internal/eventbox", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/keys", "cmd/engine/internal/module", "cmd/engine/internal/schedule", "cmd/engine/internal/serving", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "engine/machine/status", "engine/store", "engine/store/postgres"}, []string{"github.com/spf13/cobra"}},
 }
 
 // forbiddenStd are parts of the standard library that a package, or with /... a tree of

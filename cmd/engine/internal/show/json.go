@@ -19,6 +19,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()
 	m["started_by"] = r.State.Run().StartedBy
+	m["trigger"] = r.State.Run().Trigger
 	m["priority"] = r.State.Run().Line.Priority()
 	if r.Room != nil {
 		m["room"] = r.Room.JSON()
