@@ -22,6 +22,8 @@ type Options struct {
 	Confirm  bool
 	Only     bool
 	Detach   bool
+	Each     string        // file with one set of values on each line; "" = one run
+	EachKey  string        // variable whose value names the run of a line; "" = a hash of the line
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
 	Ceilings engines.Ceilings
