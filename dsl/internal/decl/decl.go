@@ -374,3 +374,12 @@ type Schedule struct {
 	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
 	Broken      bool           // true = the argument `variables` has errors
 }
+
+// An OnEvent is an on_event block.
+type OnEvent struct {
+	Where       hcl.Range
+	Noun        *noun.OnEvent // its functions are set by package link
+	When        *eval.Expr    // nil = the block has no condition
+	Variables   *eval.Expr    // nil = the block gives no values to variables
+	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
+}

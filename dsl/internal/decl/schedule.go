@@ -142,15 +142,6 @@ func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
 	return false
 }
 
-// An OnEvent is an on_event block.
-type OnEvent struct {
-	Where       hcl.Range
-	Noun        *noun.OnEvent // its functions are set by package link
-	When        *eval.Expr    // nil = the block has no condition
-	Variables   *eval.Expr    // nil = the block gives no values to variables
-	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
-}
-
 // An eventDecoder reads the on_event blocks of a workflow.
 type eventDecoder struct{ *decoder }
 

@@ -1,6 +1,13 @@
 package noun
 
-import "github.com/saga-engine/engine/dsl/cron"
+import (
+	"regexp"
+	"time"
+
+	"github.com/saga-engine/engine/dsl/cron"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/value"
+)
 
 // A Schedule is a schedule block of a workflow. It starts runs at the times of its timetable.
 type Schedule struct {
@@ -8,3 +15,40 @@ type Schedule struct {
 	// Variables are the values that the schedule gives to variables of the workflow.
 	Variables []Assignment
 }
+
+// An OnEvent is an on_event block of a workflow. It starts a run of the workflow for each event of
+// one type, if its condition is true.
+type OnEvent struct {
+	Name string // label of the block
+	Type string // type of the events
+	// When is the condition. It uses the field Event of the Scope. nil = each event of the type starts
+	// a run.
+	When func(*eval.Scope) (bool, error)
+	// Variables returns the values that the block gives to variables of the workflow. It uses the field
+	// Event of the Scope. nil = the block gives no values.
+	Variables func(*eval.Scope) ([]Assignment, error)
+}
+
+// Given returns the values that the block gives to the variables of the run that an event starts.
+// The parameters are the id of the event, the time at which it was sent, and its data. The result
+// starts is false if the event starts no run, because the condition of the block is false. An error
+// is about the event: its data do not fit the expressions of the block.
+func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
+	s := &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
+	if e.When != nil {
+		if starts, err = e.When(s); err != nil || !starts {
+			return nil, false, err
+		}
+	}
+	if e.Variables != nil {
+		vars, err = e.Variables(s)
+	}
+	return vars, err == nil, err
+}
+
+// eventType is the form of the type of an event.
+var eventType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
+
+// ValidEventType reports whether a text can be the type of an event: it begins with a letter or a
+// digit, and has at most 200 letters, digits and . _ : / -.
+func ValidEventType(text string) bool { return eventType.MatchString(text) }

@@ -127,7 +127,7 @@ var eventRules = []rule{
 			w.Errorf("claimed %v, want each of %v once", got, ids)
 		}
 	}},
-	{name: "events/a quarantined one waits no more until it is retried", why: "a bad event must not stop the others, and must not be lost", run: func(w *world) {
+	{name: "events/a quarantined one waits no more until it is retried", why: "a bad event must not stop the others, and must not be lost (S101)", run: func(w *world) {
 		mine, others := inboxes(w)
 		send(w, mine, "a", "b", "c")
 		list := wantClaimed(w, mine, 10, -time.Hour, "a b c")
