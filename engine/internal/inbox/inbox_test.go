@@ -285,6 +285,22 @@ func TestEventThatFails(t *testing.T) {
 	d.want("audit:a audit:b order:a order:b", "", nil)
 }
 
+// While one workflow cannot be asked, an event waits, although another workflow has refused it.
+func TestEventWithTwoKindsOfErrors(t *testing.T) {
+	d := newDesk(t)
+	d.send("a", "order.placed", `{"id": "o-1"}`) // bad for the workflow order
+	d.answers["audit:a"] = errors.New("the store does not answer")
+	x := d.inbox()
+	if _, err := x.Scan(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	d.want("", "a", nil)
+	clear(d.answers)
+	d.pass()
+	d.scan(x)
+	d.want("audit:a", "", map[string]string{"a": "workflow order: "})
+}
+
 // S101: an engine dies at each of its calls, before it or after it. The next engine starts the runs
 // that are missing, and no run twice.
 func TestCrashBetweenStatements(t *testing.T) {
