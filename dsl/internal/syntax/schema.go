@@ -134,7 +134,9 @@ var (
 				{name: "cron", required: true, literal: true}, {name: "time_zone", literal: true},
 				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
 			}}},
-			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "unique", body: &bodySpec{attrs: []attrSpec{
+				{name: "key", required: true}, {name: "scope", literal: true}, {name: "on_conflict", literal: true}, {name: "retain"},
+			}}},
 			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 			{name: "notify", many: true, body: notifySpec},

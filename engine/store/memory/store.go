@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
@@ -39,6 +40,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*contexts
 	*shares
 }
 
@@ -52,6 +54,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	goals.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -67,7 +70,7 @@ func New(o Options) *Store {
 		members: make(map[store.EngineID]*member),
 		runs:    make(map[status.RunID]*run),
 		names:   make(map[string]status.RunID),
-		keys:    make(map[key]status.RunID),
+		keys:    make(map[key]*holder),
 		inbox:   make(map[status.RunID][]store.Message),
 		sharing: make(map[status.RunID]*run),
 		open:    make(map[store.EngineID]*queue),
@@ -90,6 +93,7 @@ func New(o Options) *Store {
 		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 		notices:     announced,
+		contexts:    &contexts{state: st},
 		shares:      &shares{state: st},
 	}
 }

@@ -25,6 +25,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
@@ -65,6 +66,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*contexts
 	*shares
 	*waker
 }
@@ -105,6 +107,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	goals.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -149,6 +152,7 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
+		contexts:  &contexts{file: f},
 		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},
