@@ -27,7 +27,7 @@
 //	locals { ... }
 //	moved { from, to }
 //	workflow "N" {
-//	  description, deadline, priority, retention, retry {}, unique { key }
+//	  description, deadline, priority, retention, retry {}, unique { key, scope, on_conflict, retain }
 //	  concurrency { limit, key, when_full }, compensation { mode, deadline }
 //	  schedule "N" { cron, time_zone, overlap, catch_up, variables }
 //	  variable "N" {}   locals {}   output "N" { value, description, sensitive }

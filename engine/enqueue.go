@@ -355,7 +355,11 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 		case mine, o.Err == nil && o.Submitted.Run == x.t.Run:
 			res.Submitted, res.Err = x.submitted(), nil
 		case o.Err == nil && (o.Landed || o.Submitted.Exists):
-			res.Submitted, res.Err = o.Submitted, nil
+			if res.Err = heldKey(ctx, e.cfg.Store, x.st.Flow, e.all[x.n].Name, x.t.Names, o.Submitted); res.Err != nil {
+				res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, res.Err)
+				continue
+			}
+			res.Submitted = o.Submitted
 		case o.Err == nil, errors.Is(o.Err, store.ErrExists): // another run has the id
 			t, err := e.transition(e.all[x.n], *x.st)
 			if err != nil {

@@ -47,6 +47,11 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Definition: n.shared.Defs.Definition, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+			var held *KeyError
+			if errors.As(err, &held) { // the tick is over: another try would find the same run
+				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
+				return nil
+			}
 			return err
 		},
 		Open: func(ctx context.Context, name string) (bool, error) {
@@ -101,7 +106,11 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: "submitted"})
+			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: "submitted"})
+			if err == nil && res.Exists && res.Name != r.Name {
+				// The submitter waits for a run with the name of the submission, which will not exist.
+				err = n.otherRun(ctx, r.Workflow, res)
+			}
 			return err != nil && refused(ctx, err), err
 		},
 	})
@@ -134,6 +143,16 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 		box.Run(ctx)
 	}()
 	return done
+}
+
+// otherRun returns the error for a submission whose key is held by the run of the result. It returns
+// an error of the store if it cannot read that run.
+func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitted) error {
+	run, err := store.Complete(n.cfg.Store).Run(ctx, res.Run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return &unanswered{err}
+	}
+	return keyError(ctx, n.cfg.Store, workflow, run.Key, res)
 }
 
 // refused reports whether an error of Submit is about the submission itself, so that the engine must

@@ -169,6 +169,9 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 		}
 		return sent, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
+	if err := heldKey(ctx, n.cfg.Store, st.Flow, s.Name, &st.Names, st.Submitted); err != nil {
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
 	return st.Submitted, nil
 }
 
@@ -192,6 +195,7 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		if st.Names.Key == "" {
 			return 0, errors.New("unique.key is empty")
 		}
+		st.Names.Hold = holdOf(st.Flow)
 	}
 	if st.Flow.Deadline != nil {
 		scope.Run.Key = st.Names.Key
@@ -210,9 +214,12 @@ func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitt
 	var (
 		down *unanswered
 		open *owner.OpenOutcome
+		held *KeyError
 	)
 	switch {
 	case err == nil:
+	case errors.As(err, &held):
+		err = &children.Refused{Code: children.CodeKeyTaken, Err: err}
 	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
 	default:
 		err = &children.Refused{Code: children.CodeRefused, Err: err}

@@ -318,6 +318,9 @@ type Submitted struct {
 	Run    status.RunID
 	Name   string
 	Exists bool // Run is an earlier run that has the name or the key; nothing was written
+	// Gone is true if Run still holds the key (naming.Hold), but retention has removed it. Then Exists
+	// is true, too.
+	Gone bool
 }
 
 // A Head holds the present data of a run. A store keeps it in one row for each run, in

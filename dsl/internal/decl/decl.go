@@ -182,7 +182,8 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines are set
-	Unique               *eval.Expr
+	Unique               *eval.Expr    // the key of block unique; nil = none
+	UniqueRule           noun.Unique   // the other arguments of block unique
 	Priority             *eval.Expr
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"

@@ -119,6 +119,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
 	}
 	readRetention(d, b, w)
+	readUnique(d, b.One("unique"), w)
 	for n, v := range d.m.Variables {
 		w.Variables[n] = v
 	}

@@ -56,6 +56,7 @@ func (l stepLinker) limits() {
 		if l.check(e).ContainsMarked() {
 			l.Errorf(e.Range, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
 		}
+		l.out.Unique = l.decl.UniqueRule
 		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
 	l.out.Priority = exprFunc(l.workflowLinker, l.decl.Priority, "priority", cty.Number, priorityOf)

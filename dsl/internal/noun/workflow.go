@@ -39,6 +39,7 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
+	Unique               Unique                         // how long runs hold their unique key; only with UniqueKey
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
 	OnEvents             []*OnEvent                     // on_event blocks of the workflow, in the order of their declaration
 	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines are set

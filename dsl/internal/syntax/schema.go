@@ -137,7 +137,9 @@ var (
 			{name: "on_event", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
 				{name: "type", literal: true}, {name: "when"}, {name: "variables"},
 			}}},
-			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "unique", body: &bodySpec{attrs: []attrSpec{
+				{name: "key", required: true}, {name: "scope", literal: true}, {name: "on_conflict", literal: true}, {name: "retain"},
+			}}},
 			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 			{name: "notify", many: true, body: notifySpec},

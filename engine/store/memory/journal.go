@@ -245,8 +245,8 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if id, ok := s.keys[k]; ok && k.key != "" && storekit.HoldsKey(s.runs[id].head.State) {
-		return s.existsLocked(id)
+	if h := s.keys[k]; h != nil && k.key != "" && s.holdsLocked(h) {
+		return h.existsLocked()
 	}
 	if err := s.appendLocked(token, t); err != nil {
 		return store.Outcome{Err: err}
@@ -257,7 +257,8 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 		r.head.Name, s.names[name] = name, t.Run
 	}
 	if k.key != "" {
-		r.key, s.keys[k] = k, t.Run
+		r.key = k
+		s.keys[k] = &holder{run: r, hold: t.Names.Hold}
 	}
 	if r.head.Owner == 0 {
 		s.hintLocked()

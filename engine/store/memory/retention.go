@@ -72,6 +72,12 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	for id := range gone {
 		s.removeLocked(s.runs[id])
 	}
+	for k, h := range s.keys { // contexts of removed runs that do not hold their keys any more
+		if !stats.More && h.gone && !s.holdsLocked(h) {
+			delete(s.keys, k)
+			stats.Rows++
+		}
+	}
 	if len(gone) > 0 {
 		rows := len(s.alerts)
 		rows += len(s.notices)
@@ -92,7 +98,9 @@ func (s *retention) removeLocked(r *run) {
 	if s.names[r.head.Name] == r.head.Run {
 		delete(s.names, r.head.Name)
 	}
-	if s.keys[r.key] == r.head.Run {
-		delete(s.keys, r.key)
+	if h := s.keys[r.key]; h != nil && h.run == r {
+		if h.gone = s.holdsLocked(h); !h.gone {
+			delete(s.keys, r.key)
+		}
 	}
 }

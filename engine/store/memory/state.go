@@ -23,7 +23,7 @@ type state struct {
 	flows   []flow // all workflows; the index of a workflow is its WorkflowID - 1
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
-	keys    map[key]status.RunID
+	keys    map[key]*holder
 	alerts  []alert       // all alerts, in the order of AlertRow.ID
 	notices []notice.Kept // all notices, ascending by run, row and state
 	inbox   map[status.RunID][]store.Message

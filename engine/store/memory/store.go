@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
@@ -41,6 +42,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*contexts
 	*shares
 }
 
@@ -54,6 +56,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	goals.Keeper
 	schedules.Store
 	events.Store
 	quota.Sharer
@@ -70,7 +73,7 @@ func New(o Options) *Store {
 		members: make(map[store.EngineID]*member),
 		runs:    make(map[status.RunID]*run),
 		names:   make(map[string]status.RunID),
-		keys:    make(map[key]status.RunID),
+		keys:    make(map[key]*holder),
 		inbox:   make(map[status.RunID][]store.Message),
 		sharing: make(map[status.RunID]*run),
 		open:    make(map[store.EngineID]*queue),
@@ -94,6 +97,7 @@ func New(o Options) *Store {
 		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 		notices:     announced,
+		contexts:    &contexts{state: st},
 		shares:      &shares{state: st},
 	}
 }

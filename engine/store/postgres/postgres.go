@@ -26,9 +26,11 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/postgres/contexts"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/postgres/shares"
 	"github.com/saga-engine/engine/engine/store/quota"
@@ -85,6 +87,7 @@ type Store struct {
 	*resealer
 	*notices
 	*sharer
+	*contexts.Contexts
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -118,6 +121,7 @@ var _ interface {
 	intake.Store
 	quota.Sharer
 	snapshots.Keeper
+	goals.Keeper
 } = (*Store)(nil)
 
 // sharer is the part of a Store that divides the limits of agents among engines.
@@ -168,6 +172,7 @@ func newStore(a *access) *Store {
 		retention: &retention{access: a},
 		resealer:  &resealer{access: a, catalogue: c},
 		sharer:    &sharer{Begin: a.begin, Explain: wrap},
+		Contexts:  &contexts.Contexts{DB: func() *sql.DB { return a.reads }, Begin: a.begin, Wrap: wrapIf},
 		examiner:  &examiner{access: a},
 	}
 }

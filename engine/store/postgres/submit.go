@@ -7,7 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/storekit"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // meet searches for earlier runs that have the names or hold the keys of the submissions in
@@ -48,7 +48,7 @@ func (c *commit) meet(ctx context.Context) {
 				i int
 				s = store.Submitted{Exists: true}
 			)
-			if err := rows.Scan(&i, &s.Run, &s.Name); err != nil {
+			if err := rows.Scan(&i, &s.Run, &s.Name, &s.Gone); err != nil {
 				return err
 			}
 			met[i] = s
@@ -190,7 +190,7 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 		return false, s.found(ctx, sub)
 	}
 	if n.Key != "" {
-		if held, err := s.claimKey(ctx, sub); held || err != nil {
+		if held, err := s.claimKey(ctx, n, sub); held || err != nil {
 			return false, err
 		}
 	}
@@ -252,29 +252,27 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 // that case it sets sub to the other run and returns true. Its first statement locks the row
 // of the key, and may have to wait for the lock. It does not see what other transactions commit
 // during this wait, but the second statement does. So only the second statement reads the state
-// of the other run. A run that does not exist any more holds no key.
-func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
-	n := s.t.Names
+// of the other run. A run that does not exist any more holds its key only if the row of the key
+// says so.
+func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
-	if err := s.w.conn.QueryRowContext(ctx, contextClaim, n.Workflow, n.Key, int64(s.t.Run)).Scan(&holder); err != nil {
+	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
+	if err := s.w.conn.QueryRowContext(ctx, contextClaim, args...).Scan(&holder); err != nil {
 		return false, err
 	}
 	if status.RunID(holder) == s.t.Run {
 		return false, nil
 	}
-	var (
-		state int16
-		name  string
-	)
-	err = s.w.conn.QueryRowContext(ctx, contextHolder, holder).Scan(&state, &name)
-	if err != nil && !noRows(err) {
-		return false, err
-	}
-	if err == nil && storekit.HoldsKey(status.RunState(state)) {
-		*sub = store.Submitted{Run: status.RunID(holder), Name: name, Exists: true}
+	found := store.Submitted{Run: status.RunID(holder), Exists: true}
+	err = s.w.conn.QueryRowContext(ctx, contextHolder, n.Workflow, n.Key).Scan(&found.Name, &found.Gone)
+	if err == nil {
+		*sub = found
 		return true, nil
 	}
-	_, err = s.w.conn.ExecContext(ctx, contextReplace, n.Workflow, n.Key, int64(s.t.Run))
+	if !noRows(err) {
+		return false, err
+	}
+	_, err = s.w.conn.ExecContext(ctx, contextReplace, args...)
 	return false, err
 }
 

@@ -426,7 +426,7 @@ func TestPlans(t *testing.T) {
 		"runTake":       {runTake, 4, "SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"},
 		"runCheck":      {runCheck, 2, "SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"},
 		"runNameHolder": {runNameHolder, 1, "SEARCH run_name USING"},
-		"contextHolder": {contextHolder, 2, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
+		"contextHolder": {contextHolder, 3, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
 		"runList":       {runList, 7, "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)"}, // in the order of the list, up to its limit
 		"runListByKey":  {runListByKey, 8, "SEARCH n USING INDEX run_name_key (key=? AND rowid<?)"},
 		"runFindByName": {runFindByName, 2, "SEARCH n USING INDEX"},

@@ -26,6 +26,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
@@ -67,6 +68,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*contexts
 	*shares
 	*waker
 }
@@ -107,6 +109,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	goals.Keeper
 	schedules.Store
 	events.Store
 	quota.Sharer
@@ -152,6 +155,7 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
+		contexts:  &contexts{file: f},
 		published: &published{file: f},
 		eventbox:  &eventbox{file: f},
 		evidence:  &evidence{file: f, views: v},

@@ -469,8 +469,16 @@ const (
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
-	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
-	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
+	// contextHolder returns the run that holds a key at the time ?3 (naming.Hold.Holds), whether
+	// retention has removed the run, and the run's name.
+	contextHolder = `
+SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, '') FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
+WHERE c.workflow = ?1 AND c.key = ?2 AND ` + contextHeld
+	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
+  AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
+	contextPut = `
+INSERT INTO context (workflow, key, run_id, scope, retain) VALUES (?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id,
+  scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`
 )
 
 // landedNow returns the outcome of a transition that was committed.
@@ -527,7 +535,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 		return store.Outcome{Err: store.ErrExists}, err
 	}
 	if key != nil {
-		if _, err := x.exec(contextPut, t.Names.Workflow, key, int64(t.Run)); err != nil {
+		if err := x.takeKey(t.Names.Workflow, t.Names.Key, t.Run, t.Names.Hold); err != nil {
 			return store.Outcome{}, err
 		}
 	}
@@ -584,21 +592,30 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 // held returns the run that has the name or the key. If no run has one of them, the result is
 // zero and its field Exists is false.
 func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
-	var (
-		run   int64
-		state uint8
-		found = store.Submitted{Name: name, Exists: true}
-	)
+	var run int64
 	err := x.row(runNameHolder, name).Scan(&run)
-	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
-		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
-		if err == nil && !storekit.HoldsKey(status.RunState(state)) {
-			err = sql.ErrNoRows
+	if errors.Is(err, sql.ErrNoRows) {
+		if n.Key == "" {
+			return store.Submitted{}, nil
 		}
+		return x.keyHolder(n.Workflow, n.Key)
 	}
+	return store.Submitted{Run: status.RunID(run), Name: name, Exists: true}, err
+}
+
+// keyHolder returns the run that holds a key. If no run holds it, the result is zero.
+func (x *tx) keyHolder(workflow, key string) (found store.Submitted, err error) {
+	var run int64
+	err = x.row(contextHolder, workflow, key, micros(now())).Scan(&run, &found.Gone, &found.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Submitted{}, nil
 	}
-	found.Run = status.RunID(run)
+	found.Run, found.Exists = status.RunID(run), true
 	return found, err
+}
+
+// takeKey gives a key to a run. The caller has found that no other run holds it.
+func (x *tx) takeKey(workflow, key string, run status.RunID, h naming.Hold) error {
+	_, err := x.exec(contextPut, workflow, key, int64(run), int64(h.Scope), h.Retain.Microseconds())
+	return err
 }

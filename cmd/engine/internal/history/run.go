@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -27,6 +28,7 @@ type Run struct {
 	Alerts  []store.AlertRow
 	Late    []Late
 	Inbox   []store.Message
+	Resets  []goals.Reset     // resets of the goals that the run had reached
 	Notices []notice.Sent     // states of the run that notify blocks announce, with their notifications
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
 	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
@@ -65,6 +67,11 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	}
 	if r.Notices, err = notice.Find(ctx, s.Store, row); err != nil {
 		return nil, s.Wrap("read the notices", err)
+	}
+	if role, ok := goals.Of(s.Store); ok {
+		if r.Resets, err = role.Resets(ctx, row.Run); err != nil {
+			return nil, s.Wrap("read the resets", err)
+		}
 	}
 	r.Owner, err = OwnerOf(ctx, s, row)
 	return r, err
