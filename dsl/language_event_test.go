@@ -23,10 +23,17 @@ workflow "w" {
     variables = { order = event.data.order.id, total = event.data.total, at = "${event.type} ${event.id} ${event.at}" }
   }
   on_event "whole" { variables = event.data }
+  unique {
+    key = var.order
+    reset_on "annulled" {
+      when = event.data.refund
+      key  = event.data.order
+    }
+  }
   step "a" { value = var.total }
 }`})
 	w := def.Workflow("w")
-	if len(w.OnEvents) != 2 || w.OnEvents[0].Type != "com.example.order.placed" || w.OnEvents[1].Type != "whole" {
+	if len(w.OnEvents) != 3 || w.OnEvents[0].Type != "com.example.order.placed" || w.OnEvents[1].Type != "whole" {
 		t.Fatalf("on_event = %+v", w.OnEvents)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

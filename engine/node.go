@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -38,6 +39,7 @@ type Node struct {
 	// sentHints receives a value when there may be events.
 	sent      events.Store
 	sentHints chan struct{}
+	keys      goals.Keeper // role of the store with goals; nil = the store does not have it
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
@@ -33,9 +34,10 @@ func NewNode(cfg Config) (*Node, error) {
 	role, _ := schedules.Of(cfg.Store)
 	submitted, _ := intake.Of(cfg.Store)
 	sent, _ := events.Of(cfg.Store)
+	keys, _ := goals.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), sent: sent, sentHints: make(chan struct{}, 1),
+		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), sent: sent, sentHints: make(chan struct{}, 1), keys: keys,
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -97,7 +99,7 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, sentHints: n.sentHints}
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, sentHints: n.sentHints, keys: n.keys}
 	ticked, taken, drained := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted), starts.startEvents(soft, n.sent, n.ticking)
 	defer func() {
 		cancelSoft()

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
@@ -30,6 +31,7 @@ type ticker struct {
 	hints  <-chan struct{} // receives a value when there may be submissions of other programs
 	// sentHints receives a value when there may be events.
 	sentHints <-chan struct{}
+	keys      goals.Keeper // nil = the store keeps no goals
 }
 
 // startTicks starts a goroutine that starts the runs of schedules until ctx ends. The goroutine closes
@@ -137,6 +139,7 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
 			return err != nil && refused(ctx, err), err
 		},
+		Reset: n.resetGoal,
 	})
 	go func() {
 		defer close(done)
@@ -153,6 +156,27 @@ func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitt
 		return &unanswered{err}
 	}
 	return keyError(ctx, n.cfg.Store, workflow, run.Key, res)
+}
+
+// resetGoal frees the key of a goal that was reached, because an event says so. It returns nil if no
+// goal of the key is reached, or if the same event has reset the goal already. The result refused is
+// true if the goal cannot be reset now.
+func (n ticker) resetGoal(ctx context.Context, r inbox.Reset) (refused bool, err error) {
+	if n.keys == nil {
+		return true, errors.New("this store keeps no goals")
+	}
+	found, err := n.keys.Goals(ctx, goals.Filter{Workflow: r.Workflow, Key: r.Key, Limit: 1})
+	if err != nil || len(found) == 0 || found[0].LastReset.Reason == r.Reason {
+		return false, err
+	}
+	goal, err := n.keys.ResetGoal(ctx, goals.Reset{Workflow: r.Workflow, Key: r.Key, By: r.By, Reason: r.Reason})
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, goals.ErrNotReached):
+		return false, nil
+	case errors.Is(err, goals.ErrOpen), errors.Is(err, goals.ErrEver):
+		return true, fmt.Errorf("the goal of key %q cannot be reset: %w; run %s has the key", r.Key, err, goal.Name)
+	}
+	return false, err
 }
 
 // refused reports whether an error of Submit is about the submission itself, so that the engine must

@@ -188,7 +188,7 @@ type Workflow struct {
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
 	Schedules            []*Schedule   // all schedules, with duplicates
-	OnEvents             []*OnEvent    // all on_event blocks, with duplicates
+	OnEvents             []*OnEvent    // all on_event and reset_on blocks, with duplicates
 	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
 	// Moved maps the earlier name of a step to its present name, as the moved blocks of the module
 	// say; nil = no step was moved.
@@ -376,11 +376,12 @@ type Schedule struct {
 	Broken      bool           // true = the argument `variables` has errors
 }
 
-// An OnEvent is an on_event block.
+// An OnEvent is an on_event block, or a reset_on block of a unique block.
 type OnEvent struct {
 	Where       hcl.Range
 	Noun        *noun.OnEvent // its functions are set by package link
 	When        *eval.Expr    // nil = the block has no condition
 	Variables   *eval.Expr    // nil = the block gives no values to variables
+	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
 	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
 }

@@ -141,6 +141,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			w.Mode = d.mode(c.Attr("mode"))
 		}
 	}
+	eventDecoder{d}.resets(w, b.One("unique"))
 	d.content(w, b)
 	for _, c := range b.All("notify") {
 		notifyDecoder{d}.read(w, c)

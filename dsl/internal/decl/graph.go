@@ -126,6 +126,7 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	for _, e := range w.OnEvents {
 		d.refs.compile(e.When, ns, allowEvent)
 		d.refs.compile(e.Variables, ns, allowEvent)
+		d.refs.compile(e.Key, ns, allowEvent)
 	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.Steps {

@@ -167,7 +167,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		}
 	}
 	if a == allowEvent && root != "event" && slices.Contains([]string{"var", "local", "step", "group", "run"}, root) {
-		d.Errorf(rng, "Reference not available here", "In on_event only event can be used, because the run does not exist yet: event.data, event.type, event.id and event.at.")
+		d.Errorf(rng, "Reference not available here", "In on_event and reset_on only event can be used, because there is no run yet: event.data, event.type, event.id and event.at.")
 		return false
 	}
 	switch root {
@@ -434,7 +434,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 		"args":    "in the input of an action that an agent block declares",
 		"self":    "inside fail_when, postcondition, repeat and compensate",
 		"failure": "inside compensate and notify",
-		"event":   "inside on_event; its variables pass values on to the run",
+		"event":   "inside on_event and reset_on; the variables of on_event pass values on to the run",
 		"step":    "inside steps, outputs and the locals of a workflow",
 		"group":   "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",

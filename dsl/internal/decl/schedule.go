@@ -145,10 +145,23 @@ func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
 // An eventDecoder reads the on_event blocks of a workflow.
 type eventDecoder struct{ *decoder }
 
-// read reads an on_event block and adds it to w. The type of the events is the label of the block,
+// resets reads the reset_on blocks of a unique block.
+func (d eventDecoder) resets(w *Workflow, unique *syntax.Block) {
+	if unique == nil {
+		return
+	}
+	for _, b := range unique.All("reset_on") {
+		if w.UniqueRule.Scope != noun.ScopeGoal {
+			d.Errorf(b.DefRange, "Reset without a goal", `reset_on frees the key of a goal that was reached, so it needs scope = "goal". Remove the block, or change scope.`)
+		}
+		d.read(w, b)
+	}
+}
+
+// read reads an on_event block or a reset_on block and adds it to w. The type of the events is the label of the block,
 // unless the block has the argument `type`.
 func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
-	e := &OnEvent{Where: b.DefRange, When: b.Attr("when"), Variables: b.Attr("variables"), VariablesAt: b.DefRange, Noun: &noun.OnEvent{Name: b.Label, Type: b.Label}}
+	e := &OnEvent{Where: b.DefRange, When: b.Attr("when"), Variables: b.Attr("variables"), Key: b.Attr("key"), VariablesAt: b.DefRange, Noun: &noun.OnEvent{Name: b.Label, Type: b.Label}}
 	if e.Variables != nil {
 		e.VariablesAt = e.Variables.Range
 	}
@@ -162,13 +175,13 @@ func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 		e.Noun.Type = text
 	}
 	for _, other := range w.OnEvents {
-		if other.Noun.Name == b.Label {
+		if other.Noun.Name == b.Label && (other.Key == nil) == (e.Key == nil) {
 			d.duplicate(b, other.Where)
 			break
 		}
 		if other.Noun.Type == e.Noun.Type && e.Noun.Type != "" {
 			d.Errorf(at, "Two blocks for one type of event",
-				"on_event %q has the type %q, too. An event starts one run of a workflow at most. Write one block, with || in its condition.", other.Noun.Name, e.Noun.Type)
+				"Block %q has the type %q, too. An event starts one run of a workflow at most, or resets one goal. Write one block, with || in its condition.", other.Noun.Name, e.Noun.Type)
 			break
 		}
 	}

@@ -79,8 +79,11 @@ func (l eventLinker) events(b *bind) {
 		e.Noun.Variables = exprFunc(l.workflowLinker, e.Variables, "variables", cty.DynamicPseudoType, func(v cty.Value) ([]noun.Assignment, error) {
 			return assignmentsOf(v, source)
 		})
+		e.Noun.Key = exprFunc(l.workflowLinker, e.Key, "key", cty.String, keyOf)
 		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
-		l.eventVariables(e, b)
+		if e.Key == nil {
+			l.eventVariables(e, b)
+		}
 	}
 }
 

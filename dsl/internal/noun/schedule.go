@@ -17,7 +17,8 @@ type Schedule struct {
 }
 
 // An OnEvent is an on_event block of a workflow. It starts a run of the workflow for each event of
-// one type, if its condition is true.
+// one type, if its condition is true. If the field Key is set, it is a reset_on block: then the event
+// frees the key of a goal that was reached, and starts no run.
 type OnEvent struct {
 	Name string // label of the block
 	Type string // type of the events
@@ -27,6 +28,25 @@ type OnEvent struct {
 	// Variables returns the values that the block gives to variables of the workflow. It uses the field
 	// Event of the Scope. nil = the block gives no values.
 	Variables func(*eval.Scope) ([]Assignment, error)
+	// Key returns the unique key whose goal the event resets. It uses the field Event of the Scope.
+	// nil = the block starts runs.
+	Key func(*eval.Scope) (string, error)
+}
+
+// Resets returns the unique key whose goal an event resets. The parameters are those of Given. The
+// result is "" if the condition of the block is false.
+func (e *OnEvent) Resets(id string, at time.Time, data value.Value) (string, error) {
+	s := e.scope(id, at, data)
+	if e.When != nil {
+		if wanted, err := e.When(s); err != nil || !wanted {
+			return "", err
+		}
+	}
+	return e.Key(s)
+}
+
+func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
+	return &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
 }
 
 // Given returns the values that the block gives to the variables of the run that an event starts.
@@ -34,7 +54,7 @@ type OnEvent struct {
 // starts is false if the event starts no run, because the condition of the block is false. An error
 // is about the event: its data do not fit the expressions of the block.
 func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
-	s := &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
+	s := e.scope(id, at, data)
 	if e.When != nil {
 		if starts, err = e.When(s); err != nil || !starts {
 			return nil, false, err

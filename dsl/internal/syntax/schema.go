@@ -139,7 +139,9 @@ var (
 			}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{
 				{name: "key", required: true}, {name: "scope", literal: true}, {name: "on_conflict", literal: true}, {name: "retain"},
-			}}},
+			}, blocks: []blockSpec{{name: "reset_on", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "type", literal: true}, {name: "when"}, {name: "key", required: true},
+			}}}}}},
 			{name: "concurrency", body: concurrencySpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 			{name: "notify", many: true, body: notifySpec},

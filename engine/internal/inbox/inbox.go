@@ -1,7 +1,7 @@
 // Package inbox turns events into runs.
 //
-// In: events from the role events.Store, and the published workflows. Out: submitted runs, and
-// quarantined events with a reason. All engines of a store work on the same events. An event never
+// In: events from the role events.Store, and the published workflows. Out: submitted runs, goals that
+// were reset, and quarantined events with a reason. All engines of a store work on the same events. An event never
 // starts two runs of a workflow, for two reasons:
 //
 //   - An engine claims a batch of events before it works on them.
@@ -13,6 +13,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,9 @@ type Config struct {
 	// Submit submits a run. If a run has the name already, Submit returns nil. The result refused is
 	// true if the run must not be submitted again.
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
+	// Reset frees the key of a goal that was reached. It returns nil if no goal of the key is reached. The
+	// result refused is true if the goal cannot be reset, and another try would be refused, too.
+	Reset func(ctx context.Context, r Reset) (refused bool, err error)
 	// Hints receives a value when there may be events. It may be nil.
 	Hints <-chan struct{}
 	// MaxPause is the longest pause between two scans.
@@ -63,6 +67,13 @@ type Run struct {
 	Name       string // public name, from RunName
 	By         string // who sent the event
 	Trigger    string // from Trigger
+}
+
+// A Reset frees the key of a goal that was reached.
+type Reset struct {
+	Workflow, Key string
+	By            string // who sent the event
+	Reason        string // from Trigger
 }
 
 // An Inbox starts the runs of events. Only one goroutine may use it.
@@ -194,7 +205,7 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 		}
 	}
 	if !wanted && len(e.Done) == 0 {
-		faults = append(faults, fmt.Sprintf("no published workflow has an on_event block for type %s", e.Type))
+		faults = append(faults, fmt.Sprintf("no published workflow has an on_event or reset_on block for type %s", e.Type))
 	}
 	if len(errs) == 0 && len(faults) == 0 {
 		return true, nil
@@ -226,6 +237,13 @@ func (x *Inbox) start(ctx context.Context, e events.Event, f schedules.Workflow)
 		if on.Type != e.Type {
 			continue
 		}
+		if on.Key != nil {
+			key, err := on.Resets(e.ID, e.At, dsl.NewValue(e.Data, nil, nil))
+			if err != nil {
+				return err.Error(), nil
+			}
+			return x.reset(ctx, e, f, key)
+		}
 		given, starts, err := on.Given(e.ID, e.At, dsl.NewValue(e.Data, nil, nil))
 		if err != nil {
 			return err.Error(), nil
@@ -243,7 +261,20 @@ func (x *Inbox) start(ctx context.Context, e events.Event, f schedules.Workflow)
 		}
 		return "", err
 	}
-	return "the published definition has no on_event block for this type; publish it again", nil
+	return "the published definition has no on_event or reset_on block for this type; publish it again", nil
+}
+
+// reset resets the goal of a key, because an event says so. An empty key means that the condition of
+// the reset_on block is false. The results are those of start.
+func (x *Inbox) reset(ctx context.Context, e events.Event, f schedules.Workflow, key string) (fault string, err error) {
+	if key == "" {
+		return "", nil
+	}
+	refused, err := x.cfg.Reset(ctx, Reset{Workflow: f.Name, Key: key, By: cmp.Or(e.By, "event"), Reason: Trigger(e.Type, e.ID)})
+	if err != nil && refused {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // bind gives values to the variables of a run.

@@ -34,6 +34,7 @@ type desk struct {
 	runs    map[string]Run   // by name
 	started map[string]int   // number of runs that were started, by name
 	answers map[string]error // errors of Submit, by name of the run
+	reset   []Reset          // goals that were reset
 	lasting bool             // these errors are about the submission
 }
 
@@ -64,6 +65,19 @@ workflow "audit" {
     variables = { text = "${event.id} ${event.type}" }
   }
   step "a" { value = var.text }
+}
+workflow "goal" {
+  deadline = "1h"
+  variable "id" { type = string }
+  unique {
+    key = var.id
+    reset_on "annulled" {
+      type = "goal.annulled"
+      when = event.data.refund
+      key  = event.data.id
+    }
+  }
+  step "a" { value = var.id }
 }
 workflow "secret" {
   deadline = "1h"
@@ -166,6 +180,15 @@ func (d *desk) inbox() *Inbox {
 	return New(Config{
 		Store: mortal{d}, Published: d.Store, Logger: slog.New(slog.DiscardHandler),
 		Definition: func(context.Context, store.WorkflowID) (*dsl.Definition, error) { return d.def, nil },
+		Reset: func(_ context.Context, r Reset) (bool, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if err := d.answers[r.Key]; err != nil {
+				return d.lasting, err
+			}
+			d.reset = append(d.reset, r)
+			return false, nil
+		},
 		Submit: func(_ context.Context, r Run) (bool, error) {
 			after, err := d.step()
 			if err != nil {
@@ -238,7 +261,7 @@ func TestEventsBecomeRuns(t *testing.T) {
 	d.send("h", "order.placed", `7`)
 	d.send("i", "order.placed", `{"id": "o-5", "total": 6}`)
 	d.scan(d.inbox())
-	bad := map[string]string{"c": `workflow order: `, "d": "total must be above 0", "e": "does not fit its type string", "f": "no published workflow has an on_event block for type order.paid", "g": "sensitive", "h": "workflow order: "}
+	bad := map[string]string{"c": `workflow order: `, "d": "total must be above 0", "e": "does not fit its type string", "f": "no published workflow has an on_event or reset_on block for type order.paid", "g": "sensitive", "h": "workflow order: "}
 	d.want("audit:a audit:b audit:c audit:d audit:e audit:h audit:i order:a order:i", "", bad)
 	r := d.runs["order:a"]
 	if got := string(r.Vars.JSON()); got != `{"id":"o-1","region":"eu","total":5}` || r.By != "ann" || r.Trigger != "event order.placed a" {
@@ -247,6 +270,29 @@ func TestEventsBecomeRuns(t *testing.T) {
 	if got := string(d.runs["audit:b"].Vars.JSON()); got != `{"region":"eu","text":"b order.placed"}` {
 		t.Errorf("variables = %s", got)
 	}
+}
+
+// S99: an event resets the goal that the block names, and starts no run. A reset that is refused
+// quarantines the event; one that cannot be decided now leaves it.
+func TestEventResetsGoal(t *testing.T) {
+	d := newDesk(t)
+	d.send("a", "goal.annulled", `{"id": "o-1", "refund": true}`)
+	d.send("b", "goal.annulled", `{"id": "o-2", "refund": false}`)
+	d.send("c", "goal.annulled", `{"refund": true}`)
+	d.send("d", "goal.annulled", `{"id": "o-3", "refund": true}`)
+	d.answers["o-3"] = errors.New("the store does not answer")
+	x := d.inbox()
+	if _, err := x.Scan(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	d.want("", "d", map[string]string{"c": "workflow goal: "})
+	if want := (Reset{Workflow: "goal", Key: "o-1", By: "ann", Reason: "event goal.annulled a"}); len(d.reset) != 1 || d.reset[0] != want {
+		t.Errorf("resets = %+v, want %+v", d.reset, want)
+	}
+	d.lasting = true
+	d.pass()
+	d.scan(x)
+	d.want("", "", map[string]string{"c": "workflow goal: ", "d": "does not answer"})
 }
 
 // A retried event starts only the runs that it has not started, even if retention has removed these.

@@ -77,7 +77,7 @@ func warn(ctx context.Context, a *cli.App, s *session.Session, kind string) erro
 			known = append(known, on)
 		}
 	}
-	a.Note("Warning: no published workflow has an on_event block for type %s.%s An engine will quarantine the event. Publish a workflow with `engine publish PATH`, then use `engine event retry ID`.", kind, diag.DidYouMean(kind, known))
+	a.Note("Warning: no published workflow has an on_event or reset_on block for type %s.%s An engine will quarantine the event. Publish a workflow with `engine publish PATH`, then use `engine event retry ID`.", kind, diag.DidYouMean(kind, known))
 	return nil
 }
 
