@@ -84,7 +84,7 @@ var goalFaults = []fault{
 		in:   "engine.heldKey",
 		old:  "!res.Gone && !wf.Unique.Reject",
 		new:  "!res.Gone",
-		by:   catches("cmd/engine", "^TestScriptSQLite$/^goals$"),
+		by:   catches("engine", "^TestUniqueRejects$"),
 	},
 	{
 		name: "a run that was cancelled frees its key",
