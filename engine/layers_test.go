@@ -131,6 +131,7 @@ var layers = []layer{
 	{"engine/internal/hostile/...", "it drives the built command and knows no code", nil, []string{"github.com/rogpeppe/go-internal"}},
 	{"engine/internal/comments", "it reads the code as text", nil, nil},
 	{"engine/internal/planted/...", "a list of faults changes source text and knows no code", nil, nil},
+	{"engine/internal/keyrace", "a check of answers knows only what a store answers", []string{"engine/internal/pgtest", "engine/machine/status", "engine/store", "engine/store/goals", "engine/store/memory", "engine/store/naming", "engine/store/postgres"}, []string{"github.com/anishathalye/porcupine"}},
 	{"engine/internal/chaos/...", "fault tests put everything together", []string{"dsl", "sdk", "sdk/...", "engine/..."}, []string{"github.com/lib/pq", "github.com/Shopify/toxiproxy", "github.com/rs/zerolog"}},
 	{"engine/agents/...", "processes and breakers stay behind Invoker", []string{"dsl", "dsl/diag", "dsl/lock", "dsl/secret", "engine", "engine/agents/...", "engine/invoke", "engine/machine", "engine/machine/status", "engine/store", "sdk", "sdk/plugin", "sdk/schema"},
 		[]string{"github.com/sony/gobreaker", "github.com/hashicorp/go-version", "golang.org/x/sys"}},

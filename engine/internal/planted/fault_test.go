@@ -24,6 +24,7 @@ func catches(pkg, run string) []test { return []test{{pkg, run}} }
 var areas = map[string][]fault{
 	"engine":   engineFaults,
 	"postgres": postgresFaults,
+	"goals":    goalFaults,
 	"sqlite":   sqliteFaults,
 	"agents":   agentsFaults,
 	"plugin":   pluginFaults,

@@ -8,26 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/goals"
-	"github.com/saga-engine/engine/engine/store/naming"
 )
-
-// A holder is the context of a unique key: the run that took the key last.
-type holder struct {
-	run   *run // may be removed (gone); then it stays as it was
-	hold  naming.Hold
-	reset bool // the goal was reset after the run had reached it
-	gone  bool // retention has removed the run
-}
-
-// holdsLocked reports whether the run of the context holds its key.
-func (s *state) holdsLocked(h *holder) bool {
-	return h.hold.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, s.now())
-}
-
-// existsLocked returns the outcome of a submission whose key this run holds.
-func (h *holder) existsLocked() store.Outcome {
-	return store.Outcome{Submitted: store.Submitted{Run: h.run.head.Run, Name: h.run.head.Name, Exists: true, Gone: h.gone}}
-}
 
 // contexts is the part of a Store that shows and frees unique keys. It implements goals.Keeper.
 type contexts struct {

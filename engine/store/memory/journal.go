@@ -245,7 +245,7 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if h := s.keys[k]; h != nil && k.key != "" && s.holdsLocked(h) {
+	if h := s.keys[k]; h != nil && k.key != "" && h.holdsAt(s.now()) {
 		return h.existsLocked()
 	}
 	if err := s.appendLocked(token, t); err != nil {

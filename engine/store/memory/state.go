@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
@@ -41,6 +42,24 @@ type flow struct {
 }
 
 type key struct{ workflow, key string }
+
+// A holder is the context of a unique key: the run that took the key last.
+type holder struct {
+	run   *run // may be removed (gone); then it stays as it was
+	hold  naming.Hold
+	reset bool // the goal was reset after the run had reached it
+	gone  bool // retention has removed the run
+}
+
+// holdsAt reports whether the run of the context holds its key at the given time.
+func (h *holder) holdsAt(now time.Time) bool {
+	return h.hold.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, now)
+}
+
+// existsLocked returns the outcome of a submission whose key this run holds.
+func (h *holder) existsLocked() store.Outcome {
+	return store.Outcome{Submitted: store.Submitted{Run: h.run.head.Run, Name: h.run.head.Name, Exists: true, Gone: h.gone}}
+}
 
 type member struct {
 	address string

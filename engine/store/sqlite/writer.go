@@ -604,7 +604,7 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 }
 
 // keyHolder returns the run that holds a key. If no run holds it, the result is zero.
-func (x *tx) keyHolder(workflow, key string) (found store.Submitted, err error) {
+func (x *landing) keyHolder(workflow, key string) (found store.Submitted, err error) {
 	var run int64
 	err = x.row(contextHolder, workflow, key, micros(now())).Scan(&run, &found.Gone, &found.Name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -615,7 +615,7 @@ func (x *tx) keyHolder(workflow, key string) (found store.Submitted, err error) 
 }
 
 // takeKey gives a key to a run. The caller has found that no other run holds it.
-func (x *tx) takeKey(workflow, key string, run status.RunID, h naming.Hold) error {
+func (x *landing) takeKey(workflow, key string, run status.RunID, h naming.Hold) error {
 	_, err := x.exec(contextPut, workflow, key, int64(run), int64(h.Scope), h.Retain.Microseconds())
 	return err
 }

@@ -53,7 +53,7 @@ func resetting(w *world, key string) (goals.Goal, error) {
 
 // goalRules are the rules for stores that show and free unique keys (goals.Keeper).
 var goalRules = []rule{
-	{name: "goals/the scope says which ended run holds its key", why: "the rule of each key holds in the statement that takes the key, alone and in a batch (S95, S97, S98, I11)", run: func(w *world) {
+	{name: "goals/the scope says which ended run holds its key", why: "the rule of each key holds in the statement that takes the key, alone and in a batch; what an earlier run of the key has done counts (S94, S95, S96, S97, S98, I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		now := w.Now(w.Store)
 		for _, c := range []struct {
@@ -107,7 +107,7 @@ var goalRules = []rule{
 			}
 		}
 	}},
-	{name: "goals/a reset frees a goal once", why: "after an annulment a new run may reach the goal again, and it must be known who allowed that (S99, I11)", run: func(w *world) {
+	{name: "goals/a reset frees a goal once", why: "after an annulment a new run may reach the goal again, and it must be known who allowed that (S96, S99, I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		now := w.Now(w.Store)
 		n := under("k", naming.Hold{})
@@ -177,7 +177,7 @@ var goalRules = []rule{
 			}
 		}
 	}},
-	{name: "goals/outlive their removed runs", need: retains, why: "a goal that is forgotten with its run lets a late repetition of the same business event do everything twice (S98, I11)", run: func(w *world) {
+	{name: "goals/outlive their removed runs", need: retains, why: "a goal that is forgotten with its run lets a late repetition of the same business event do everything twice (S95, S98, I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		now := w.Now(w.Store)
 		old := now.Add(-48 * time.Hour)
