@@ -66,10 +66,11 @@ func randomFamilies(t *testing.T, seed uint64) {
 	for _, flow := range []string{"order", "careful", "hurried", "many", "nested"} {
 		parents = append(parents, w.submit(nodes[len(parents)%len(nodes)], flow, nil))
 	}
+	what := rand.New(rand.NewPCG(seed, 2)) // its own source: rng belongs to the goroutines of calls
 	for range 12 {
-		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
-		i := rng.IntN(len(nodes))
-		switch rng.IntN(4) {
+		time.Sleep(time.Duration(what.IntN(4000)) * time.Millisecond)
+		i := what.IntN(len(nodes))
+		switch what.IntN(4) {
 		case 0, 1:
 			nodes[i].kill(t)
 			nodes[i] = w.start()
@@ -77,8 +78,8 @@ func randomFamilies(t *testing.T, seed uint64) {
 			nodes[i].drain(t)
 			nodes[i] = w.start()
 		case 3:
-			if rng.IntN(2) == 0 {
-				w.post(parents[rng.IntN(len(parents))], 1, machine.CancelRequested{By: "ann"}, time.Time{})
+			if what.IntN(2) == 0 {
+				w.post(parents[what.IntN(len(parents))], 1, machine.CancelRequested{By: "ann"}, time.Time{})
 			}
 		}
 	}
