@@ -175,7 +175,7 @@ var layers = []layer{
 	{"cmd/engine/internal/console", "a console evaluates and changes nothing",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/render", "dsl", "dsl/diag", "engine/machine"}, []string{"golang.org/x/term"}},
 	{"cmd/engine/internal/doctor", "a checkup starts nothing",
-		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "engine", "engine/agents", "engine/journal", "engine/store", "engine/store/health"}, nil},
+		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "engine", "engine/agents", "engine/journal", "engine/machine/status", "engine/store", "engine/store/health"}, nil},
 	{"cmd/engine/internal/keys", "who seals a state again starts no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/session", "cmd/engine/render", "engine/crypt", "engine/journal", "engine/store"}, nil},
 	{"cmd/engine/internal/schedule", "who publishes workflows starts no engine",

@@ -43,6 +43,9 @@ type Started struct {
 	// Waits is true if the run must wait for room in its limit. Its steps start after a
 	// SlotsFreed with Admitted.
 	Waits bool
+	// StartBy is the time by which the first step must begin. Otherwise the run fails with
+	// not_started; zero = no such time (S65).
+	StartBy time.Time
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,

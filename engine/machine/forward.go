@@ -16,6 +16,7 @@ func (d forward) accept(ev Started) {
 	r.Steps = int32(len(d.wf.Steps))
 	r.Line, r.Awaits = ev.Line, ev.Waits && r.Steps > 0
 	r.Started = d.at
+	r.StartBy = model.ToInstant(ev.StartBy)
 	r.State = status.RunQueued
 	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
 	if d.wf.Deadline != nil {
@@ -36,7 +37,7 @@ func (d forward) accept(ev Started) {
 		d.undoing().turn(dsl.Failure{Code: CodeCancelled, Message: "the parent turned back before it started this run"})
 		return
 	}
-	if d.run.DeadlineRuns() && r.Deadline <= d.at {
+	if d.run.DeadlineRuns() && r.Deadline <= d.at || d.run.MustStart() && r.StartBy <= d.at {
 		d.clocks().passRun()
 		return
 	}

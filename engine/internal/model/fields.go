@@ -150,6 +150,7 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Moves, b.Moves, sameMove) },
 		Copy: func(dst, src *Run) { dst.Moves = src.Moves },
 	},
+	plainly(RunStartByBit, func(r *Run) *Instant { return &r.StartBy }),
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the

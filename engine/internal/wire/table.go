@@ -163,6 +163,7 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
 		get: func(d *decoder, r *model.Run) { r.Moves = getMoves(d) },
 	},
+	momentCodec(model.RunStartByBit, func(r *model.Run) *model.Instant { return &r.StartBy }),
 }
 
 var nodeCodec = []codec[model.Node]{

@@ -43,6 +43,7 @@ effects stay.`,
 	f.BoolVar(&o.Confirm, "confirm", false, "show the plan and ask first")
 	f.BoolVar(&o.Only, "only", false, "leave other open runs alone")
 	f.BoolVar(&o.Detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
+	f.Var(words.Span(&o.StartIn), "start-by", "the run fails, and does nothing, if no step of it has begun after this time")
 	f.Var(words.Span(&o.Wait), "wait-timeout", "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	module.ValueFlags(cmd, &o.Values)
 	o.Agents.Add(cmd)
