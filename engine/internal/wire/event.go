@@ -39,6 +39,7 @@ const (
 	kindAdmitted           // a SlotsFreed that admits the run
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
 	kindMigrated
+	kindRestarted // a Started of a run that takes over results of another run
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -46,6 +47,9 @@ const (
 func (e *encoder) started(ev machine.Started) {
 	child, inLine := ev.Parent != 0, ev.Line != line.Line{}
 	switch {
+	case ev.From.Run != 0: // such a run is no child run
+		e.uint(kindRestarted)
+		inLine = true
 	case child && inLine:
 		e.uint(kindChildStartedInLine)
 	case child:
@@ -69,6 +73,9 @@ func (e *encoder) started(ev machine.Started) {
 	if inLine {
 		e.line(ev.Line)
 		e.bool(ev.Waits)
+	}
+	if ev.From.Run != 0 {
+		putFrom(e, &ev)
 	}
 }
 
@@ -208,6 +215,11 @@ func (d *decoder) event() machine.Event {
 		if kind != kindChildStarted {
 			ev.Line, ev.Waits = d.line(), d.bool()
 		}
+		return ev
+	case kindRestarted:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		ev.Line, ev.Waits = d.line(), d.bool()
+		getFrom(d, &ev)
 		return ev
 	case kindAdmitted:
 		return machine.SlotsFreed{Admitted: true}
