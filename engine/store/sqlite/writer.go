@@ -201,7 +201,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			return err
 		}
 		for i := range items {
-			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) && !heirless(out[i].Err) {
 				continue
 			}
 			t := &items[i]
@@ -233,9 +233,18 @@ type landing struct {
 	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
 }
 
-// landAny writes one transition and returns its outcome, as the method land does. If the transition
-// has a Room or admits its run, landAny also checks whether a place is free.
+// landAny writes one transition and returns its outcome, as the method land does. If the run of the
+// transition takes over results of another run, landAny also checks whether it may.
 func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
+	if t.Names != nil && t.Names.From != 0 {
+		return x.landHeir(t)
+	}
+	return x.landAdmitted(t)
+}
+
+// landAdmitted writes one transition and returns its outcome. If the transition has a Room or admits
+// its run, landAdmitted also checks whether a place is free.
+func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 	if t.Room != nil || t.Admit {
 		return x.landLimited(t)
 	}
@@ -592,7 +601,7 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	err := x.row(runNameHolder, name).Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
 		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
-		if err == nil && !storekit.HoldsKey(status.RunState(state)) {
+		if err == nil && (!storekit.HoldsKey(status.RunState(state)) || status.RunID(run) == n.From) {
 			err = sql.ErrNoRows
 		}
 	}
