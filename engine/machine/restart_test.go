@@ -196,3 +196,13 @@ func TestRestartIsRecorded(t *testing.T) {
 		t.Errorf("the run is %s", p.s.Status())
 	}
 }
+
+// The steps that are taken over have ended in the old run, so the new run does not tell their end.
+func TestRestartTellsOnlyWhatTheNewRunDoes(t *testing.T) {
+	p := kept(t, sequence()).restart(sequence(), moving.From{Step: "c", Reason: "fixed"}, "do c")
+	for _, f := range p.facts {
+		if f.Step == "a" || f.Step == "b" {
+			t.Errorf("the new run tells %s of step %s", f.Kind, f.Step)
+		}
+	}
+}
