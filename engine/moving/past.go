@@ -60,17 +60,18 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 }
 
 // Take copies the result and the effect of a node of the ended run into the node n of the new run.
-// It does not copy what only the ended run needs: attempts, pauses, and the end of an undo that made
-// no call.
+// It does not copy what only the ended run needs: attempts and their number, pauses, and the end of an
+// undo that made no call. The effect of the node is certain, so no attempt of it is in doubt.
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0
-	n.Quiet, n.Doubt, n.Calls, n.Gen = was.Quiet, was.Doubt, was.Calls, was.Gen
+	n.Quiet, n.Gen = was.Quiet, was.Gen
 	n.Prepared, n.Known, n.Done, n.TimedOut = was.Prepared, was.Known, was.Done, was.TimedOut
 	n.Input, n.Output = model.Held{V: was.Input.V}, model.Held{V: was.Output.V}
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
 	n.Data, n.Caught, n.Last = model.Held{V: was.Data.V}, model.Held{V: was.Caught.V}, model.Held{V: was.Last.V}
 	n.BizKey, n.Manual, n.Loop = was.BizKey, was.Manual, was.Loop
+	n.Loop.Calls = 0 // the new run counts its own calls
 	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // its number counts in the old run
 	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)
 	n.Collected = nil

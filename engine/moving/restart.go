@@ -235,7 +235,7 @@ func remainsOf(n *model.Node) remainder {
 		return effectNone
 	case n.Undo == model.UndoDone:
 		return effectUndone
-	case n.Effect() == status.EffectMaybe, n.UndoDoubt > 0, n.Open():
+	case n.Effect() == status.EffectMaybe, n.Present() == status.EffectMaybe, n.UndoDoubt > 0, n.Open():
 		return effectInDoubt
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
