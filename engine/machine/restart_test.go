@@ -1,11 +1,18 @@
 package machine_test
 
 import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -204,5 +211,45 @@ func TestRestartTellsOnlyWhatTheNewRunDoes(t *testing.T) {
 		if f.Step == "a" || f.Step == "b" {
 			t.Errorf("the new run tells %s of step %s", f.Kind, f.Step)
 		}
+	}
+}
+
+var updateRestart = flag.Bool("update-restart", false, "write the golden journal of a restarted run anew")
+
+// A journal of a restarted run, as the first engine that knew it wrote it, folds to the same states
+// for ever.
+func TestRestartGoldenJournal(t *testing.T) {
+	path := filepath.Join("testdata", "journal-v3-restart.txt")
+	if *updateRestart {
+		wf := flow(do("a", each("k", "l")), do("b", after("a")), do("c", after("b")), do("d", after("c")), do("e", after("d")))
+		old := start(t, wf, "do a[k]", "do a[l]").ok("a[k]").ok("a[l]", "do b").ok("b", "do c")
+		old.event(machine.CancelRequested{NoCompensate: true, By: "ann"}).fail("c", "no").is("cancelled")
+		p := old.restart(wf, moving.From{Step: "c", Reason: "fixed"}, "do c").ok("c", "do d").ok("d", "do e")
+		p.fail("e", "no", "undo d").ok("d", "undo c").ok("c", "undo b")
+		p.ok("b", "undo a[k]", "undo a[l]").ok("a[l]").ok("a[k]").is("compensated")
+		if err := os.WriteFile(path, []byte(p.golden()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foldGolden(t, path, 3)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(data[bytes.Index(data, []byte("row ")):]), "\n")
+	raw, err := hex.DecodeString(strings.TrimPrefix(line, "row "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := machine.NewState()
+	if err := foldRow(s, raw); err != nil {
+		t.Fatal(err)
+	}
+	want := []model.Ancestor{{
+		Run: 42, Name: "o-42", Key: "k", Trigger: "manual", Started: model.ToInstant(noon), From: "c", Reason: "fixed",
+		Steps: []model.Legacy{{Step: 0, KeyName: "a"}, {Step: 1, KeyName: "b"}},
+	}}
+	if got := s.Run().Ancestors; !reflect.DeepEqual(got, want) {
+		t.Errorf("ancestors %+v, want %+v", got, want)
 	}
 }

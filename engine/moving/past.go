@@ -71,7 +71,7 @@ func Take(n, was *model.Node) {
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
 	n.Data, n.Caught, n.Last = model.Held{V: was.Data.V}, model.Held{V: was.Caught.V}, model.Held{V: was.Last.V}
 	n.BizKey, n.Manual, n.Loop = was.BizKey, was.Manual, was.Loop
-	n.Loop.Calls = 0 // the new run counts its own calls
+	n.Loop.Calls = 0                                                             // the new run counts its own calls
 	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // its number counts in the old run
 	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)
 	n.Collected = nil
