@@ -221,11 +221,11 @@ var updateRestart = flag.Bool("update-restart", false, "write the golden journal
 func TestRestartGoldenJournal(t *testing.T) {
 	path := filepath.Join("testdata", "journal-v3-restart.txt")
 	if *updateRestart {
-		wf := flow(do("a", each("k", "l")), do("b", after("a")), do("c", after("b")), do("d", after("c")), do("e", after("d")))
+		wf := flow(do("a", each("k", "l")), do("b", after("a")), do("c", after("b")), do("d", after("c")), do("f", after("d")), do("e", after("f")))
 		old := start(t, wf, "do a[k]", "do a[l]").ok("a[k]").ok("a[l]", "do b").ok("b", "do c")
 		old.event(machine.CancelRequested{NoCompensate: true, By: "ann"}).fail("c", "no").is("cancelled")
-		p := old.restart(wf, moving.From{Step: "c", Reason: "fixed"}, "do c").ok("c", "do d").ok("d", "do e")
-		p.fail("e", "no", "undo d").ok("d", "undo c").ok("c", "undo b")
+		p := old.restart(wf, moving.From{Step: "c", Reason: "fixed"}, "do c").ok("c", "do d").ok("d", "do f").ok("f", "do e")
+		p.fail("e", "no", "undo f").ok("f", "undo d").ok("d", "undo c").ok("c", "undo b")
 		p.ok("b", "undo a[k]", "undo a[l]").ok("a[l]").ok("a[k]").is("compensated")
 		if err := os.WriteFile(path, []byte(p.golden()), 0o644); err != nil {
 			t.Fatal(err)
