@@ -100,7 +100,7 @@ var heirRules = []rule{
 }
 
 // succeeded submits a run that has succeeded, and returns its id.
-func (w *frame) succeeded(a actor, names naming.Names) status.RunID {
+func (w *world) succeeded(a actor, names naming.Names) status.RunID {
 	w.Helper()
 	t := w.create(a)
 	w.submit(a.writers[0], t, names)
@@ -109,14 +109,14 @@ func (w *frame) succeeded(a actor, names naming.Names) status.RunID {
 }
 
 // heir returns the submission of a run that takes over the results of another run.
-func (w *frame) heir(a actor, from status.RunID, names naming.Names) store.Transition {
+func (w *world) heir(a actor, from status.RunID, names naming.Names) store.Transition {
 	t := w.create(a)
 	names.From = from
 	t.Names = &names
 	return t
 }
 
-func (w *frame) refusesHeir(a actor, t store.Transition, heir status.RunID) {
+func (w *world) refusesHeir(a actor, t store.Transition, heir status.RunID) {
 	w.Helper()
 	out, err := a.writers[0].Commit(w.ctx, []store.Transition{t})
 	var refused *naming.HeirError
@@ -126,7 +126,7 @@ func (w *frame) refusesHeir(a actor, t store.Transition, heir status.RunID) {
 	w.wantHeir(t.Names.From, heir)
 }
 
-func (w *frame) wantHeir(run, want status.RunID) {
+func (w *world) wantHeir(run, want status.RunID) {
 	w.Helper()
 	role, ok := w.Store.Store.(naming.Heirs)
 	if !ok { // the role is optional: without it, only the refusals of commits are checked
