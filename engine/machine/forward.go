@@ -279,18 +279,3 @@ func (d heir) instances(i int, was *model.Node) {
 		d.names = append(d.names, NodeName{Node: first + k, Step: i, Name: model.NodeName(d.wf, first+k, n)})
 	}
 }
-
-// place makes an expression of node n (nil = of no node) see the run in which the node was called as run.*. Only the
-// undo of a step that was taken over evaluates such expressions. Their values must not come from the
-// cache, which holds values of this run.
-func (d heir) place(sc *dsl.Scope, n *model.Node) {
-	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
-	sc.Memo = &d.s.cache.memo
-	if n == nil {
-		return
-	}
-	if from, _ := d.run.Legacy(n.Step); from != nil {
-		sc.Run.ID, sc.Run.Key, sc.Run.StartedAt, sc.Run.Trigger = from.Name, from.Key, from.Started.Time(), from.Trigger
-		sc.Memo = nil
-	}
-}

@@ -9,7 +9,7 @@ import (
 var restartMutants = []mutant{
 	{"a step that is taken over gets new keys", "scope.go",
 		"if from, name := r.Legacy(n.Step); from != nil {", "if from, name := r.Legacy(n.Step); from == r.Origin() && false {", nil},
-	{"an undo sees the new run", "forward.go",
+	{"an undo sees the new run", "scope.go",
 		"sc.Run.ID, sc.Run.Key, sc.Run.StartedAt, sc.Run.Trigger = from.Name,", "sc.Run.ID, sc.Run.Key, sc.Run.StartedAt, sc.Run.Trigger = d.run.Name,", nil},
 	{"what was taken over does not count as done", "forward.go",
 		"\t\td.run.Done++\n\t\tfor _, j := range d.wf.Steps[h.Step].Before {", "\t\tfor _, j := range d.wf.Steps[h.Step].Before {", nil},

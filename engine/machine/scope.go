@@ -40,7 +40,7 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 	}
 	sc.Each, sc.Self = nil, nil
 	if len(d.run.Ancestors) > 0 {
-		heir{d}.place(sc, n)
+		seer{d}.place(sc, n)
 	}
 	if n != nil {
 		sc.Self = loops{d}.self(n)
@@ -312,4 +312,22 @@ func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 	d := s.decider()
 	d.open(wf, state, Input{})
 	return d.scope(nil)
+}
+
+// A seer says which run the expressions of a node see.
+type seer struct{ *decider }
+
+// place makes an expression of node n (nil = of no node) see the run in which the node was called as run.*. Only the
+// undo of a step that was taken over evaluates such expressions. Their values must not come from the
+// cache, which holds values of this run.
+func (d seer) place(sc *dsl.Scope, n *model.Node) {
+	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
+	sc.Memo = &d.s.cache.memo
+	if n == nil {
+		return
+	}
+	if from, _ := d.run.Legacy(n.Step); from != nil {
+		sc.Run.ID, sc.Run.Key, sc.Run.StartedAt, sc.Run.Trigger = from.Name, from.Key, from.Started.Time(), from.Trigger
+		sc.Memo = nil
+	}
 }
