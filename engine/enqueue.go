@@ -406,7 +406,10 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names}
 	err := guard.Do(func() (err error) {
 		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: cfg.Options.Ceilings,
-			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
+			Allowance: dsl.NewAllowance(machine.MaxDecisionCost), Past: st.Past})
+		if rec.Empty() {
+			return errors.New("the decision accepts no run")
+		}
 		owner.AddRecord(&t, rec, state, st.Flow)
 		owner.SetRoom(&t, st.Names.Workflow, now, event)
 		t.At = rec.At()

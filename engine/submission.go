@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -24,6 +25,8 @@ type Submission struct {
 
 	trigger string          // how the run was started; "" = "manual"
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
+	from    moving.From     // set if the run takes over results of the run past; otherwise zero
+	past    *moving.Past
 }
 
 // flow returns the workflow of the run; nil = there is none with this name.
@@ -36,7 +39,7 @@ func (s *Submission) flow() *dsl.Workflow {
 
 // names returns the names of the run. Its unique key is not known yet.
 func (s *Submission) names() naming.Names {
-	names := naming.Names{Workflow: s.Workflow, Name: s.Name}
+	names := naming.Names{Workflow: s.Workflow, Name: s.Name, From: s.from.Run}
 	if s.child != nil {
 		names.Parent = s.child.Parent
 	}
@@ -47,7 +50,7 @@ func (s *Submission) names() naming.Names {
 func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
 	ev := machine.Started{
 		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-		Line: st.Line, Waits: waits && st.Line.Limit > 0, StartBy: s.StartBy,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0, StartBy: s.StartBy, From: s.from,
 	}
 	if s.trigger != "" {
 		ev.Trigger = s.trigger

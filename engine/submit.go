@@ -111,7 +111,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line, Past: s.past}, nil
 }
 
 // An unanswered is an error of the store. It says nothing about the submission, which may be

@@ -48,6 +48,7 @@ const (
 	RunAwaitsBit
 	RunMovesBit
 	RunStartByBit
+	RunAncestorsBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

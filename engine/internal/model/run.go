@@ -109,6 +109,9 @@ type Trouble struct {
 	Outputs []Output
 
 	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
+	// Runs whose results this run has taken over (engine restart), the oldest first. The last one is
+	// the run that a person restarted; nil = the run has taken over nothing.
+	Ancestors []Ancestor
 }
 
 // NoHead is the Head of a run that uses no field of Head. NoTrouble is the Trouble of a run

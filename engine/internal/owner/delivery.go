@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/line"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -36,6 +37,7 @@ type Start struct {
 	Names     naming.Names
 	Public    string          // the run's public id
 	Line      line.Line       // priority of the run, and the limit that it shares with other runs
+	Past      *moving.Past    // ended run whose results the run takes over; nil = it takes over nothing
 	Submitted store.Submitted // outcome of the submission; set once the transition is committed
 }
 

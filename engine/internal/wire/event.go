@@ -40,6 +40,7 @@ const (
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
 	kindMigrated
 	kindStartedBy // a Started with a time StartBy; it has the fields of all other kinds of Started
+	kindRestarted // a Started of a run that takes over results of another run
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -50,6 +51,9 @@ func (e *encoder) started(ev machine.Started) {
 	case by:
 		child, inLine = true, true
 		e.uint(kindStartedBy)
+	case ev.From.Run != 0: // such a run is no child run, and has no time StartBy
+		e.uint(kindRestarted)
+		inLine = true
 	case child && inLine:
 		e.uint(kindChildStartedInLine)
 	case child:
@@ -76,6 +80,9 @@ func (e *encoder) started(ev machine.Started) {
 	}
 	if by {
 		e.time(ev.StartBy)
+	}
+	if ev.From.Run != 0 {
+		putFrom(e, &ev)
 	}
 }
 
@@ -218,6 +225,11 @@ func (d *decoder) event() machine.Event {
 		if kind == kindStartedBy {
 			ev.StartBy = d.time()
 		}
+		return ev
+	case kindRestarted:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		ev.Line, ev.Waits = d.line(), d.bool()
+		getFrom(d, &ev)
 		return ev
 	case kindAdmitted:
 		return machine.SlotsFreed{Admitted: true}

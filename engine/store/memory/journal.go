@@ -245,11 +245,22 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if id, ok := s.keys[k]; ok && k.key != "" && storekit.HoldsKey(s.runs[id].head.State) {
+	if id, ok := s.keys[k]; ok && k.key != "" && id != t.Names.From && storekit.HoldsKey(s.runs[id].head.State) {
 		return s.existsLocked(id)
+	}
+	origin := s.runs[t.Names.From]
+	switch {
+	case t.Names.From == 0:
+	case origin == nil, !origin.head.State.Final():
+		return store.Outcome{Err: naming.ErrNoOrigin}
+	case origin.heir != 0:
+		return store.Outcome{Err: &naming.HeirError{Run: t.Names.From, Heir: origin.heir}}
 	}
 	if err := s.appendLocked(token, t); err != nil {
 		return store.Outcome{Err: err}
+	}
+	if origin != nil {
+		origin.heir = t.Run
 	}
 	r := s.runs[t.Run]
 	r.parent = t.Names.Parent

@@ -82,6 +82,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*heirs
 	*sharer
 	*waker
 	*examiner
@@ -157,6 +158,7 @@ func newStore(a *access) *Store {
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		notices:   &notices{access: a},
+		heirs:     &heirs{access: a},
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},

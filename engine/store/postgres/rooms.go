@@ -164,12 +164,13 @@ func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed 
 // answers reports whether an error is the outcome of a transition. Any other error is a failure,
 // after which the transition may be tried again.
 func answers(err error) bool {
-	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, errRefused} {
+	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrNoOrigin, errRefused} {
 		if errors.Is(err, known) {
 			return true
 		}
 	}
-	return false
+	var heir *naming.HeirError
+	return errors.As(err, &heir)
 }
 
 // next returns the runs of an engine that are the next in line and for which there is room. It

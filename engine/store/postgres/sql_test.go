@@ -44,6 +44,7 @@ var queries = map[string]string{
 	"retainNote": retainNote, "retainOwn": retainOwn, "retainTold": retainTold, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
 	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainNotices": retainNotices, "noticeOpen": noticeOpen, "noticeDone": noticeDone, "noticeOfRun": noticeOfRun, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
 	"placeLock": placeLock, "placeOf": placeOf, "placeHeld": placeHeld, "placeAsk": placeAsk, "placeSweep": placeSweep, "placeAdd": placeAdd, "placeAdmit": placeAdmit,
+	"heirClaim": heirClaim, "heirOf": heirOf, "retainHeirs": retainHeirs,
 	"placeNext": placeNext, "placeHolders": placeHolders, "placeCounts": placeCounts,
 	"partList": partList, "partAlone": partAlone, "partQuiet": partQuiet, "partLimit": partLimit, "partTrust": partTrust, "partFree": partFree,
 	"partLimited": partLimited, "partCut": partCut, "partGather": partGather, "partDrop": partDrop,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -63,7 +64,8 @@ func (c *commit) meet(ctx context.Context) {
 	for _, i := range c.doubt {
 		// If the found run has the id of this submission, an earlier try may have committed
 		// the submission. Then it stays in doubt, and the method named alone checks it.
-		if s, ok := met[i]; ok && s.Run != c.items[i].Run {
+		// It also stays if the found run is the one whose results it takes over, with its key.
+		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
 		}
@@ -167,7 +169,7 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 }
 
 // write runs the statements of the transaction, and reports whether to commit. Locks are
-// taken in the same order as in the commit statement: fence, name, key, limit, journal.
+// taken in the same order as in the commit statement: fence, name, key, heir, limit, journal.
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	if n == nil {
@@ -191,6 +193,11 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	}
 	if n.Key != "" {
 		if held, err := s.claimKey(ctx, sub); held || err != nil {
+			return false, err
+		}
+	}
+	if n.From != 0 {
+		if err := s.inherit(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -249,7 +256,8 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 }
 
 // claimKey gives the key to the run of the submission, unless another run holds the key. In
-// that case it sets sub to the other run and returns true. Its first statement locks the row
+// that case it sets sub to the other run and returns true. A run takes the key of the run whose
+// results it takes over. Its first statement locks the row
 // of the key, and may have to wait for the lock. It does not see what other transactions commit
 // during this wait, but the second statement does. So only the second statement reads the state
 // of the other run. A run that does not exist any more holds no key.
@@ -270,7 +278,7 @@ func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held b
 	if err != nil && !noRows(err) {
 		return false, err
 	}
-	if err == nil && storekit.HoldsKey(status.RunState(state)) {
+	if err == nil && storekit.HoldsKey(status.RunState(state)) && status.RunID(holder) != n.From {
 		*sub = store.Submitted{Run: status.RunID(holder), Name: name, Exists: true}
 		return true, nil
 	}
@@ -292,4 +300,47 @@ func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fence
 		return nil
 	}
 	return fenced
+}
+
+const (
+	// heirClaim makes the run $2 the heir of the run $1, and returns the heir. If the run has an heir
+	// already, the statement waits until the transaction of that heir has ended, and returns that heir.
+	// It returns no row if the run $1 does not exist or has not ended. It locks the row of the run, so
+	// that retention does not remove the run meanwhile.
+	heirClaim = `
+INSERT INTO engine.heir AS h (run_id, heir) SELECT r.run_id, $2::int8 FROM engine.run r WHERE r.run_id = $1 AND r.state >= 10 FOR KEY SHARE OF r
+ON CONFLICT (run_id) DO UPDATE SET heir = h.heir RETURNING h.heir`
+	heirOf = `SELECT heir FROM engine.heir WHERE run_id = $1`
+)
+
+// inherit makes the run of the submission the heir of the run whose results it takes over. It returns
+// a *naming.HeirError if that run has another heir, and naming.ErrNoOrigin if that run does not exist.
+func (s *submission) inherit(ctx context.Context) error {
+	from := s.t.Names.From
+	var heir int64
+	err := s.w.conn.QueryRowContext(ctx, heirClaim, int64(from), int64(s.t.Run)).Scan(&heir)
+	switch {
+	case noRows(err):
+		return naming.ErrNoOrigin
+	case err == nil && status.RunID(heir) != s.t.Run:
+		return &naming.HeirError{Run: from, Heir: status.RunID(heir)}
+	}
+	return err
+}
+
+// heirs is the part of a Store that keeps which run has taken over the results of another one. It
+// implements naming.Heirs.
+type heirs struct{ *access }
+
+// Heir returns the run that has taken over the results of the given run; 0 = there is none.
+func (s *heirs) Heir(ctx context.Context, run status.RunID) (status.RunID, error) {
+	var heir int64
+	err := s.db.QueryRowContext(ctx, heirOf, int64(run)).Scan(&heir)
+	if noRows(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, wrap("find the heir of a run", err)
+	}
+	return status.RunID(heir), nil
 }

@@ -65,6 +65,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*heirs
 	*shares
 	*waker
 }
@@ -149,6 +150,7 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
+		heirs:     &heirs{file: f},
 		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},

@@ -65,6 +65,9 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 			return err
 		}
 	}
+	if err := x.restarts(ctx, s, r); err != nil {
+		return err
+	}
 	x.engines()
 	if r != nil && x.lacks() {
 		x.unable(ctx, s)
@@ -90,6 +93,21 @@ type explained struct {
 
 func (x *explained) say(format string, args ...any) {
 	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
+}
+
+// restarts adds sentences about the run from which this run has taken over results, and about the run
+// that has taken over the results of this run. The parameter r is nil if the journal cannot be read.
+func (x *explained) restarts(ctx context.Context, s *session.Session, r *history.Run) error {
+	if r != nil {
+		if from := r.State.Run().Origin(); from != nil {
+			x.say("It started from step %s, with results of run %s.", render.Clean(from.From), render.Clean(from.Name))
+		}
+	}
+	heir, err := history.Heir(ctx, s, x.row.Run)
+	if err == nil && heir != "" {
+		x.say("Run %s has taken over its results.", render.Clean(heir))
+	}
+	return err
 }
 
 // quarantined adds sentences about a run whose journal this command cannot read.

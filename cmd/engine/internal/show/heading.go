@@ -23,6 +23,9 @@ func Heading(r *history.Run) string {
 	}
 	field("Definition", "%.12s", r.Row.Digest)
 	field("Created", "%s by %s", words.Stamp(r.State.Run().Started.Time()), r.State.Run().StartedBy)
+	for _, text := range restarts(r) {
+		field("Restarted", "%s", text)
+	}
 	if !r.State.Status().Final() {
 		field("Owner", "%s", tablesOf(r).ownerText())
 	}
