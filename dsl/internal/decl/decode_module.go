@@ -153,6 +153,7 @@ func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
 		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		Outer: w, taken: map[string]*taken{},
+		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
 	}
 	for n, v := range d.m.Variables {
 		inner.Variables[n] = v
