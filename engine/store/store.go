@@ -368,5 +368,6 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-	InLine       bool // true = the run waits in line for a place in its limit (naming.Room)
+	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)
+	Parent       status.RunID // run that started this run as its child; 0 = the run is no child run
 }
