@@ -167,6 +167,7 @@ func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
 		Child: &Child{Name: inner.Name, Where: b.DefRange, Workflow: inner, Group: true},
 	}
 	inner.Holder = s
+	groupDecoder{d}.reserved(b)
 	d.content(inner, b)
 	if len(inner.Steps) == 0 && !b.Broken {
 		d.Errorf(b.DefRange, "Group without steps", "Group %q has no step, so it does nothing. Write a step block in it, or remove it.", b.Label)
