@@ -144,6 +144,13 @@ func TestGroupInLineIsCancelled(t *testing.T) {
 		}
 		w.wait(n, runs[2], status.RunCancelled)
 		w.wantChildren(runs[2], status.RunCancelled)
+		last := w.children(runs[3])[0].Run
+		for w.check(last).Run().Awaits {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if c := w.children(runs[3])[0]; c.InLine {
+			t.Errorf("the last group has started, but it is still in line: %+v", c)
+		}
 		for _, run := range []status.RunID{runs[0], runs[1], runs[3]} {
 			w.wait(n, run, status.RunSucceeded)
 		}

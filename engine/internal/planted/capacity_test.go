@@ -14,7 +14,7 @@ var capacityFaults = []fault{
 		name: "a run that was in line takes its place when it is admitted",
 		in:   "engine/internal/owner.noteRoom",
 		old:  "if rec.Admits() {", new: "if false {",
-		by: catches("engine", "^TestConcurrencyOfGroupsOfTwoEngines$"),
+		by: catches("engine", "^TestGroupInLineIsCancelled$"),
 	},
 	{
 		name: "a full limit with when_full = reject refuses the submission",
@@ -37,7 +37,7 @@ var capacityFaults = []fault{
 	{
 		name: "a new run does not overtake the runs in line",
 		in:   "engine/store/memory.(*state).roomLocked",
-		old:  "t.Seq == 0 && len(line) > 0", new: "false",
+		old:  "t.Seq == 0 && len(line) > 0", new: "t.Seq < 0 && len(line) > 0",
 		by: catches("engine/store/memory", "^TestStore$"),
 	},
 	{
