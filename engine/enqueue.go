@@ -364,7 +364,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 			}
 			again = append(again, entry{n: x.n, st: x.st, t: t})
 		case errors.Is(o.Err, naming.ErrFull):
-			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, fullError(ctx, e.cfg.Store, x.st, o.Err))
+			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, fullError(ctx, e.cfg.Store, x.st, false, o.Err))
 		default:
 			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, o.Err)
 		}

@@ -115,3 +115,31 @@ func randomFamilies(t *testing.T, seed uint64) {
 		n.drain(t)
 	}
 }
+
+// A child run that has succeeded and has nothing to undo is undone with its parent, too: it ends as
+// failed in one step. A store that refused this change of state would leave the parent waiting.
+func TestChildWithNothingToUndo(t *testing.T) {
+	const flow = `
+workflow "order" {
+  deadline = "1h"
+  group "sum" {
+    for_each = toset(["a", "b"])
+    step "value" { value = each.key }
+    output "x" { value = step.value.output }
+  }
+  step "last" {
+    action     = agent.shop.charge
+    depends_on = [group.sum]
+    input { name = "last" }
+  }
+}`
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, flow)
+		w.shop.on("last", refuse("card_declined"))
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, status.RunCompensated)
+		w.wantChildren(run, status.RunFailed, status.RunFailed)
+		n.drain(t)
+	})
+}

@@ -50,6 +50,7 @@ type FullError struct {
 	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
 	Limit         int
 	Open          []string // names of runs that hold a place; at most 10
+	child         bool     // true = a step or group started the refused run
 	err           error
 }
 
@@ -63,8 +64,12 @@ func (e *FullError) Error() string {
 	if len(e.Open) > 0 {
 		open = strings.Join(e.Open, ", ")
 	}
-	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): submit it again when one of them has ended, or write when_full = \"queue\"",
-		of, e.Limit, e.Limit, open)
+	then := "submit it again when one of them has ended"
+	if e.child {
+		then = "catch the code no_room"
+	}
+	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): %s, or write when_full = \"queue\"",
+		of, e.Limit, e.Limit, open, then)
 }
 
 // Unwrap returns naming.ErrFull.
@@ -73,9 +78,10 @@ func (e *FullError) Unwrap() error { return e.err }
 // mostHolders is the largest number of runs that a FullError names.
 const mostHolders = 10
 
-// fullError returns the error for a submission that found no room.
-func fullError(ctx context.Context, s store.Store, start *owner.Start, err error) error {
-	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), err: err}
+// fullError returns the error for a submission that found no room. The parameter child says whether a
+// step or group started the run.
+func fullError(ctx context.Context, s store.Store, start *owner.Start, child bool, err error) error {
+	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), child: child, err: err}
 	p, failed := store.Complete(s).Places(ctx, full.Workflow, full.Key, mostHolders)
 	if failed != nil {
 		return errors.Join(full, failed)

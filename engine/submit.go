@@ -51,7 +51,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
 			waits = true // submit the run again, so that it waits in line
 		case errors.Is(err, naming.ErrFull):
-			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, err))
+			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, s.child != nil, err))
 		case !errors.Is(err, store.ErrExists):
 			return res, err
 		}
@@ -214,6 +214,8 @@ func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitt
 	switch {
 	case err == nil:
 	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	case errors.Is(err, naming.ErrFull):
+		err = &children.Refused{Code: children.CodeNoRoom, Err: err}
 	default:
 		err = &children.Refused{Code: children.CodeRefused, Err: err}
 	}

@@ -252,8 +252,8 @@ type Transition struct {
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
 	// The added instances, for the views. If a run was moved to another definition, NewNodes also
-	// holds the steps whose names are new. If a node of the run has a name in the store already, the
-	// store keeps that name.
+	// holds the steps whose names are new, and their instances. If a node of the run has a name in the
+	// store already, the new name replaces it. NewNodes has each node at most once.
 	NewNodes []NodeName
 	Alerts   []Alert     // alerts that are written together with the row
 	Announce []string    // states that notify blocks announce; written together with the row (notice.Keeper)
@@ -368,5 +368,6 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-	InLine       bool // true = the run waits in line for a place in its limit (naming.Room)
+	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)
+	Parent       status.RunID // run that started this run as its child; 0 = the run is no child run
 }

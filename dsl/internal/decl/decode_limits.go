@@ -80,7 +80,7 @@ func (d literalDecoder) rejectsWhenFull(b *syntax.Block) bool {
 		return true
 	default:
 		d.Errorf(e.Range, "Invalid value for when_full",
-			`when_full is "queue", so that the run waits until there is room, or "reject", so that the submission is refused.%s`,
+			`when_full is "queue", so that the run waits until there is room, or "reject", so that the submission is refused or the group fails.%s`,
 			diag.DidYouMean(text, []string{"queue", "reject"}))
 	}
 	return false

@@ -173,6 +173,7 @@ func newGroupSpec() *bodySpec {
 	group := &bodySpec{attrs: opt("for_each", "max_parallel", "max_failures", "when", "depends_on", "deadline")}
 	group.blocks = []blockSpec{
 		{name: "catch", body: catchSpec},
+		{name: "concurrency", body: concurrencySpec},
 		{name: "locals", many: true, body: freeSpec},
 		{name: "step", label: true, many: true, body: stepSpec},
 		{name: "group", label: true, many: true, body: group},

@@ -34,4 +34,5 @@ var areas = map[string][]fault{
 	"notify":   notifyFaults,
 	"starts":   startsFaults,
 	"children": childrenFaults,
+	"capacity": capacityFaults,
 }

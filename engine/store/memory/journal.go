@@ -197,9 +197,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	}
 	for _, n := range t.NewNodes {
 		n.Name = naming.CleanText(n.Name)
-		if n.Node != n.Step || !slices.ContainsFunc(r.nodes, func(old store.NodeName) bool { return old.Node == n.Node }) {
-			r.nodes = append(r.nodes, n)
-		}
+		r.nodes = append(r.nodes, n) // FoldSteps uses the last name of a node
 	}
 	for _, a := range t.Alerts {
 		a = store.Alert{Kind: naming.CleanText(a.Kind), Step: naming.CleanText(a.Step), Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)}

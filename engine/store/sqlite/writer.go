@@ -339,7 +339,7 @@ UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check),
 WHERE run_id = ?`
 	runTake    = `UPDATE run SET owner = ?, fence = ?, next_check = coalesce(?, next_check) WHERE run_id = ?`
 	runCheck   = `UPDATE run SET next_check = ? WHERE run_id = ?`
-	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name`
 )
 
 // mostSteps is the largest size, in bytes, of step changes inside a journal row. Larger

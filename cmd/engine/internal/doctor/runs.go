@@ -140,10 +140,17 @@ func (c *checkup) runs(ctx context.Context) error {
 	if found, err = history.WithOverdue(ctx, c.s, filter, found); err != nil {
 		return err
 	}
+	own := len(found)
+	if found, _, err = history.WithParents(ctx, c.s, filter, found); err != nil {
+		return err
+	}
 	if n := len(found); n > 0 { // the newest run comes first
 		need, them := fmt.Sprintf("%d runs need attention; the oldest", n), "them"
 		if n == 1 {
 			need, them = "1 run needs attention; it", "it"
+		}
+		if through := n - own; through > 0 {
+			need = fmt.Sprintf("%d runs need attention, %d of them through a child run; the oldest", n, through)
 		}
 		c.say("runs", health.Warning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
 			"%s is %s old.", need, render.Span(c.a.Now().Sub(found[n-1].CreatedAt).Truncate(time.Second)))

@@ -64,6 +64,9 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 		if err := x.room(ctx, s, r); err != nil {
 			return err
 		}
+		if err := x.children(ctx, s, r); err != nil {
+			return err
+		}
 	}
 	if err := x.restarts(ctx, s, r); err != nil {
 		return err
@@ -89,6 +92,8 @@ type explained struct {
 	owner  *store.Member // the engine that owns the run, which may be dead; nil = not known
 	alerts []store.AlertRow
 	inbox  []store.Message
+	// through has the names of the child runs, at any depth, through which the run needs a person.
+	through []string
 }
 
 func (x *explained) say(format string, args ...any) {
@@ -281,6 +286,9 @@ func (x *explained) print(a *cli.App) error {
 		m["owner"] = owner
 		if al, ok := history.Missing(x.alerts, x.row); ok && !alive {
 			m["agents_missing"] = history.AlertJSON(al)
+		}
+		if len(x.through) > 0 {
+			m["needs_person_through"] = x.through
 		}
 		if !x.Next.IsZero() {
 			m["next"] = x.Next.In(time.UTC)

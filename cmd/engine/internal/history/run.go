@@ -64,7 +64,7 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if r.Room, err = RoomOf(ctx, s, r); err != nil {
 		return nil, err
 	}
-	if r.Notices, err = notice.Find(ctx, s.Store, row); err != nil {
+	if r.Notices, err = notice.Find(ctx, s.Store, row, func(state string) int { return len(r.Flow.Notifications(state)) }); err != nil {
 		return nil, s.Wrap("read the notices", err)
 	}
 	if r.Heir, err = Heir(ctx, s, row.Run); err != nil {
