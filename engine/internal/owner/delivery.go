@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -34,9 +35,10 @@ type Start struct {
 	Flow      *dsl.Workflow
 	Specs     map[string]invoke.AgentSpec
 	Names     naming.Names
-	Public    string          // the run's public id
-	Line      line.Line       // priority of the run, and the limit that it shares with other runs
-	Submitted store.Submitted // outcome of the submission; set once the transition is committed
+	Public    string            // the run's public id
+	Line      line.Line         // priority of the run, and the limit that it shares with other runs
+	Checks    []admission.Check // rows that the store checks when it accepts the run
+	Submitted store.Submitted   // outcome of the submission; set once the transition is committed
 }
 
 // finish reports that the delivery has ended, with the outcome err. It notifies the

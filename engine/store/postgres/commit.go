@@ -93,7 +93,7 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 		}
 		if n := t.Names; n != nil && !apart {
 			name, key := n.Public(t.Run), [2]string{n.Workflow, n.Key}
-			if apart = t.Room != nil || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
+			if apart = t.Room != nil || len(t.Checks) > 0 || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
 				c.doubt = append(c.doubt, i)
 			}
 			if n.Kept() {
