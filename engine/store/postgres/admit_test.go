@@ -121,6 +121,7 @@ func TestChecks(t *testing.T) {
 		"a bump of too few rows": {sql: `SELECT true FROM public.orders`, lock: admission.LockVersion, bump: `UPDATE public.orders SET version = version + 1 WHERE id = 'o1'`, want: admission.NotBumped, says: "changes 1 rows"},
 		"a bump of no row":       {sql: `SELECT true FROM public.orders`, lock: admission.LockVersion, bump: `UPDATE public.orders SET version = version + 1 WHERE id = 'o9'`, want: admission.NotBumped},
 		"a bump of one table":    {sql: `SELECT true FROM public.orders o JOIN public.customers u ON true`, lock: admission.LockVersion, bump: `UPDATE public.orders SET version = version + 1`, want: admission.NotBumped, says: "public.customers"},
+		"a bump of the engine":   {sql: `SELECT true FROM public.orders`, lock: admission.LockVersion, bump: `WITH x AS (UPDATE public.orders SET version = version + 1) UPDATE engine.member SET address = 'x'`, want: admission.Writes, says: "engine.member"},
 		"a bump that fails":      {sql: `SELECT true FROM public.orders`, lock: admission.LockVersion, bump: `UPDATE public.orders SET version = NULL`, want: admission.Failed, says: "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -392,12 +393,14 @@ func TestCheckWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lock := range []admission.Lock{admission.LockShare, admission.LockUpdate, admission.LockVersion} {
-		if code, err := c.submit(c.row("", orderOpen(lock, "o1"))); code != admission.Failed || !strings.Contains(err.Error(), "GRANT SELECT, UPDATE") {
+		if code, err := c.submit(c.row("", orderOpen(lock, "o1"))); code != admission.Failed || !strings.Contains(err.Error(), "GRANT SELECT, UPDATE (version)") {
 			t.Errorf("%v: %v", lock, err)
 		}
 	}
-	must(t, c.db, "GRANT UPDATE ON public.orders TO "+role)
-	if code, err := c.submit(c.row("", orderOpen(admission.LockVersion, "o1"))); code != "" {
-		t.Error(err)
+	must(t, c.db, "GRANT UPDATE (version) ON public.orders TO "+role)
+	for _, lock := range []admission.Lock{admission.LockShare, admission.LockUpdate, admission.LockVersion} {
+		if code, err := c.submit(c.row("", orderOpen(lock, "o1"))); code != "" {
+			t.Errorf("%v: %v", lock, err)
+		}
 	}
 }

@@ -241,7 +241,7 @@ func (x *run) failed(err error) error {
 	case "57014":
 		return x.refuse(admission.Busy, err, "a statement of this check takes more than %s: add an index, or submit the run again", statementTimeout)
 	case "42501":
-		return x.refuse(admission.Failed, err, "the role of the engine has too few rights; a locking clause needs GRANT SELECT, UPDATE on each table")
+		return x.refuse(admission.Failed, err, "the role of the engine has too few rights: to lock rows of a table, it needs SELECT and the right to change one column, such as GRANT SELECT, UPDATE (version) ON public.orders TO engine_work")
 	case "42P01":
 		return x.refuse(admission.Failed, err, "a table is not found; write its schema, such as public.orders")
 	case "25006":
@@ -366,6 +366,11 @@ func (x *run) bump(ctx context.Context, found int, locked map[int64]string, befo
 	now, err := x.changes(ctx)
 	if err != nil {
 		return err
+	}
+	for _, table := range now.since(before) {
+		if strings.HasPrefix(table, "engine.") || strings.HasPrefix(table, "pg_catalog.") {
+			return x.refuse(admission.Writes, nil, "bump changes rows of %s: it may only change tables of your own", table)
+		}
 	}
 	for oid, name := range locked {
 		if now[oid].updated == before[oid].updated {
