@@ -30,8 +30,6 @@ type (
 	Condition = noun.Condition
 	// A Wait holds the wait block of a step: for which signals the step waits.
 	Wait = noun.Wait
-	// An Admit is an admit block: a check of rows in the database, before a run is accepted.
-	Admit = noun.Admit
 	// A Refusal is a fail_when block. A result for which its condition is true is a definite
 	// failure.
 	Refusal = noun.Refusal
