@@ -360,9 +360,6 @@ func (x *run) bump(ctx context.Context, found int, locked map[int64]string, befo
 	if err != nil {
 		return err
 	}
-	if n == 0 || len(locked) == 1 && n < int64(found) {
-		return x.refuse(admission.NotBumped, nil, "bump changes %d rows, and the SELECT has checked %d: it must change the version of each of these rows", n, found)
-	}
 	now, err := x.changes(ctx)
 	if err != nil {
 		return err
@@ -371,6 +368,9 @@ func (x *run) bump(ctx context.Context, found int, locked map[int64]string, befo
 		if strings.HasPrefix(table, "engine.") || strings.HasPrefix(table, "pg_catalog.") {
 			return x.refuse(admission.Writes, nil, "bump changes rows of %s: it may only change tables of your own", table)
 		}
+	}
+	if n == 0 || len(locked) == 1 && n < int64(found) {
+		return x.refuse(admission.NotBumped, nil, "bump changes %d rows, and the SELECT has checked %d: it must change the version of each of these rows", n, found)
 	}
 	for oid, name := range locked {
 		if now[oid].updated == before[oid].updated {
