@@ -403,7 +403,7 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
 	nobody, state := store.EngineID(0), machine.NewState()
-	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names}
+	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names, Checks: st.Checks}
 	err := guard.Do(func() (err error) {
 		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: cfg.Options.Ceilings,
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost), Past: st.Past})

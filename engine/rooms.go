@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -88,4 +90,35 @@ func fullError(ctx context.Context, s store.Store, start *owner.Start, child boo
 	}
 	full.Open = p.Open
 	return full
+}
+
+// checksOf evaluates the admit blocks of a workflow. The parameter scope is the scope of the new run.
+func checksOf(wf *dsl.Workflow, scope *dsl.Scope) ([]admission.Check, error) {
+	var out []admission.Check
+	for _, a := range wf.Admits {
+		c := admission.Check{Name: a.Name, SQL: a.SQL, Bump: a.Bump, Lock: admission.Lock(slices.Index(admission.LockNames, a.Lock))}
+		var err error
+		if c.Message, err = a.Message(scope); err != nil {
+			return nil, fmt.Errorf("evaluate error_message of admit %q: %w", a.Name, err)
+		}
+		if a.Args != nil {
+			args, err := a.Args(scope)
+			if err != nil {
+				return nil, fmt.Errorf("evaluate args of admit %q: %w", a.Name, err)
+			}
+			if most := max(a.Params, a.BumpParams); len(args) != most {
+				return nil, fmt.Errorf("admit %q: args has %d values, and the statement uses %d", a.Name, len(args), most)
+			}
+			c.Args, c.BumpArgs = args[:a.Params], args[:a.BumpParams]
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// busy reports whether an error says that a check of rows could not run now, but may run when the run
+// is submitted again.
+func busy(err error) bool {
+	var e *admission.Error
+	return errors.As(err, &e) && e.Temporary()
 }

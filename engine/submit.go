@@ -172,9 +172,9 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 	return st.Submitted, nil
 }
 
-// assignID chooses an internal id for a run and returns it. It sets the public name and the
-// unique key in st. It returns an error if the unique key or the deadline cannot be evaluated,
-// or if a name is not valid.
+// assignID chooses an internal id for a run and returns it. It sets the public name, the
+// unique key and the checks in st. It returns an error if one of them or the deadline cannot be
+// evaluated, or if a name is not valid.
 func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {
@@ -193,8 +193,13 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 			return 0, errors.New("unique.key is empty")
 		}
 	}
+	scope.Run.Key = st.Names.Key
+	if !s.void() {
+		if st.Checks, err = checksOf(st.Flow, scope); err != nil {
+			return 0, err
+		}
+	}
 	if st.Flow.Deadline != nil {
-		scope.Run.Key = st.Names.Key
 		if _, err := st.Flow.Deadline(scope); err != nil {
 			return 0, fmt.Errorf("evaluate deadline: %w", err)
 		}
@@ -213,7 +218,7 @@ func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitt
 	)
 	switch {
 	case err == nil:
-	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	case errors.As(err, &down), errors.As(err, &open), busy(err), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
 	case errors.Is(err, naming.ErrFull):
 		err = &children.Refused{Code: children.CodeNoRoom, Err: err}
 	default:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -271,7 +272,12 @@ type Transition struct {
 	// the place until the run has ended. A new run (Seq 0) also gets no place if another run waits
 	// in line. If the run holds a place already, the transition needs no other place.
 	Admit bool
-	Frees bool // true = the run has ended and frees its place, so the store sends a hint to the engines
+	// Checks are the business rows that the store checks in the transaction that accepts the run. If
+	// one of them refuses the run, nothing is committed, and the outcome is an *admission.Error. Only
+	// a submission may have Checks. A store that cannot run them refuses the submission with
+	// admission.Unable. If the run exists already, the store runs no check.
+	Checks []admission.Check
+	Frees  bool // true = the run has ended and frees its place, so the store sends a hint to the engines
 }
 
 // A StepRow is the state of one step or instance as the views show it.

@@ -133,6 +133,8 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			}
 		case "schedule":
 			scheduleDecoder{d}.schedule(w, c)
+		case "admit":
+			admitDecoder{d}.read(w, c)
 		case "compensation":
 			w.CompensationDeadline = c.Attr("deadline")
 			w.Mode = d.mode(c.Attr("mode"))

@@ -110,6 +110,10 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	d.refs.compile(w.Unique, ns, allowVar|allowLocal|allowRun)
 	d.refs.compile(w.Priority, ns, allowVar|allowLocal)
 	d.resolveConcurrency(w, ns)
+	for _, a := range w.Admits {
+		d.refs.compile(a.Args, ns, allowVar|allowLocal|allowRun)
+		d.refs.compile(a.Message, ns, allowVar|allowLocal|allowRun)
+	}
 	for _, n := range sorted.Keys(AttrsOf(w.Retry)) {
 		d.refs.compile(w.Retry.Attrs[n], ns, allowRunLevel)
 	}

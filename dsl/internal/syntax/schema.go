@@ -121,6 +121,11 @@ var (
 		{name: "limit", required: true}, {name: "key"}, {name: "when_full", literal: true},
 	}}
 
+	admitSpec = &bodySpec{attrs: []attrSpec{
+		{name: "sql", required: true, literal: true}, {name: "args"}, {name: "error_message", required: true},
+		{name: "lock", literal: true}, {name: "bump", literal: true},
+	}}
+
 	workflowSpec = &bodySpec{
 		attrs: opt("description", "deadline", "priority", "retention"),
 		blocks: []blockSpec{
@@ -136,6 +141,7 @@ var (
 			}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
 			{name: "concurrency", body: concurrencySpec},
+			{name: "admit", label: true, many: true, body: admitSpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 			{name: "notify", many: true, body: notifySpec},
 		},

@@ -30,6 +30,7 @@ var areas = map[string][]fault{
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
 	"limits":   limitFaults,
+	"admit":    admitFaults,
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
 	"starts":   startsFaults,

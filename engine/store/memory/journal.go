@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -235,6 +236,9 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	}
 	if err := errors.Join(t.Validate(), t.Names.Validate()); err != nil {
 		return store.Outcome{Err: err}
+	}
+	if len(t.Checks) > 0 {
+		return store.Outcome{Err: admission.Unable("in memory", t.Checks)}
 	}
 	if s.mineLocked(token, t) { // an earlier try has committed the transition
 		return landedNow(t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -173,6 +174,10 @@ func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed 
 // answers reports whether an error is the outcome of a transition. Any other error is a failure,
 // after which the transition may be tried again.
 func answers(err error) bool {
+	var refusal *admission.Error
+	if errors.As(err, &refusal) {
+		return true
+	}
 	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrNoOrigin, errRefused} {
 		if errors.Is(err, known) {
 			return true

@@ -25,7 +25,7 @@ var queries = map[string]string{
 	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaThere": schemaThere, "schemaStrange": schemaStrange, "sessionSettle": sessionSettle, "schemaVersions": schemaVersions,
 	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalHeard": journalHeard, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
-	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "submissionsMet": submissionsMet,
+	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "checkLock": checkLock, "submissionsMet": submissionsMet,
 	"contextClaim": contextClaim, "contextHolder": contextHolder, "contextReplace": contextReplace,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,

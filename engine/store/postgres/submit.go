@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/postgres/admission"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
@@ -169,7 +170,7 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 }
 
 // write runs the statements of the transaction, and reports whether to commit. Locks are
-// taken in the same order as in the commit statement: fence, name, key, heir, limit, journal.
+// taken in the same order as in the commit statement: fence, name, key, heir, checked rows, limit, journal.
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	if n == nil {
@@ -201,6 +202,10 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 			return false, err
 		}
 	}
+	if mine, err := s.checked(ctx); mine || err != nil {
+		*sub = store.Submitted{Run: s.t.Run, Name: s.name}
+		return false, err
+	}
 	if err := s.room(ctx); err != nil {
 		return false, err
 	}
@@ -221,6 +226,32 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	}
 	*sub = store.Submitted{Run: s.t.Run, Name: s.name}
 	return true, nil
+}
+
+// checkLock locks the id of a run with checks until the transaction ends.
+const checkLock = `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.concat('check ', $1::int8), 7237102917307))`
+
+// checked runs the checks of the submission. If the run is in the store already, it runs no check: a
+// check that an earlier try has passed could refuse the run now, because the rows were changed after
+// the run was accepted. Then the result mine is true if an earlier try has committed this submission.
+// Otherwise the error is ErrExists. The lock waits for the COMMIT of an earlier try whose answer was
+// lost.
+func (s *submission) checked(ctx context.Context) (mine bool, err error) {
+	if len(s.t.Checks) == 0 {
+		return false, nil
+	}
+	if _, err := s.w.conn.ExecContext(ctx, checkLock, int64(s.t.Run)); err != nil {
+		return false, err
+	}
+	switch token, err := s.writer(ctx); {
+	case err != nil:
+		return false, err
+	case token == s.token:
+		return true, nil
+	case token != 0:
+		return false, store.ErrExists
+	}
+	return false, admission.Run(ctx, s.w.conn, s.t.Checks)
 }
 
 // found is called if the name or the id of the submission is in use. If an earlier try has

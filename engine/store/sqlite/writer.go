@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -142,6 +143,9 @@ func validate(t *store.Transition) error {
 	}
 	if t.Seq != 0 {
 		return fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
+	}
+	if len(t.Checks) > 0 {
+		return admission.Unable("an embedded file", t.Checks)
 	}
 	return t.Names.Validate()
 }
