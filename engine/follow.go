@@ -61,7 +61,7 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 // have to be announced: AwaitNotifications does not wait for the notices of later states.
 func (n *Node) AwaitNotifications(ctx context.Context, run store.RunRow) error {
 	for {
-		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run)
+		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run, nil)
 		if err != nil {
 			return err
 		}

@@ -204,7 +204,7 @@ func (n *Node) Status() NodeStatus {
 	}
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
-		s.Held = t.Runs.Memory()
+		s.Held, s.QueueAge = t.Runs.Memory(), t.QueueAge()
 		s.Slowest = max(s.Slowest, t.Runs.Slowest())
 		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
 	}

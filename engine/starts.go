@@ -189,5 +189,5 @@ func refused(ctx context.Context, err error) bool {
 		open   *owner.OpenOutcome
 	)
 	return ctx.Err() == nil && !errors.Is(err, ErrStopping) && !owner.OverFor(err) &&
-		!errors.As(err, &silent) && !errors.As(err, &key) && !errors.As(err, &open)
+		!busy(err) && !errors.As(err, &silent) && !errors.As(err, &key) && !errors.As(err, &open)
 }

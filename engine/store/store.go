@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -252,8 +253,8 @@ type Transition struct {
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
 	// The added instances, for the views. If a run was moved to another definition, NewNodes also
-	// holds the steps whose names are new. If a node of the run has a name in the store already, the
-	// store keeps that name.
+	// holds the steps whose names are new, and their instances. If a node of the run has a name in the
+	// store already, the new name replaces it. NewNodes has each node at most once.
 	NewNodes []NodeName
 	Alerts   []Alert     // alerts that are written together with the row
 	Announce []string    // states that notify blocks announce; written together with the row (notice.Keeper)
@@ -271,7 +272,12 @@ type Transition struct {
 	// the place until the run has ended. A new run (Seq 0) also gets no place if another run waits
 	// in line. If the run holds a place already, the transition needs no other place.
 	Admit bool
-	Frees bool // true = the run has ended and frees its place, so the store sends a hint to the engines
+	// Checks are the business rows that the store checks in the transaction that accepts the run. If
+	// one of them refuses the run, nothing is committed, and the outcome is an *admission.Error. Only
+	// a submission may have Checks. A store that cannot run them refuses the submission with
+	// admission.Unable. If the run exists already, the store runs no check.
+	Checks []admission.Check
+	Frees  bool // true = the run has ended and frees its place, so the store sends a hint to the engines
 }
 
 // A StepRow is the state of one step or instance as the views show it.
@@ -371,5 +377,6 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-	InLine       bool // true = the run waits in line for a place in its limit (naming.Room)
+	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)
+	Parent       status.RunID // run that started this run as its child; 0 = the run is no child run
 }

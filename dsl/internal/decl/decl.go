@@ -187,6 +187,7 @@ type Workflow struct {
 	Priority             *eval.Expr
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
+	Admits               []*Admit      // all admit blocks, with duplicates
 	Schedules            []*Schedule   // all schedules, with duplicates
 	OnEvents             []*OnEvent    // all on_event and reset_on blocks, with duplicates
 	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
@@ -201,6 +202,14 @@ type Workflow struct {
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
 	Holder *Step             // step of Outer that starts the group
 	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
+}
+
+// An Admit is an admit block of a workflow.
+type Admit struct {
+	Name, SQL, Bump, Lock string
+	Where                 hcl.Range
+	SQLAt                 hcl.Range
+	Args, Message         *eval.Expr // Args is nil if there are no parameters
 }
 
 // A Notify is a notify block of a workflow.

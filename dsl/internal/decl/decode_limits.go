@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -117,8 +118,69 @@ func (d literalDecoder) rejectsWhenFull(b *syntax.Block) bool {
 		return true
 	default:
 		d.Errorf(e.Range, "Invalid value for when_full",
-			`when_full is "queue", so that the run waits until there is room, or "reject", so that the submission is refused.%s`,
+			`when_full is "queue", so that the run waits until there is room, or "reject", so that the submission is refused or the group fails.%s`,
 			diag.DidYouMean(text, []string{"queue", "reject"}))
 	}
 	return false
+}
+
+// An admitDecoder reads the admit blocks of a workflow.
+type admitDecoder struct{ *decoder }
+
+// read reads an admit block and adds it to w.Admits.
+func (d admitDecoder) read(w *Workflow, b *syntax.Block) {
+	a := &Admit{Name: b.Label, Where: b.DefRange, Args: b.Attr("args"), Message: b.Attr("error_message"), Lock: noun.AdmitLocks[0]}
+	for _, other := range w.Admits {
+		if other.Name == b.Label {
+			d.duplicate(b, other.Where)
+			break
+		}
+	}
+	w.Admits = append(w.Admits, a)
+	if e := b.Attr("lock"); e != nil {
+		a.Lock = noun.AdmitLocks[scheduleDecoder(d).word(e, "lock", noun.AdmitLocks)]
+	}
+	if e := b.Attr("sql"); e != nil {
+		a.SQLAt = e.Range
+		a.SQL = d.statement(e, "sql", "SELECT")
+	}
+	e := b.Attr("bump")
+	if e != nil {
+		a.Bump = d.statement(e, "bump", "UPDATE")
+	}
+	switch versioned := a.Lock == "version"; {
+	case a.Bump != "" && !versioned:
+		d.Errorf(e.Range, "Argument without use", "bump changes the version of the checked rows, so it needs lock = \"version\".")
+	case e == nil && versioned:
+		d.Errorf(b.DefRange, "Missing required argument", "lock = \"version\" needs the argument bump: an UPDATE that changes the version of the checked rows, such as \"UPDATE public.orders SET version = version + 1 WHERE id = $1\".")
+	}
+}
+
+// statement reads the text of an SQL statement that must begin with the given verb, or with WITH. It
+// returns "" after an error.
+func (d admitDecoder) statement(e *eval.Expr, name, verb string) string {
+	if !e.Bad && len(e.Syntax.Variables()) > 0 {
+		d.Errorf(e.Range, "Text inserted into SQL",
+			"%s is a literal text, so that no value can change the statement. Write $1, $2 and so on in the statement, and the values in args = [ ... ].", name)
+		e.Bad = true
+		return ""
+	}
+	text, ok := d.lit.literalText(e, name)
+	if !ok {
+		return ""
+	}
+	text = strings.TrimSpace(text)
+	first, _, _ := strings.Cut(strings.ToUpper(text), " ")
+	if fields := strings.Fields(first); len(fields) > 0 {
+		first = fields[0]
+	}
+	switch {
+	case first != verb && first != "WITH":
+		d.Errorf(e.Range, "Invalid value for "+name, "%s is one %s statement, and this text begins with %q.", name, verb, first)
+	case strings.HasSuffix(text, ";"):
+		d.Errorf(e.Range, "Invalid value for "+name, "%s is one statement without a semicolon: the engine adds the locking clause at its end.", name)
+	default:
+		return text
+	}
+	return ""
 }

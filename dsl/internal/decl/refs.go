@@ -52,6 +52,7 @@ const (
 	allowCollected
 	allowRunStatus
 	allowEvent
+	allowAround // steps around a group, but no steps of the group
 )
 
 const (
@@ -270,7 +271,7 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 		return false
 	}
 	word := t.RootName()
-	if a&allowStep == 0 {
+	if a&(allowStep|allowAround) == 0 {
 		d.unavailable(at, word)
 		return false
 	}
@@ -278,6 +279,11 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	if !ok {
 		d.Errorf(at, "Reference to undeclared "+word, "There is no %s named %q in this workflow.%s%s",
 			word, name, diag.DidYouMean(name, sorted.Keys(ns.index)), ns.of.hint(name))
+		return false
+	}
+	if a&allowAround != 0 {
+		d.Errorf(at, "Reference not available here",
+			"The concurrency of a group is decided before its steps start. So it can use var, local, each, and steps around the group, but no step of the group.")
 		return false
 	}
 	if !d.kindOf(t, ns.steps[i]) {
@@ -596,6 +602,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		return false, false
 	}
 	at := t.SourceRange()
+	if a&allowAround != 0 {
+		a = a&^allowAround | allowStep
+	}
 	value := &taken{at: at, root: t.RootName(), name: name}
 	key := value.root + "." + name
 	switch value.root {

@@ -61,6 +61,7 @@ func (l stepLinker) limits() {
 	}
 	l.out.Priority = exprFunc(l.workflowLinker, l.decl.Priority, "priority", cty.Number, priorityOf)
 	l.out.Concurrency = concurrencyOf(l.workflowLinker)
+	l.out.Admits = admitsOf(l.workflowLinker)
 }
 
 // keyOf converts a value to a unique key or an idempotency key. It returns an error if the value

@@ -44,6 +44,7 @@ type Workflow struct {
 	OnEvents             []*OnEvent                     // on_event blocks of the workflow, in the order of their declaration
 	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines are set
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
+	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.

@@ -121,6 +121,11 @@ var (
 		{name: "limit", required: true}, {name: "key"}, {name: "when_full", literal: true},
 	}}
 
+	admitSpec = &bodySpec{attrs: []attrSpec{
+		{name: "sql", required: true, literal: true}, {name: "args"}, {name: "error_message", required: true},
+		{name: "lock", literal: true}, {name: "bump", literal: true},
+	}}
+
 	workflowSpec = &bodySpec{
 		attrs: opt("description", "deadline", "priority", "retention"),
 		blocks: []blockSpec{
@@ -143,6 +148,7 @@ var (
 				{name: "type", literal: true}, {name: "when"}, {name: "key", required: true},
 			}}}}}},
 			{name: "concurrency", body: concurrencySpec},
+			{name: "admit", label: true, many: true, body: admitSpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 			{name: "notify", many: true, body: notifySpec},
 		},
@@ -180,6 +186,7 @@ func newGroupSpec() *bodySpec {
 	group := &bodySpec{attrs: opt("for_each", "max_parallel", "max_failures", "when", "depends_on", "deadline")}
 	group.blocks = []blockSpec{
 		{name: "catch", body: catchSpec},
+		{name: "concurrency", body: concurrencySpec},
 		{name: "locals", many: true, body: freeSpec},
 		{name: "step", label: true, many: true, body: stepSpec},
 		{name: "group", label: true, many: true, body: group},

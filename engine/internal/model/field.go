@@ -47,6 +47,8 @@ const (
 	RunLineBit
 	RunAwaitsBit
 	RunMovesBit
+	RunStartByBit
+	RunAncestorsBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

@@ -27,13 +27,31 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 	for _, row := range rec.AppendSteps(few[:0], before) {
 		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
-	for _, node := range rec.NewNodes() {
-		t.NewNodes = append(t.NewNodes, store.NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
-	}
+	addNodes(t, rec.NewNodes())
 	for _, c := range rec.Commands() {
 		if a, ok := c.(machine.Alert); ok {
 			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)})
 		}
+	}
+}
+
+// addNodes adds the names of nodes to the transition. If the transition has a name of a node already,
+// from an earlier record, the new name replaces it.
+func addNodes(t *store.Transition, nodes []machine.NodeName) {
+	if len(nodes) == 0 {
+		return
+	}
+	known := make(map[int32]int, len(t.NewNodes))
+	for i, n := range t.NewNodes {
+		known[n.Node] = i
+	}
+	for _, n := range nodes {
+		row := store.NodeName{Node: int32(n.Node), Step: int32(n.Step), Name: n.Name}
+		if i, ok := known[row.Node]; ok {
+			t.NewNodes[i] = row
+			continue
+		}
+		t.NewNodes = append(t.NewNodes, row)
 	}
 }
 

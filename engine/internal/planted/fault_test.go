@@ -31,9 +31,11 @@ var areas = map[string][]fault{
 	"dsl":      dslFaults,
 	"cli":      cliFaults,
 	"limits":   limitFaults,
+	"admit":    admitFaults,
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
 	"starts":   startsFaults,
 	"events":   eventFaults,
 	"children": childrenFaults,
+	"capacity": capacityFaults,
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // The start of a run comes back as it was: of a run, a child run, a run with a priority or a limit,
-// and of a child run with one.
+// of a child run with one, and of runs that must start by a time.
 func TestStartedComesBack(t *testing.T) {
 	plain := machine.Started{RunID: 7, Name: "n", Key: "k", Trigger: "manual", StartedBy: "ann"}
 	child := plain
@@ -19,7 +19,10 @@ func TestStartedComesBack(t *testing.T) {
 	inLine.Line, inLine.Waits = line.Line{Lift: 20, Key: "eu", Limit: 3}, true
 	both := child
 	both.Line, both.Waits = inLine.Line, true
-	for name, ev := range map[string]machine.Started{"plain": plain, "child": child, "in line": inLine, "child in line": both} {
+	by, all := plain, both
+	by.StartBy = time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
+	all.StartBy = by.StartBy
+	for name, ev := range map[string]machine.Started{"plain": plain, "child": child, "in line": inLine, "child in line": both, "by": by, "all": all} {
 		data, err := EncodeEvent(ev)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -163,6 +163,12 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
 		get: func(d *decoder, r *model.Run) { r.Moves = getMoves(d) },
 	},
+	momentCodec(model.RunStartByBit, func(r *model.Run) *model.Instant { return &r.StartBy }),
+	{ // the runs whose results this run has taken over
+		bit: model.RunAncestorsBit,
+		put: func(e *encoder, r *model.Run) { putAncestors(e, r.Ancestors) },
+		get: func(d *decoder, r *model.Run) { r.Ancestors = getAncestors(d) },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{

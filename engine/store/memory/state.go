@@ -76,11 +76,13 @@ type run struct {
 	key   key // unique key; zero = none
 	// internal id of the run that started this run as a child; 0 = none
 	parent status.RunID
-	rows   []row
-	share  *share           // limit that the run shares with other runs; nil = it has no limit
-	nodes  []store.NodeName // instances of the run's for_each steps
-	late   []store.LateReply
-	logs   []store.LogLine
+	// internal id of the run that has taken over the results of this run; 0 = none
+	heir  status.RunID
+	rows  []row
+	share *share           // limit that the run shares with other runs; nil = it has no limit
+	nodes []store.NodeName // instances of the run's for_each steps
+	late  []store.LateReply
+	logs  []store.LogLine
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID

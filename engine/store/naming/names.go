@@ -24,6 +24,10 @@ type Names struct {
 	// Parent is the internal id of the run that starts this run; 0 = the run is no child run. A
 	// child run must have a Name.
 	Parent status.RunID
+	// From is the internal id of the ended run whose results this run takes over; 0 = none. The store
+	// accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a *HeirError,
+	// or ErrNoOrigin.
+	From status.RunID
 }
 
 // notification is the text that the name of each notification contains. The names of the workflows
@@ -65,6 +69,8 @@ func (n Names) Validate() error {
 		return fmt.Errorf("engine: run name %q: it must begin with an ASCII letter or digit and hold only those and . _ : / -", n.Name)
 	case n.Parent != 0 && n.Name == "":
 		return fmt.Errorf("engine: a child run of run %s has no name", RunName(n.Parent))
+	case n.From != 0 && n.Parent != 0:
+		return fmt.Errorf("engine: a child run cannot take over the results of run %s", RunName(n.From))
 	case n.Key != "" && n.Workflow == "":
 		return fmt.Errorf("engine: unique key %q has no workflow", n.Key)
 	}

@@ -86,6 +86,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*heirs
 	*sharer
 	*contexts.Contexts
 	*waker
@@ -164,6 +165,7 @@ func newStore(a *access) *Store {
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		notices:   &notices{access: a},
+		heirs:     &heirs{access: a},
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
 		Events:    &published.Events{Part: part},

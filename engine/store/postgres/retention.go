@@ -97,6 +97,9 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainPlaces = `
 DELETE FROM engine.place WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.place x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainHeirs = `
+DELETE FROM engine.heir WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.heir x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
 // retainRows is the largest number of rows that one statement removes.
@@ -249,10 +252,10 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 	}
 }
 
-// sweep removes the steps, alerts, notices, late replies, logs, snapshots and places of removed
+// sweep removes the steps, alerts, notices, late replies, logs, snapshots, places and heirs of removed
 // runs: of those runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainLate, retainLogs, retainSnapshots, retainPlaces} {
+	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -147,7 +147,7 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.run_step (run_id, node, step, name)
   SELECT s.run_id, s.node, s.step, s.name
   FROM unnest($31::int8[], $32::int4[], $33::int4[], $34::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
-  ON CONFLICT DO NOTHING
+  ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name
 ), alerted AS (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message

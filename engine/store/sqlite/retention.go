@@ -75,6 +75,7 @@ var goneRows = []string{
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
 	snapshotDrop,
 	`DELETE FROM place WHERE run_id = ?1`,
+	`DELETE FROM heir WHERE run_id = ?1`,
 }
 
 const (

@@ -477,7 +477,7 @@ func TestPlans(t *testing.T) {
 		"placeWaits":       {placeWaits, 2, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
 		"placeSweep":       {placeSweep, 2, "SEARCH place USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"placeLines":       {placeLines, 0, "SEARCH p USING COVERING INDEX place_line"},
-		"placeNext":        {placeNext, 4, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
+		"placeNext":        {placeNext, 4, "SEARCH p USING INDEX place_line (workflow=? AND key=?)"},
 		"placeHolders":     {placeHolders, 3, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"noticeOpen":       {noticeOpen, 4, "SEARCH notice USING COVERING INDEX notice_open"},
 		"noticeDone":       {noticeDone, 3, "SEARCH notice USING PRIMARY KEY (run_id=? AND seq=? AND state=?)"},

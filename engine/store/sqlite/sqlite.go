@@ -69,6 +69,7 @@ type Store struct {
 	*resealer
 	*notices
 	*contexts
+	*heirs
 	*shares
 	*waker
 }
@@ -156,6 +157,7 @@ func newStore(f *file) *Store {
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
 		contexts:  &contexts{file: f},
+		heirs:     &heirs{file: f},
 		published: &published{file: f},
 		eventbox:  &eventbox{file: f},
 		evidence:  &evidence{file: f, views: v},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -143,6 +144,9 @@ func validate(t *store.Transition) error {
 	if t.Seq != 0 {
 		return fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
 	}
+	if len(t.Checks) > 0 {
+		return admission.Unable("an embedded file", t.Checks)
+	}
 	return t.Names.Validate()
 }
 
@@ -201,7 +205,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			return err
 		}
 		for i := range items {
-			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) && !heirless(out[i].Err) {
 				continue
 			}
 			t := &items[i]
@@ -233,9 +237,18 @@ type landing struct {
 	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
 }
 
-// landAny writes one transition and returns its outcome, as the method land does. If the transition
-// has a Room or admits its run, landAny also checks whether a place is free.
+// landAny writes one transition and returns its outcome, as the method land does. If the run of the
+// transition takes over results of another run, landAny also checks whether it may.
 func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
+	if t.Names != nil && t.Names.From != 0 {
+		return x.landHeir(t)
+	}
+	return x.landAdmitted(t)
+}
+
+// landAdmitted writes one transition and returns its outcome. If the transition has a Room or admits
+// its run, landAdmitted also checks whether a place is free.
+func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 	if t.Room != nil || t.Admit {
 		return x.landLimited(t)
 	}
@@ -330,7 +343,7 @@ UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check),
 WHERE run_id = ?`
 	runTake    = `UPDATE run SET owner = ?, fence = ?, next_check = coalesce(?, next_check) WHERE run_id = ?`
 	runCheck   = `UPDATE run SET next_check = ? WHERE run_id = ?`
-	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name`
 )
 
 // mostSteps is the largest size, in bytes, of step changes inside a journal row. Larger
@@ -598,7 +611,11 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 		if n.Key == "" {
 			return store.Submitted{}, nil
 		}
-		return x.keyHolder(n.Workflow, n.Key)
+		found, err := x.keyHolder(n.Workflow, n.Key)
+		if found.Run == n.From { // a run takes the key of the run whose results it takes over
+			return store.Submitted{}, err
+		}
+		return found, err
 	}
 	return store.Submitted{Run: status.RunID(run), Name: name, Exists: true}, err
 }
@@ -618,4 +635,52 @@ func (x *landing) keyHolder(workflow, key string) (found store.Submitted, err er
 func (x *landing) takeKey(workflow, key string, run status.RunID, h naming.Hold) error {
 	_, err := x.exec(contextPut, workflow, key, int64(run), int64(h.Scope), h.Retain.Microseconds())
 	return err
+}
+
+// landHeir submits a run that takes over the results of an ended run. If another run has them
+// already, or the ended run does not exist, the outcome is an error. But if the submission has the
+// name of an existing run, or a key that a run holds, the outcome is that run.
+func (x *landing) landHeir(t *store.Transition) (store.Outcome, error) {
+	refused, err := x.mayInherit(t)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if refused != nil {
+		if !t.Names.Kept() {
+			return store.Outcome{Err: refused}, nil
+		}
+		found, err := x.held(t.Names.Public(t.Run), t.Names)
+		if found.Exists {
+			return store.Outcome{Submitted: found}, err
+		}
+		return store.Outcome{Err: refused}, err
+	}
+	o, err := x.landAdmitted(t)
+	if err == nil && o.Landed {
+		_, err = x.exec(heirAdd, int64(t.Names.From), int64(t.Run))
+	}
+	return o, err
+}
+
+// mayInherit returns why the run of a submission may not take over results; nil = it may.
+func (x *landing) mayInherit(t *store.Transition) (refused, err error) {
+	var (
+		ended bool
+		heir  int64
+	)
+	err = x.row(heirAsk, int64(t.Names.From)).Scan(&ended, &heir)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !ended:
+		return naming.ErrNoOrigin, nil
+	case err == nil && heir != 0 && status.RunID(heir) != t.Run:
+		return &naming.HeirError{Run: t.Names.From, Heir: status.RunID(heir)}, nil
+	}
+	return nil, err
+}
+
+// heirless reports whether an outcome says that the run may not take over results. A later try of the
+// same batch decides this again.
+func heirless(err error) bool {
+	var heir *naming.HeirError
+	return errors.Is(err, naming.ErrNoOrigin) || errors.As(err, &heir)
 }

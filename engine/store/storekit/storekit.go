@@ -16,14 +16,16 @@ import (
 )
 
 // CanBecome reports whether a run may change from the first state to the second. Final states do
-// not change, except that a parent may undo a child that has succeeded. No run returns to the
+// not change, except that a parent may undo a child that has succeeded. If that child has nothing to
+// undo, or if its undo fails before a call, it gets its next state at once. No run returns to the
 // queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {
 	case from == to:
 		return true
 	case from.Final():
-		return from == status.RunSucceeded && to == status.RunCompensating
+		return from == status.RunSucceeded && (to == status.RunCompensating || to == status.RunCompensationFailed ||
+			to == status.RunFailed || to == status.RunCompensated)
 	}
 	return to != status.RunQueued
 }

@@ -155,6 +155,21 @@ var commitRules = []rule{
 		if h, _ := w.load(id); h.State != status.RunCompensating || !h.FinishedAt.IsZero() {
 			w.Errorf("undone child = %+v, want compensating and not finished", h)
 		}
+		for _, to := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCompensationFailed, status.RunCancelled} {
+			id := w.started(a, 1)[0]
+			w.land(a.writers[0], end(id, 1, status.RunSucceeded))
+			out := w.commit(a.writers[0], end(id, 2, to))
+			if want := to != status.RunCancelled; out[0].Landed != want {
+				w.Errorf("succeeded to %v: outcome = %+v, want landed = %t", to, out[0], want)
+			}
+			want := to
+			if to == status.RunCancelled {
+				want = status.RunSucceeded
+			}
+			if h, _ := w.load(id); h.State != want || h.FinishedAt.IsZero() == want.Final() {
+				w.Errorf("succeeded to %v: %+v", to, h)
+			}
+		}
 	}},
 	{name: "commit/text that cannot be stored is mended", need: hasViews, why: "what an agent says must never keep a record from landing: one NUL would stop the run for ever", run: func(w *world) {
 		a := w.join(w.Store, 1)

@@ -7,7 +7,7 @@ import (
 // Run tests a store against every rule. The function open returns an empty store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	var rules []rule
-	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules, familyRules,
+	for _, part := range [][]rule{commitRules, unknownRules, ownerRules, memberRules, submitRules, batchRules, viewRules, readRules, inboxRules, consumedRules, heardRules, passRules, keptRules, filterRules, familyRules, heirRules,
 		needed(keepsNotices, noticeRules), needed(keepsGoals, goalRules), needed(hasHands, handRules), needed(hasEvidence, evidenceRules), needed(publishes, scheduleRules), needed(takesEvents, eventRules), needed(hasSnapshots, snapshotRules)} {
 		rules = append(rules, part...)
 	}

@@ -181,7 +181,7 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 		}
 	}
 	sub, err := node.Submit(ctx, engine.Submission{
-		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
+		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(), StartBy: w.o.startBy(),
 	})
 	if err != nil && sub.Run != 0 {
 		sub, err = reread(ctx, w, s, sub, err)

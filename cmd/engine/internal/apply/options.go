@@ -24,6 +24,7 @@ type Options struct {
 	Detach   bool
 	Each     string        // file with one set of values on each line; "" = one run
 	EachKey  string        // variable whose value names the run of a line; "" = a hash of the line
+	StartIn  time.Duration // the run fails if no step has begun after this time; 0 = no limit
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
 	Ceilings engines.Ceilings
@@ -45,4 +46,12 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
 	}
 	return nil
+}
+
+// startBy returns the time by which the first step of the run must begin; zero = there is no such time.
+func (o *Options) startBy() time.Time {
+	if o.StartIn == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(o.StartIn)
 }

@@ -168,7 +168,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	now := v.node.Status()
 	s := telemetry.Snapshot{
 		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
-		Queued: now.Queued, Behind: now.Behind.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
+		Queued: now.Queued, Behind: now.Behind.Seconds(), QueueAge: now.QueueAge.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
 	}
 	if v.hook != nil {
 		if alerts, err := v.s.Store.Undelivered(ctx, 1000); err == nil {

@@ -26,6 +26,9 @@ func Heading(r *history.Run) string {
 	if trigger := r.State.Run().Trigger; trigger != "" && trigger != "manual" {
 		field("Trigger", "%s", trigger)
 	}
+	for _, text := range restarts(r) {
+		field("Restarted", "%s", text)
+	}
 	if !r.State.Status().Final() {
 		field("Owner", "%s", tablesOf(r).ownerText())
 	}

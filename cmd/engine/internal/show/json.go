@@ -61,6 +61,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m["alerts"] = alerts
 	m["notices"] = noticesJSON(r.Notices)
 	m["goal_resets"] = resetsJSON(r.Resets)
+	addRestarts(m, r)
 	tablesOf(r).addStore(m)
 	if events {
 		m["events"] = Events(r, now)

@@ -51,6 +51,7 @@ effects stay.`,
 	f.BoolVar(&o.Detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
 	f.StringVar(&o.Each, "each", "", "record a run for each line of this file, which has JSON objects (- = standard input)")
 	f.StringVar(&o.EachKey, "each-key", "", "variable whose value is the KEY of a line; without it a hash of the line")
+	f.Var(words.Span(&o.StartIn), "start-by", "the run fails, and does nothing, if no step of it has begun after this time")
 	f.Var(words.Span(&o.Wait), "wait-timeout", "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	module.ValueFlags(cmd, &o.Values)
 	o.Agents.Add(cmd)
