@@ -13,6 +13,9 @@ import (
 )
 
 const (
+	// contextHeld says whether the run r of the context c holds its key at the time ?3 (naming.Hold.Holds).
+	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
+  AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
 	goalFields = `
 SELECT c.workflow, c.key, c.run_id, coalesce(n.name, c.run, ''), r.run_id IS NULL, coalesce(r.state, c.ended, 11), coalesce(r.finished_at, c.ended_at, 0),
   c.scope, coalesce(c.retain, 0), c.reset_at IS NOT NULL,

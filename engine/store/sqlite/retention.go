@@ -58,7 +58,7 @@ WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
   SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1 ORDER BY ended_at LIMIT ?2)`
-	retainName = runNameDrop
+	retainName = `DELETE FROM run_name WHERE run_id = ?1`
 	goneRuns   = `SELECT run_id FROM gone LIMIT ?1`
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
 )

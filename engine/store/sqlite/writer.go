@@ -481,14 +481,11 @@ const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
 	// contextHolder returns the run that holds a key at the time ?3 (naming.Hold.Holds), whether
 	// retention has removed the run, and the run's name.
 	contextHolder = `
 SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, '') FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
 WHERE c.workflow = ?1 AND c.key = ?2 AND ` + contextHeld
-	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
-  AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
 	contextPut = `
 INSERT INTO context (workflow, key, run_id, scope, retain) VALUES (?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id,
   scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`
@@ -544,7 +541,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 		return store.Outcome{}, err
 	}
 	if !landed {
-		_, err := x.exec(runNameDrop, int64(t.Run))
+		_, err := x.exec(retainName, int64(t.Run))
 		return store.Outcome{Err: store.ErrExists}, err
 	}
 	if key != nil {

@@ -23,7 +23,7 @@ func Heading(r *history.Run) string {
 	}
 	field("Definition", "%.12s", r.Row.Digest)
 	field("Created", "%s by %s", words.Stamp(r.State.Run().Started.Time()), r.State.Run().StartedBy)
-	if trigger := r.State.Run().Trigger; trigger != "" && trigger != "manual" {
+	if trigger := triggerText(r); trigger != "" {
 		field("Trigger", "%s", trigger)
 	}
 	for _, text := range restarts(r) {
@@ -85,4 +85,12 @@ func Heading(r *history.Run) string {
 		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}
 	return b.String()
+}
+
+// triggerText says what has started a run; "" = a person.
+func triggerText(r *history.Run) string {
+	if trigger := r.State.Run().Trigger; trigger != "manual" {
+		return trigger
+	}
+	return ""
 }
