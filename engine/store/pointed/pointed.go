@@ -22,10 +22,11 @@ import (
 // changes the store. In builds without the tag failpoints, Store returns the store
 // unchanged.
 func Store(s store.Store) store.Store {
-	if _, ok := s.(*pointed); ok {
+	switch s.(type) {
+	case *pointed, *triggered:
 		return s
 	}
-	return &pointed{store.Complete(s)}
+	return withTriggers(&pointed{store.Complete(s)})
 }
 
 // A pointed is a store that passes each call to the store that it wraps. Before and after
