@@ -43,6 +43,9 @@ type Started struct {
 	// Waits is true if the run must wait for room in its limit. Its steps start after a
 	// SlotsFreed with Admitted.
 	Waits bool
+	// Where the replies of the run go, such as table:orders, and the text that each reply repeats. A
+	// child run has neither. ReplyTo "" = the run has no replies.
+	ReplyTo, Correlation string
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,

@@ -18,6 +18,9 @@ func (d forward) accept(ev Started) {
 	r.Started = d.at
 	r.State = status.RunQueued
 	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
+	if ev.ReplyTo != "" {
+		r.Reply = &model.ReplyTo{Sink: ev.ReplyTo, Correlation: ev.Correlation}
+	}
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {

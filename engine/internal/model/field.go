@@ -47,6 +47,7 @@ const (
 	RunLineBit
 	RunAwaitsBit
 	RunMovesBit
+	RunReplyBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

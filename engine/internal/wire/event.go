@@ -39,13 +39,16 @@ const (
 	kindAdmitted           // a SlotsFreed that admits the run
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
 	kindMigrated
+	kindStartedReplying // a Started whose run has replies; the event says whether it has a priority or a limit, too
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
 // the event says which of these fields follow, so that a missing field takes no bytes.
 func (e *encoder) started(ev machine.Started) {
-	child, inLine := ev.Parent != 0, ev.Line != line.Line{}
+	child, inLine, replies := ev.Parent != 0, ev.Line != line.Line{}, ev.ReplyTo != ""
 	switch {
+	case replies: // a child run has no replies
+		e.uint(kindStartedReplying)
 	case child && inLine:
 		e.uint(kindChildStartedInLine)
 	case child:
@@ -61,6 +64,12 @@ func (e *encoder) started(ev machine.Started) {
 	e.value(ev.Vars)
 	e.string(ev.Trigger)
 	e.string(ev.StartedBy)
+	if replies {
+		putReply(e, &model.ReplyTo{Sink: ev.ReplyTo, Correlation: ev.Correlation})
+		e.line(ev.Line)
+		e.bool(ev.Waits)
+		return
+	}
 	if child {
 		e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
 		e.time(ev.Until)
@@ -208,6 +217,11 @@ func (d *decoder) event() machine.Event {
 		if kind != kindChildStarted {
 			ev.Line, ev.Waits = d.line(), d.bool()
 		}
+		return ev
+	case kindStartedReplying:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		to := getReply(d)
+		ev.ReplyTo, ev.Correlation, ev.Line, ev.Waits = to.Sink, to.Correlation, d.line(), d.bool()
 		return ev
 	case kindAdmitted:
 		return machine.SlotsFreed{Admitted: true}

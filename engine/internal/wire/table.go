@@ -163,6 +163,11 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
 		get: func(d *decoder, r *model.Run) { r.Moves = getMoves(d) },
 	},
+	{ // where the replies of the run go
+		bit: model.RunReplyBit,
+		put: func(e *encoder, r *model.Run) { putReply(e, r.Reply) },
+		get: func(d *decoder, r *model.Run) { r.Reply = getReply(d) },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{
