@@ -26,6 +26,7 @@ type state struct {
 	keys    map[key]status.RunID
 	alerts  []alert       // all alerts, in the order of AlertRow.ID
 	notices []notice.Kept // all notices, ascending by run, row and state
+	posted  []*post       // all replies, ascending by run and number
 	inbox   map[status.RunID][]store.Message
 
 	sharing map[status.RunID]*run // runs with a limit

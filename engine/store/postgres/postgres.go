@@ -28,10 +28,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/postgres/outbox"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/postgres/shares"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -82,6 +84,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*outbox.Keeper
 	*sharer
 	*waker
 	*examiner
@@ -111,6 +114,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	replies.Keeper
 	schedules.Store
 	intake.Store
 	quota.Sharer
@@ -157,6 +161,7 @@ func newStore(a *access) *Store {
 		runs:      &runs{access: a},
 		hands:     &hands{access: a},
 		notices:   &notices{access: a},
+		Keeper:    &outbox.Keeper{Box: &outbox.Box{DB: func() *sql.DB { return a.db }, Explain: wrap}},
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},

@@ -68,6 +68,7 @@ var goneRows = []string{
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
 	snapshotDrop,
 	`DELETE FROM place WHERE run_id = ?1`,
+	`DELETE FROM reply WHERE (run_id, n) IN (SELECT run_id, n FROM reply WHERE run_id = ?1 LIMIT 128)`,
 }
 
 const (

@@ -29,6 +29,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -65,6 +66,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*posts
 	*shares
 	*waker
 }
@@ -105,6 +107,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	replies.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -149,6 +152,7 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
+		posts:     &posts{file: f},
 		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},
