@@ -17,6 +17,11 @@ type Submission struct {
 	Name       string    // public id of the run; "" = made from the internal id
 	By         string    // person or program that submits the run; only for display
 
+	// ReplyTo names the sink to which the engines post the replies of the run: table:QUEUE,
+	// webhook:NAME or webhook:URL. "" = the run has no replies. Each reply repeats the text in
+	// Correlation, which has at most 200 bytes.
+	ReplyTo, Correlation string
+
 	trigger string          // how the run was started; "" = "manual"
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
 }
@@ -42,7 +47,7 @@ func (s *Submission) names() naming.Names {
 func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
 	ev := machine.Started{
 		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-		Line: st.Line, Waits: waits && st.Line.Limit > 0,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
 	}
 	if s.trigger != "" {
 		ev.Trigger = s.trigger

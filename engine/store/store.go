@@ -255,8 +255,8 @@ type Transition struct {
 	// holds the steps whose names are new. If a node of the run has a name in the store already, the
 	// store keeps that name.
 	NewNodes []NodeName
-	Alerts   []Alert     // alerts that are written together with the row
-	Announce []string    // states that notify blocks announce; written together with the row (notice.Keeper)
+	Alerts   []Alert  // alerts that are written together with the row
+	Announce []string // states that notify blocks announce; written together with the row (notice.Keeper)
 	// Post holds the replies that the row causes; written together with the row (replies.Keeper). nil =
 	// none, as in most rows.
 	Post     *naming.Post

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -28,6 +29,7 @@ type Run struct {
 	Late    []Late
 	Inbox   []store.Message
 	Notices []notice.Sent     // states of the run that notify blocks announce, with their notifications
+	Replies []replies.Reply   // replies of the run; nil = it has none, or none was written yet
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
 	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
@@ -65,6 +67,11 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	}
 	if r.Notices, err = notice.Find(ctx, s.Store, row); err != nil {
 		return nil, s.Wrap("read the notices", err)
+	}
+	if box, ok := replies.Of(s.Store); ok {
+		if r.Replies, err = box.OfRun(ctx, row.Run); err != nil {
+			return nil, s.Wrap("read the replies", err)
+		}
 	}
 	r.Owner, err = OwnerOf(ctx, s, row)
 	return r, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/apply"
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 )
@@ -44,6 +45,9 @@ effects stay.`,
 	f.BoolVar(&o.Only, "only", false, "leave other open runs alone")
 	f.BoolVar(&o.Detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
 	f.Var(words.Span(&o.Wait), "wait-timeout", "stop as Ctrl-C does if the run is still open after this time (exit 6)")
+	f.StringVar(&o.ReplyTo, "reply-to", "", "where replies of the run go: table:QUEUE, webhook:NAME or webhook:URL")
+	f.StringVar(&o.Correlation, "correlation", "", "a text that each reply repeats")
+	f.StringVar(&o.ReplySinks, "reply-sinks", "", engines.ReplySinksUsage)
 	module.ValueFlags(cmd, &o.Values)
 	o.Agents.Add(cmd)
 	o.Ceilings.Add(cmd)
