@@ -99,8 +99,7 @@ func (n *Node) Run(ctx context.Context) error {
 		return fmt.Errorf("join the store: %w", err)
 	}
 	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
-	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
-	sent := startReplies(soft, n.postman)
+	ticked, taken, sent := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted), startReplies(soft, n.postman)
 	defer func() {
 		cancelSoft()
 		<-ticked

@@ -25,7 +25,7 @@ func replying(wf *dsl.Workflow, at time.Time, sink string, waits bool) (machine.
 	return rec, s, replies
 }
 
-// Each record says which replies of the run it causes: accepted and started come first, and a state
+// Each record says which replies of the run it causes (S67): accepted and started come first, and a state
 // is reported when the run reaches it. A run without replies causes none.
 func TestReplies(t *testing.T) {
 	wf, at := flow(do("a"), func(wf *dsl.Workflow) { wf.CompensationMode = dsl.ModeManual }), time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)

@@ -97,7 +97,7 @@ func (m *mailbox) wantAll(runs int) {
 	}
 }
 
-// Two engines deliver every reply of every run, in order, although tries fail.
+// Two engines deliver every reply of every run, in order, although tries fail (S67).
 func TestTwoEnginesKeepTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sinks []string
@@ -160,7 +160,7 @@ func (d *dying) Later(ctx context.Context, id replies.ID, pause time.Duration, w
 }
 
 // An engine may die between any two statements: another engine delivers what is left, in order, and
-// nothing is lost.
+// nothing is lost (S67).
 func TestDeathBetweenStatements(t *testing.T) {
 	for at := range 8 {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,12 +13,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
-// A post is a reply, with the time before which no engine can claim it.
-type post struct {
-	replies.Reply
-	due time.Time
-}
-
 // posts is the part of a Store that keeps replies. It implements replies.Keeper and replies.Outbox.
 type posts struct{ *state }
 
@@ -29,7 +23,7 @@ func (s *posts) Replies() replies.Outbox { return (*outbox)(s) }
 type outbox posts
 
 // postLocked writes the replies of a transition.
-func (s *state) postLocked(t *store.Transition) {
+func postLocked(s *state, t *store.Transition) {
 	if t.Post == nil {
 		return
 	}

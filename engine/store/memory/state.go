@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
@@ -67,6 +68,12 @@ type run struct {
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
 	place int // index of the run in queue.runs
+}
+
+// A post is a reply, with the time before which no engine can claim it.
+type post struct {
+	replies.Reply
+	due time.Time
 }
 
 type row struct {

@@ -46,7 +46,7 @@ func wantTold(w *world, list []replies.Reply, err error, want ...string) {
 
 // replyRules are the rules for stores that keep replies (replies.Keeper).
 var replyRules = []rule{
-	{name: "replies/are written with the row or not at all", why: "no reply may tell what never happened, none may be lost, and their numbers have no gaps", run: func(w *world) {
+	{name: "replies/are written with the row or not at all", why: "no reply may tell what never happened, none may be lost, and their numbers have no gaps (S67)", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		_, others := boxes(w)
 		first := posting(w.create(a), "table:q", "accepted", "started")
@@ -82,7 +82,7 @@ var replyRules = []rule{
 			w.Errorf("a run without replies has %+v, err = %v", got, err)
 		}
 	}},
-	{name: "replies/are taken once and in the order of their run", why: "a consumer must not read that a run has succeeded before it reads that the run was accepted", run: func(w *world) {
+	{name: "replies/are taken once and in the order of their run", why: "a consumer must not read that a run has succeeded before it reads that the run was accepted (S67)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		mine, others := boxes(w)
 		one, two, other := posting(w.create(a), "table:q", "accepted", "started"), posting(w.create(a), "table:q", "accepted"), posting(w.create(a), "table:p", "accepted")

@@ -13,9 +13,9 @@ import (
 // staleReply is how long a reply may wait for its sink before the doctor warns.
 const staleReply = 10 * time.Minute
 
-// replies reports how many replies of runs wait, and warns about each sink for which one waits too
+// checkReplies reports how many replies of runs wait, and warns about each sink for which one waits too
 // long.
-func (c *checkup) replies(ctx context.Context) error {
+func checkReplies(ctx context.Context, c *checkup) error {
 	box, ok := replies.Of(c.s.Store)
 	if !ok {
 		return nil

@@ -15,9 +15,6 @@ import (
 	"github.com/saga-engine/engine/engine/webhook"
 )
 
-// ReplySinksUsage is the help text of the flag --reply-sinks.
-const ReplySinksUsage = "JSON file with the webhooks to which this engine may send replies"
-
 // A sinkFile is the content of the file of reply sinks.
 type sinkFile struct {
 	Sinks   map[string]sinkEntry `json:"sinks"`

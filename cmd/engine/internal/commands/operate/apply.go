@@ -5,7 +5,6 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/apply"
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
-	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 )
@@ -47,7 +46,7 @@ effects stay.`,
 	f.Var(words.Span(&o.Wait), "wait-timeout", "stop as Ctrl-C does if the run is still open after this time (exit 6)")
 	f.StringVar(&o.ReplyTo, "reply-to", "", "where replies of the run go: table:QUEUE, webhook:NAME or webhook:URL")
 	f.StringVar(&o.Correlation, "correlation", "", "a text that each reply repeats")
-	f.StringVar(&o.ReplySinks, "reply-sinks", "", engines.ReplySinksUsage)
+	f.StringVar(&o.ReplySinks, "reply-sinks", "", "JSON file with the webhooks to which this engine may send replies")
 	module.ValueFlags(cmd, &o.Values)
 	o.Agents.Add(cmd)
 	o.Ceilings.Add(cmd)
