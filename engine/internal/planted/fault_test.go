@@ -32,6 +32,7 @@ var areas = map[string][]fault{
 	"limits":   limitFaults,
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
+	"replies":  replyFaults,
 	"starts":   startsFaults,
 	"children": childrenFaults,
 }
