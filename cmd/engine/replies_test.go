@@ -18,7 +18,7 @@ import (
 
 // sink BODIES CONFIG starts a webhook on loopback. It writes the body of each request to the file
 // BODIES, as a line. While a file down exists, it answers 503. It writes the file CONFIG for
-// --reply-sinks, with the sink orders, whose secret is in the variable HOOK_SECRET.
+// --reply-sinks, with the sink orders, whose secret is in the file hook.secret.
 func sink(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: sink BODIES CONFIG")
@@ -26,7 +26,7 @@ func sink(ts *testscript.TestScript, neg bool, args []string) {
 	var mu sync.Mutex
 	file, down := ts.MkAbs(args[0]), ts.MkAbs("down")
 	ts.Check(os.WriteFile(file, nil, 0o600))
-	secret := ts.Getenv("HOOK_SECRET")
+	ts.Check(os.WriteFile(ts.MkAbs("hook.secret"), []byte("0123456789abcdef0123456789abcdef\n"), 0o600))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -43,7 +43,7 @@ func sink(ts *testscript.TestScript, neg bool, args []string) {
 		if err == nil {
 			_, err = f.Write(append(body, '\n'))
 		}
-		if err != nil || !strings.HasPrefix(r.Header.Get("webhook-signature"), "v1,") || secret == "" {
+		if err != nil || !strings.HasPrefix(r.Header.Get("webhook-signature"), "v1,") {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 		if f != nil {
@@ -51,7 +51,7 @@ func sink(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}))
 	ts.Defer(srv.Close)
-	config, err := json.Marshal(map[string]any{"sinks": map[string]any{"orders": map[string]string{"url": srv.URL + "/in", "secret": "env:HOOK_SECRET"}}, "private": true})
+	config, err := json.Marshal(map[string]any{"sinks": map[string]any{"orders": map[string]string{"url": srv.URL + "/in", "secret": "file:hook.secret"}}, "private": true})
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), config, 0o600))
 }
