@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/outbox"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -33,6 +34,7 @@ type Node struct {
 	// have it. The channel hints receives a value when there may be such submissions.
 	submitted intake.Store
 	hints     chan struct{}
+	postman   *outbox.Postman // delivers replies; nil = the store keeps none
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.

@@ -44,6 +44,9 @@ func NewNode(cfg Config) (*Node, error) {
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
 	})
 	n.shared.Ended = n.kids.Ended
+	if n.postman = newPostman(cfg); n.postman != nil {
+		n.shared.Posted = n.postman.Posted
+	}
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
@@ -96,11 +99,12 @@ func (n *Node) Run(ctx context.Context) error {
 		return fmt.Errorf("join the store: %w", err)
 	}
 	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
-	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
+	ticked, taken, sent := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted), startReplies(soft, n.postman)
 	defer func() {
 		cancelSoft()
 		<-ticked
 		<-taken
+		<-sent
 	}()
 	following := make(chan struct{})
 	go func() {

@@ -97,7 +97,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: "submitted"})
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted"})
 			return err != nil && refused(ctx, err), err
 		},
 	})

@@ -33,6 +33,7 @@ var areas = map[string][]fault{
 	"admit":    admitFaults,
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
+	"replies":  replyFaults,
 	"starts":   startsFaults,
 	"children": childrenFaults,
 	"capacity": capacityFaults,

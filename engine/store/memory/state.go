@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
@@ -26,6 +27,7 @@ type state struct {
 	keys    map[key]status.RunID
 	alerts  []alert       // all alerts, in the order of AlertRow.ID
 	notices []notice.Kept // all notices, ascending by run, row and state
+	posted  []*post       // all replies, ascending by run and number
 	inbox   map[status.RunID][]store.Message
 
 	sharing map[status.RunID]*run // runs with a limit
@@ -68,6 +70,12 @@ type run struct {
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
 	place int // index of the run in queue.runs
+}
+
+// A post is a reply, with the time before which no engine can claim it.
+type post struct {
+	replies.Reply
+	due time.Time
 }
 
 type row struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
@@ -39,6 +40,7 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*posts
 	*shares
 }
 
@@ -52,6 +54,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	replies.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -90,6 +93,7 @@ func New(o Options) *Store {
 		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 		notices:     announced,
+		posts:       &posts{state: st},
 		shares:      &shares{state: st},
 	}
 }

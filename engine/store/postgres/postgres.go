@@ -28,10 +28,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/postgres/outbox"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/postgres/shares"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -83,6 +85,7 @@ type Store struct {
 	*resealer
 	*notices
 	*heirs
+	*outbox.Keeper
 	*sharer
 	*waker
 	*examiner
@@ -112,6 +115,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	replies.Keeper
 	schedules.Store
 	intake.Store
 	quota.Sharer
@@ -159,6 +163,7 @@ func newStore(a *access) *Store {
 		hands:     &hands{access: a},
 		notices:   &notices{access: a},
 		heirs:     &heirs{access: a},
+		Keeper:    &outbox.Keeper{Box: &outbox.Box{DB: func() *sql.DB { return a.db }, Explain: wrap}},
 		Part:      part,
 		Intake:    &published.Intake{Part: part},
 		evidence:  &evidence{access: a, views: v},

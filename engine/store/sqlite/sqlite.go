@@ -29,6 +29,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -66,6 +67,7 @@ type Store struct {
 	*resealer
 	*notices
 	*heirs
+	*posts
 	*shares
 	*waker
 }
@@ -106,6 +108,7 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	replies.Keeper
 	schedules.Store
 	quota.Sharer
 	snapshots.Keeper
@@ -151,6 +154,7 @@ func newStore(f *file) *Store {
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
 		heirs:     &heirs{file: f},
+		posts:     &posts{file: f},
 		published: &published{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},

@@ -75,6 +75,9 @@ func Heading(r *history.Run) string {
 	for _, line := range noticeLines(r.Notices) {
 		field("Notify", "%s", line)
 	}
+	if line := replyLine(r); line != "" {
+		field("Replies", "%s", line)
+	}
 	for _, al := range r.Alerts {
 		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}

@@ -60,6 +60,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m["alerts"] = alerts
 	m["notices"] = noticesJSON(r.Notices)
 	addRestarts(m, r)
+	m["replies"] = repliesJSON(r)
 	tablesOf(r).addStore(m)
 	if events {
 		m["events"] = Events(r, now)
