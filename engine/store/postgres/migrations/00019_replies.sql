@@ -60,7 +60,7 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   id text;
 BEGIN
-  IF submit.reply_to IS NOT NULL AND submit.reply_to !~ '^(table:[A-Za-z0-9._-]{1,100}|webhook:([A-Za-z0-9._-]{1,100}|https?://.{1,480}))$' THEN
+  IF submit.reply_to IS NOT NULL AND submit.reply_to !~ '^(table:[A-Za-z0-9._-]{1,100}|webhook:([A-Za-z0-9._-]{1,100}|https?://.+))$' OR octet_length(submit.reply_to) > 500 THEN
     RAISE EXCEPTION 'engine: % is no reply sink', quote_literal(submit.reply_to)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Write table:QUEUE, webhook:NAME or webhook:https://HOST/PATH.';
   END IF;
