@@ -25,7 +25,6 @@ var upwardToday = map[string]int{
 	"engine/agents":            8,
 	"engine/internal/sim":      27,
 	"engine/store/memory":      8,
-	"engine/store/postgres":    20,
 	"engine/store/postgres":    21,
 	"engine/store/sqlite":      21,
 	"engine/store/storetest":   8,
