@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
@@ -31,9 +32,10 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	role, _ := schedules.Of(cfg.Store)
 	submitted, _ := intake.Of(cfg.Store)
+	selected, _ := firings.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		ticking: role, submitted: submitted, hints: make(chan struct{}, 1),
+		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -95,12 +97,13 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
-	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired}
+	ticked, taken, selected := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted), starts.startSelects(soft)
 	defer func() {
 		cancelSoft()
 		<-ticked
 		<-taken
+		<-selected
 	}()
 	following := make(chan struct{})
 	go func() {
@@ -203,7 +206,7 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints) },
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints); wait.Wake(n.fired) },
 		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,

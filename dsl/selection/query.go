@@ -82,7 +82,7 @@ func (p *parser) copy(n int) {
 // plain reads a word, or one character that is not the beginning of a quote, comment or parameter.
 func (p *parser) plain(c byte) error {
 	n := 1
-	for letter(c) && p.pos+n < len(p.text) && (letter(p.text[p.pos+n]) || digit(p.text[p.pos+n]) || p.text[p.pos+n] == '$') {
+	for alphabetic(c) && p.pos+n < len(p.text) && (alphabetic(p.text[p.pos+n]) || digit(p.text[p.pos+n]) || p.text[p.pos+n] == '$') {
 		n++
 	}
 	word := strings.ToUpper(p.text[p.pos : p.pos+n])
@@ -94,12 +94,12 @@ func (p *parser) plain(c byte) error {
 		if p.depth < 0 {
 			return fmt.Errorf("the query closes a parenthesis that it has not opened")
 		}
-	case !p.begun && letter(c) && word != "SELECT" && word != "WITH":
+	case !p.begun && alphabetic(c) && word != "SELECT" && word != "WITH":
 		return fmt.Errorf("the query begins with %s; it must be a SELECT", word)
-	case !p.begun && !letter(c) && !strings.ContainsRune(" \t\r\n", rune(c)):
+	case !p.begun && !alphabetic(c) && !strings.ContainsRune(" \t\r\n", rune(c)):
 		return fmt.Errorf("the query begins with %q; it must be a SELECT", c)
 	}
-	p.begun = p.begun || letter(c)
+	p.begun = p.begun || alphabetic(c)
 	p.copy(n)
 	return nil
 }
@@ -110,7 +110,7 @@ func (p *parser) escapes() bool {
 	if p.pos == 0 || p.text[p.pos-1] != 'e' && p.text[p.pos-1] != 'E' {
 		return false
 	}
-	return p.pos == 1 || !letter(p.text[p.pos-2]) && !digit(p.text[p.pos-2])
+	return p.pos == 1 || !alphabetic(p.text[p.pos-2]) && !digit(p.text[p.pos-2])
 }
 
 // quoted copies a text in quotes. Two quotes one after the other are a quote inside of the text.
@@ -154,7 +154,7 @@ func (p *parser) comment() error {
 func (p *parser) dollar() error {
 	rest := p.text[p.pos:]
 	n := 1
-	for n < len(rest) && (letter(rest[n]) || n > 1 && digit(rest[n])) {
+	for n < len(rest) && (alphabetic(rest[n]) || n > 1 && digit(rest[n])) {
 		n++
 	}
 	if n < len(rest) && rest[n] == '$' {
@@ -180,8 +180,8 @@ func (p *parser) dollar() error {
 	return nil
 }
 
-// letter reports whether c can begin a word of SQL. All bytes above 127 are parts of letters.
-func letter(c byte) bool {
+// alphabetic reports whether c can begin a word of SQL. All bytes above 127 are parts of letters.
+func alphabetic(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
 
