@@ -33,5 +33,6 @@ var areas = map[string][]fault{
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
 	"starts":   startsFaults,
+	"selects":  selectsFaults,
 	"children": childrenFaults,
 }
