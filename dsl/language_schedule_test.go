@@ -63,7 +63,8 @@ workflow "w" {
 	}
 }
 
-// A schedule with a select block computes the values of variables from a row.
+// A schedule with a select block computes the values of variables from a row. Without a strategy it
+// reads the rows in the order of the key (S106).
 func TestSelections(t *testing.T) {
 	def := linked(t, files{"main.hcl": `
 workflow "w" {

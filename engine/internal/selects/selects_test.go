@@ -235,7 +235,7 @@ const all = `sql = "SELECT id, total FROM public.orders"
 page_size = 7
 `
 
-// T28: rows are inserted, deleted and updated while a firing reads them. Every row that is there all
+// T28, S103, S105, S106, S108, S109: rows are inserted, deleted and updated while a firing reads them. Every row that is there all
 // the time starts one run. The strategies with several passes also find rows behind the watermark.
 func TestT28RowsChange(t *testing.T) {
 	for strategy, behind := range map[string]bool{"keyset": false, "exhaust": true, "locked": true, "in_memory": false} {
@@ -278,7 +278,7 @@ func TestT28RowsChange(t *testing.T) {
 	}
 }
 
-// T28: an engine dies after it has submitted a page and before it has stored the progress. The next
+// T28, S102: an engine dies after it has submitted a page and before it has stored the progress. The next
 // engine continues there. No row starts two runs, and each row is counted once.
 func TestT28EngineDiesInAPage(t *testing.T) {
 	for _, strategy := range []string{"keyset", "exhaust", "locked", "in_memory"} {
