@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -33,6 +34,8 @@ type Node struct {
 	// submitted is the role of the store with submissions of other programs; nil = the store does not
 	// have it. The channel hints receives a value when there may be such submissions.
 	submitted intake.Store
+	firings   firings.Store // firings of selections; nil = the store has no business tables
+	fired     chan struct{} // receives a value when there may be an open firing
 	hints     chan struct{}
 	postman   *outbox.Postman // delivers replies; nil = the store keeps none
 

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
@@ -31,9 +32,10 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	role, _ := schedules.Of(cfg.Store)
 	submitted, _ := intake.Of(cfg.Store)
+	selected, _ := firings.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		ticking: role, submitted: submitted, hints: make(chan struct{}, 1),
+		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -98,13 +100,12 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
-	ticked, taken, sent := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted), startReplies(soft, n.postman)
+	others := n.startOthers(soft)
 	defer func() {
 		cancelSoft()
-		<-ticked
-		<-taken
-		<-sent
+		for _, ended := range others {
+			<-ended
+		}
 	}()
 	following := make(chan struct{})
 	go func() {
@@ -207,12 +208,22 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints) },
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints); wait.Wake(n.fired) },
 		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
 			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxHeld: o.MaxHeld,
 		},
+	}
+}
+
+// startOthers starts the work that needs no membership: the starts of runs that nobody submits to this
+// node, and the replies of runs. Each part ends soon after ctx, and then closes its channel.
+func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired}
+	return []<-chan struct{}{
+		starts.startTicks(ctx, n.ticking), starts.startIntake(ctx, n.submitted), starts.startSelects(ctx),
+		startReplies(ctx, n.postman),
 	}
 }

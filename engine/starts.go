@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/firings"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
@@ -26,6 +27,9 @@ type ticker struct {
 	shared *owner.Shared
 	submit func(context.Context, Submission) (store.Submitted, error)
 	hints  <-chan struct{} // receives a value when there may be submissions of other programs
+
+	firings firings.Store // nil = the store has no business tables
+	fired   chan struct{} // receives a value when there may be an open firing
 }
 
 // startTicks starts a goroutine that starts the runs of schedules until ctx ends. The goroutine closes
@@ -52,7 +56,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 			}
 			return err == nil && !run.State.Final(), err
 		},
-		Cancel: n.cancelTick,
+		Cancel: n.cancelTick, Selections: n.selections(),
 	})
 	go func() {
 		defer close(done)

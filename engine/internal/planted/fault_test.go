@@ -35,6 +35,7 @@ var areas = map[string][]fault{
 	"notify":   notifyFaults,
 	"replies":  replyFaults,
 	"starts":   startsFaults,
+	"selects":  selectsFaults,
 	"children": childrenFaults,
 	"capacity": capacityFaults,
 }
