@@ -69,12 +69,6 @@ var admitFaults = []fault{
 		by: catches("engine/store/postgres", "^TestWriteSkew$"),
 	},
 	{
-		name: "the settings of a check end with it",
-		in:   "engine/store/postgres/admission.Run",
-		old:  "pq.Array(before[:len(names)])", new: "pq.Array(own)",
-		by: catches("engine/store/postgres", "^TestChecks$"),
-	},
-	{
 		name: "an embedded store leaves no check out",
 		in:   "engine/store/sqlite.validate",
 		old:  "if len(t.Checks) > 0 {", new: "if len(t.Checks) > 1 {",
