@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/goals"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -32,6 +33,9 @@ type ticker struct {
 	// sentHints receives a value when there may be events.
 	sentHints <-chan struct{}
 	keys      goals.Keeper // nil = the store keeps no goals
+
+	firings firings.Store // nil = the store has no business tables
+	fired   chan struct{} // receives a value when there may be an open firing
 }
 
 // startTicks starts a goroutine that starts the runs of schedules until ctx ends. The goroutine closes
@@ -63,7 +67,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 			}
 			return err == nil && !run.State.Final(), err
 		},
-		Cancel: n.cancelTick,
+		Cancel: n.cancelTick, Selections: n.selections(),
 	})
 	go func() {
 		defer close(done)
@@ -108,7 +112,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: "submitted"})
+			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted"})
 			if err == nil && res.Exists && res.Name != r.Name {
 				// The submitter waits for a run with the name of the submission, which will not exist.
 				err = n.otherRun(ctx, r.Workflow, res)

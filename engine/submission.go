@@ -23,6 +23,11 @@ type Submission struct {
 	// fails with the code not_started, and nothing was done (S65); zero = there is no such time.
 	StartBy time.Time
 
+	// ReplyTo names the sink to which the engines post the replies of the run: table:QUEUE,
+	// webhook:NAME or webhook:URL. "" = the run has no replies. Each reply repeats the text in
+	// Correlation, which has at most 200 bytes.
+	ReplyTo, Correlation string
+
 	trigger string          // how the run was started; "" = "manual"
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
 	from    moving.From     // set if the run takes over results of the run past; otherwise zero
@@ -50,7 +55,7 @@ func (s *Submission) names() naming.Names {
 func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
 	ev := machine.Started{
 		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-		Line: st.Line, Waits: waits && st.Line.Limit > 0, StartBy: s.StartBy, From: s.from,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0, StartBy: s.StartBy, From: s.from, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
 	}
 	if s.trigger != "" {
 		ev.Trigger = s.trigger

@@ -33,6 +33,9 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
 	}
+	if err := sendable(n.cfg, s); err != nil {
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
 	st, err := n.prepare(ctx, s)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
@@ -84,6 +87,9 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	}
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
+	}
+	if err := replyable(n.cfg, s); err != nil {
+		return nil, err
 	}
 	line, err := lineOf(wf, s.Vars)
 	if err != nil {

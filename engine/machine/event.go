@@ -51,6 +51,9 @@ type Started struct {
 	// holds all that the run takes over (Input.Past). The store accepts only one such run for each
 	// ended run.
 	From moving.From
+	// Where the replies of the run go, such as table:orders, and the text that each reply repeats. A
+	// child run has neither. ReplyTo "" = the run has no replies.
+	ReplyTo, Correlation string
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,

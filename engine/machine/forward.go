@@ -23,6 +23,9 @@ func (d forward) accept(ev Started) {
 	if ev.From.Run != 0 {
 		heir{d.decider}.inherit(ev.From)
 	}
+	if ev.ReplyTo != "" {
+		r.Reply = &model.ReplyTo{Sink: ev.ReplyTo, Correlation: ev.Correlation}
+	}
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {

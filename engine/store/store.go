@@ -256,8 +256,11 @@ type Transition struct {
 	// holds the steps whose names are new, and their instances. If a node of the run has a name in the
 	// store already, the new name replaces it. NewNodes has each node at most once.
 	NewNodes []NodeName
-	Alerts   []Alert     // alerts that are written together with the row
-	Announce []string    // states that notify blocks announce; written together with the row (notice.Keeper)
+	Alerts   []Alert  // alerts that are written together with the row
+	Announce []string // states that notify blocks announce; written together with the row (notice.Keeper)
+	// Post holds the replies that the row causes; written together with the row (replies.Keeper). nil =
+	// none, as in most rows.
+	Post     *naming.Post
 	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
 	// Heard is set for a row that makes an engine the owner of the run. It is the number of
 	// messages that the engine has read from the run's inbox. If more messages wait for the

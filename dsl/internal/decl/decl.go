@@ -383,6 +383,7 @@ type Schedule struct {
 	Noun        *noun.Schedule // Timetable is nil if the cron expression or the time zone is invalid
 	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
 	Broken      bool           // true = the argument `variables` has errors
+	Given       []string       // names of the variables to which the rows of a select block give values
 }
 
 // An OnEvent is an on_event block, or a reset_on block of a unique block.

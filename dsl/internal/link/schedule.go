@@ -21,7 +21,7 @@ type scheduleLinker struct{ *workflowLinker }
 func (l scheduleLinker) schedules(b *bind) {
 	for i, s := range l.decl.Schedules {
 		l.out.Schedules = append(l.out.Schedules, s.Noun)
-		if i == 0 && l.decl.Unique != nil && !l.decl.UsesTick(l.decl.Unique) {
+		if i == 0 && s.Noun.Select == nil && l.decl.Unique != nil && !l.decl.UsesTick(l.decl.Unique) {
 			l.Errorf(l.decl.Unique.Range, "Unique key without run.tick",
 				"Schedule %q starts a run at each tick. This key is the same at each tick, so the second tick would only find the first run. Put run.tick into the key: join(\"/\", compact([var.x, run.tick])).", s.Noun.Name)
 		}
@@ -37,11 +37,14 @@ func (l scheduleLinker) schedules(b *bind) {
 func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 	given := map[string]bool{}
 	open := false
+	names := s.Given
 	for _, a := range s.Noun.Variables {
-		given[a.Name] = true
-		v := b.decls[a.Name]
-		if v == nil {
-			l.Errorf(s.VariablesAt, "Value for undeclared variable", "The workflow has no variable %q.%s", a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
+		names = append(names, a.Name)
+	}
+	for _, name := range names {
+		given[name] = true
+		if b.decls[name] == nil {
+			l.Errorf(s.VariablesAt, "Value for undeclared variable", "The workflow has no variable %q.%s", name, diag.DidYouMean(name, sorted.Keys(b.decls)))
 			open = true
 		}
 	}
@@ -56,7 +59,7 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 			open = true
 		}
 	}
-	if open {
+	if open || s.Noun.Select != nil { // the values of rows are checked when they are read
 		return
 	}
 	if _, diags := b.values(s.Noun.Variables); diags.HasErrors() {

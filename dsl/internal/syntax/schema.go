@@ -126,6 +126,12 @@ var (
 		{name: "lock", literal: true}, {name: "bump", literal: true},
 	}}
 
+	selectSpec = &bodySpec{attrs: []attrSpec{
+		{name: "sql", required: true, literal: true}, {name: "key", required: true}, {name: "args"},
+		{name: "strategy", literal: true}, {name: "page_size"}, {name: "parallel"}, {name: "stable", literal: true},
+		{name: "max_keys"}, {name: "filter"},
+	}}
+
 	workflowSpec = &bodySpec{
 		attrs: opt("description", "deadline", "priority", "retention"),
 		blocks: []blockSpec{
@@ -138,7 +144,7 @@ var (
 			{name: "schedule", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
 				{name: "cron", required: true, literal: true}, {name: "time_zone", literal: true},
 				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
-			}}},
+			}, blocks: []blockSpec{{name: "select", body: selectSpec}}}},
 			{name: "on_event", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
 				{name: "type", literal: true}, {name: "when"}, {name: "variables"},
 			}}},

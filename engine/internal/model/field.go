@@ -49,6 +49,7 @@ const (
 	RunMovesBit
 	RunStartByBit
 	RunAncestorsBit
+	RunReplyBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

@@ -156,12 +156,17 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Ancestors, b.Ancestors, sameAncestor) },
 		Copy: func(dst, src *Run) { dst.Ancestors = src.Ancestors },
 	},
+	{ // where the replies of the run go
+		Bit:  RunReplyBit,
+		Same: func(a, b *Run) bool { return a.Reply.target() == b.Reply.target() },
+		Copy: func(dst, src *Run) { dst.Reply = src.Reply },
+	},
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
-	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit
+	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
 )
 

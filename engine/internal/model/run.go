@@ -72,6 +72,23 @@ type Head struct {
 	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 	Parent    Parent // only for a child run
+	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It is
+	// behind a pointer because most runs have none.
+	Reply *ReplyTo
+}
+
+// A ReplyTo says where the engines post the replies of a run. The submitter names it.
+type ReplyTo struct {
+	Sink        string // such as table:orders
+	Correlation string // a text of the submitter, which each reply repeats; it may be ""
+}
+
+// target returns the ReplyTo as a value. It returns the zero value if t is nil.
+func (t *ReplyTo) target() ReplyTo {
+	if t == nil {
+		return ReplyTo{}
+	}
+	return *t
 }
 
 // A Parent says which step of which run started a child run. The zero Parent belongs to a run

@@ -34,8 +34,10 @@ var areas = map[string][]fault{
 	"admit":    admitFaults,
 	"waits":    waitsFaults,
 	"notify":   notifyFaults,
+	"replies":  replyFaults,
 	"starts":   startsFaults,
 	"events":   eventFaults,
+	"selects":  selectsFaults,
 	"children": childrenFaults,
 	"capacity": capacityFaults,
 }

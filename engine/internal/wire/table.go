@@ -169,6 +169,11 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putAncestors(e, r.Ancestors) },
 		get: func(d *decoder, r *model.Run) { r.Ancestors = getAncestors(d) },
 	},
+	{ // where the replies of the run go
+		bit: model.RunReplyBit,
+		put: func(e *encoder, r *model.Run) { putReply(e, r.Reply) },
+		get: func(d *decoder, r *model.Run) { r.Reply = getReply(d) },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{

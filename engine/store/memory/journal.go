@@ -205,6 +205,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 		s.alertLocked(t.Run, store.AlertRow{Alert: a, At: micro(t.At)})
 	}
 	s.announceLocked(&t)
+	postLocked(s.state, &t)
 	s.consumeLocked(t.Run, t.Consumed)
 }
 

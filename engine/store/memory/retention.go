@@ -80,12 +80,13 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	}
 	if len(gone) > 0 {
 		rows := len(s.alerts)
-		rows += len(s.notices)
+		rows += len(s.notices) + len(s.posted)
+		s.posted = slices.DeleteFunc(s.posted, func(p *post) bool { return gone[p.Run] })
 		s.alerts = slices.DeleteFunc(s.alerts, func(a alert) bool { return gone[a.Run] })
 		s.notices = slices.DeleteFunc(s.notices, func(k notice.Kept) bool { return gone[k.Run] })
 		s.order = slices.DeleteFunc(s.order, func(id status.RunID) bool { return gone[id] })
 		s.delivered = 0
-		stats.Rows += rows - len(s.alerts) - len(s.notices)
+		stats.Rows += rows - len(s.alerts) - len(s.notices) - len(s.posted)
 	}
 	return stats, nil
 }

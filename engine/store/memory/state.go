@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
@@ -27,6 +28,7 @@ type state struct {
 	keys    map[key]*holder
 	alerts  []alert       // all alerts, in the order of AlertRow.ID
 	notices []notice.Kept // all notices, ascending by run, row and state
+	posted  []*post       // all replies, ascending by run and number
 	inbox   map[status.RunID][]store.Message
 
 	sharing map[status.RunID]*run // runs with a limit
@@ -87,6 +89,12 @@ type run struct {
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
 	place int // index of the run in queue.runs
+}
+
+// A post is a reply, with the time before which no engine can claim it.
+type post struct {
+	replies.Reply
+	due time.Time
 }
 
 type row struct {

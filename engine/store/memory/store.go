@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
@@ -43,6 +44,7 @@ type Store struct {
 	*resealer
 	*notices
 	*contexts
+	*posts
 	*shares
 }
 
@@ -57,6 +59,7 @@ var _ interface {
 	rekey.Resealer
 	notice.Keeper
 	goals.Keeper
+	replies.Keeper
 	schedules.Store
 	events.Store
 	quota.Sharer
@@ -98,6 +101,7 @@ func New(o Options) *Store {
 		retention:   &retention{state: st, evidence: kept},
 		notices:     announced,
 		contexts:    &contexts{state: st},
+		posts:       &posts{state: st},
 		shares:      &shares{state: st},
 	}
 }

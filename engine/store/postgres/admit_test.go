@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/admission"
@@ -164,23 +162,6 @@ func (c *counter) version(id string) (n int) {
 	return n
 }
 
-// waiting waits until n sessions of this database wait for a lock.
-func (c *counter) waiting(n int) {
-	c.Helper()
-	for {
-		var have int
-		if err := c.db.QueryRowContext(c.Context(), `SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datname = pg_catalog.current_database() AND wait_event_type = 'Lock'`).Scan(&have); err != nil {
-			c.Fatal(err)
-		}
-		if have >= n {
-			return
-		}
-		if err := wait.For(c.Context(), 5*time.Millisecond); err != nil {
-			c.Fatal(err)
-		}
-	}
-}
-
 // A canceller is an application that cancels order o1, unless a run has the key o1.
 type canceller struct {
 	*counter
@@ -250,10 +231,10 @@ func TestWriteSkew(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s/row locked first", name, level), func(t *testing.T) {
 				c := reset(t)
 				row := c.row("o1", orderOpen(lock, "o1"))
-				_, release := hold(t, c.db, row.Run, 0)
+				wait, release := hold(t, c.db, row.Run, 0)
 				accepted := make(chan error, 1)
 				go func() { accepted <- c.bench.commit(t.Context(), row) }()
-				c.waiting(1) // the engine has checked the order, and its transaction is open
+				wait(1) // the engine has checked the order, and its transaction is open
 				x := c.canceller(level)
 				cancelled := make(chan bool, 1)
 				go func() {
@@ -268,7 +249,7 @@ func TestWriteSkew(t *testing.T) {
 					}
 					cancelled <- x.cancel()
 				}()
-				c.waiting(2)
+				wait(2)
 				release()
 				if err := <-accepted; err != nil {
 					t.Fatal(err)
@@ -359,12 +340,12 @@ func TestCheckOfADeadSession(t *testing.T) {
 	dsn := migrated(t)
 	c := newCounter(t, dsn, dsn)
 	row := c.row("o1", orderOpen(admission.LockVersion, "o1"))
-	_, release := hold(t, c.db, row.Run, 0)
+	wait, release := hold(t, c.db, row.Run, 0)
 	accepted := make(chan error, 1)
 	go func() { accepted <- c.bench.commit(t.Context(), row) }()
-	c.waiting(1)
+	wait(1)
 	must(t, c.db, `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE datname = pg_catalog.current_database() AND wait_event_type = 'Lock'`)
-	c.waiting(1)
+	wait(1)
 	if v := c.version("o1"); v != 1 {
 		t.Errorf("version = %d before the commit", v)
 	}

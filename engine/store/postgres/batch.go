@@ -51,7 +51,7 @@ func (b *batch) fill(items []store.Transition) {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
 		b.moves = b.moves || moves(t)
-		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0
+		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0 || t.Post != nil
 		b.heard = b.heard || t.Heard != nil
 		b.consume = b.consume || len(t.Consumed) > 0
 		if t.Names != nil && t.Names.Kept() {
@@ -184,6 +184,7 @@ func (b *batch) add(t *store.Transition) {
 		b.message.text(naming.CleanText(a.Message))
 	}
 	b.addNotices(t)
+	b.addReplies(t)
 	for _, id := range t.Consumed {
 		b.consumedRun.int8(int64(t.Run))
 		b.consumed.int8(int64(id))
@@ -200,6 +201,22 @@ func (b *batch) addNotices(t *store.Transition) {
 		b.alertStep.text(naming.CleanText(state))
 		b.code.text("")
 		b.message.text("")
+	}
+}
+
+// addReplies encodes the replies of a transition. They are elements of the arrays of alerts, with the
+// kind replyKind.
+func (b *batch) addReplies(t *store.Transition) {
+	if t.Post == nil {
+		return
+	}
+	for i, state := range t.Post.States {
+		b.alertRun.int8(int64(t.Run))
+		b.alertN.int4(int32(i + 1))
+		b.kind.text(replyKind)
+		b.alertStep.text(naming.CleanText(state))
+		b.code.text(naming.CleanText(t.Post.Sink))
+		b.message.text(naming.CleanText(t.Post.Correlation))
 	}
 }
 

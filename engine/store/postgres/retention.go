@@ -85,6 +85,9 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainNotices = `
 DELETE FROM engine.notice WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.notice x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainReplies = `
+DELETE FROM engine.reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.reply x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 	retainLate = `
 DELETE FROM engine.late_reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.late_reply x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
@@ -253,9 +256,10 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 }
 
 // sweep removes the steps, alerts, notices, late replies, logs, snapshots, places and heirs of removed
+// sweep removes the steps, alerts, notices, replies, late replies, logs, snapshots, places and heirs of removed
 // runs: of those runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs} {
+	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -42,7 +42,7 @@ var queries = map[string]string{
 	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
 	"backendPID": backendPID, "serverCondition": serverCondition,
 	"retainNote": retainNote, "retainOwn": retainOwn, "retainTold": retainTold, "retainGoals": retainGoals, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
-	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainNotices": retainNotices, "noticeOpen": noticeOpen, "noticeDone": noticeDone, "noticeOfRun": noticeOfRun, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
+	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainNotices": retainNotices, "retainReplies": retainReplies, "noticeOpen": noticeOpen, "noticeDone": noticeDone, "noticeOfRun": noticeOfRun, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
 	"placeLock": placeLock, "placeOf": placeOf, "placeHeld": placeHeld, "placeAsk": placeAsk, "placeSweep": placeSweep, "placeAdd": placeAdd, "placeAdmit": placeAdmit,
 	"heirClaim": heirClaim, "heirOf": heirOf, "retainHeirs": retainHeirs,
 	"placeNext": placeNext, "placeHolders": placeHolders, "placeCounts": placeCounts,
@@ -58,7 +58,7 @@ var queries = map[string]string{
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
-	"commitSide", "noticeKind", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"commitSide", "noticeKind", "replyKind", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "transactionDurable", "transactionPath", "transactionSettings", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)

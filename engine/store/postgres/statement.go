@@ -152,14 +152,25 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
   FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
-  WHERE a.kind <> '` + noticeKind + `'
+  WHERE a.kind NOT IN ('` + noticeKind + `', '` + replyKind + `')
   ORDER BY l.run_id, a.n
 ), noticed AS (
   INSERT INTO engine.notice (run_id, seq, state)
   SELECT l.run_id, a.n, a.step
   FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[]) a(run_id, n, kind, step) JOIN landed l USING (run_id)
   WHERE a.kind = '` + noticeKind + `'
+), replied AS (
+  INSERT INTO engine.reply (run_id, n, sink, correlation, state, at)
+  SELECT l.run_id, a.n + (SELECT coalesce(pg_catalog.max(p.n), 0) FROM engine.reply p WHERE p.run_id = l.run_id), a.code, a.message, a.step, l.at
+  FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  WHERE a.kind = '` + replyKind + `'
 )`
+	// replyKind is the kind of those elements in the arrays of alerts that are replies. In such an
+	// element, n counts the replies of the transition from 1, step is the state, code is the sink,
+	// and message is the correlation id. The statement of the commit before has numbered the earlier
+	// replies of the run, and only one engine can write the next row of the run. So the numbers have
+	// no gaps.
+	replyKind = "#reply"
 	// noticeKind is the kind of those elements in the arrays of alerts that are notices. In such
 	// an element, n is the number of the journal row, and step is the state. Notices use these
 	// arrays, so that the commit statement needs no further arguments for them.

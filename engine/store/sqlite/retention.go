@@ -76,6 +76,7 @@ var goneRows = []string{
 	snapshotDrop,
 	`DELETE FROM place WHERE run_id = ?1`,
 	`DELETE FROM heir WHERE run_id = ?1`,
+	`DELETE FROM reply WHERE (run_id, n) IN (SELECT run_id, n FROM reply WHERE run_id = ?1 LIMIT 128)`,
 }
 
 const (

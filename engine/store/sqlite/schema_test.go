@@ -466,6 +466,15 @@ func TestPlans(t *testing.T) {
 		"snapshotKeep":     {snapshotKeep, 5, "SEARCH journal EXISTS USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq=?)"},
 		"snapshotRuns":     {snapshotRuns, 1, "SEARCH s USING INTEGER PRIMARY KEY"},
 		"runLoadShort":     {runLoadShort, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},
+		"goneRows 9":       {goneRows[9], 1, "SEARCH reply USING PRIMARY KEY (run_id=?)"},
+		"replyNext":        {replyNext, 2, "SEARCH p USING INDEX reply_open (sink=?)"},
+		"replyNextDue":     {replyNextDue, 3, "SEARCH p USING INDEX reply_open (sink=? AND due<?)"},
+		"replyWaiting":     {replyWaiting, 2, "SEARCH p USING INDEX reply_open (sink=?)"},
+		"replyOfRun":       {replyOfRun, 1, "SEARCH p USING PRIMARY KEY (run_id=?)"},
+		"replyDone":        {replyDone, 2, "SEARCH reply USING PRIMARY KEY (run_id=? AND n=?)"},
+		"replyHold":        {replyHold, 3, "SEARCH reply USING PRIMARY KEY (run_id=? AND n>?)"},
+		"replyDue":         {replyDue, 4, "reply EXISTS USING COVERING INDEX reply_open (sink=? AND due<?)"},
+		"replyLag":         {replyLag, 4, "SEARCH reply USING COVERING INDEX reply_open (sink=?)"},
 		"goneRows 8":       {goneRows[8], 1, "SEARCH place USING INTEGER PRIMARY KEY"},
 		"retainGoal":       {retainGoal, 3, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
 		"retainGoals":      {retainGoals, 2, "context_ended_at"},
@@ -505,7 +514,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice|reply|p|q)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") && !strings.Contains(scan, "VIRTUAL TABLE") {

@@ -31,6 +31,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -70,6 +71,7 @@ type Store struct {
 	*notices
 	*contexts
 	*heirs
+	*posts
 	*shares
 	*waker
 }
@@ -111,6 +113,7 @@ var _ interface {
 	rekey.Resealer
 	notice.Keeper
 	goals.Keeper
+	replies.Keeper
 	schedules.Store
 	events.Store
 	quota.Sharer
@@ -158,6 +161,7 @@ func newStore(f *file) *Store {
 		notices:   &notices{file: f},
 		contexts:  &contexts{file: f},
 		heirs:     &heirs{file: f},
+		posts:     &posts{file: f},
 		published: &published{file: f},
 		eventbox:  &eventbox{file: f},
 		evidence:  &evidence{file: f, views: v},

@@ -474,6 +474,9 @@ func (x *landing) side(t *store.Transition, at int64) error {
 	if err := announce(x.tx, t.Run, t.Seq, t.Announce); err != nil {
 		return err
 	}
+	if err := post(x.tx, t.Run, at, t.Post); err != nil {
+		return err
+	}
 	return x.consume(t.Run, t.Consumed)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/replies"
 )
 
 // applyLease is the lease of the engine of `engine apply`. It is shorter than the lease of
@@ -28,6 +29,10 @@ type Options struct {
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
 	Ceilings engines.Ceilings
+
+	ReplyTo     string // sink of the replies; "" = none
+	Correlation string
+	ReplySinks  string // file with webhooks; "" = none
 }
 
 // check returns an error if a flag has an impossible value, or if two flags contradict each
@@ -38,6 +43,9 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--confirm cannot be combined with --json.")
 	case o.Detach && (o.Wait > 0 || o.Only):
 		return cli.Failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
+	}
+	if err := replies.Check(o.ReplyTo, o.Correlation); err != nil {
+		return cli.Failed("Invalid flag", "--reply-to: %s.", err)
 	}
 	if _, given := naming.ParseRunName(o.RunID); given {
 		return nil // the id of an existing run is a valid --run-id

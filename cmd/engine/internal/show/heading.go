@@ -81,6 +81,9 @@ func Heading(r *history.Run) string {
 	for _, x := range r.Resets {
 		field("Reset", "%s by %s: %s", words.Stamp(x.At), x.By, x.Reason)
 	}
+	if line := replyLine(r); line != "" {
+		field("Replies", "%s", line)
+	}
 	for _, al := range r.Alerts {
 		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}

@@ -62,6 +62,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m["notices"] = noticesJSON(r.Notices)
 	m["goal_resets"] = resetsJSON(r.Resets)
 	addRestarts(m, r)
+	m["replies"] = repliesJSON(r)
 	tablesOf(r).addStore(m)
 	if events {
 		m["events"] = Events(r, now)
