@@ -27,7 +27,7 @@ var upwardToday = map[string]int{
 	"engine/store/memory":      8,
 	"engine/store/postgres":    21,
 	"engine/store/sqlite":      21,
-	"engine/store/storetest":   8,
+	"engine/store/storetest":   7,
 	"plugins/engine-agent-sql": 20,
 	"sdk":                      7,
 	"sdk/plugin":               15,

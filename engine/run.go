@@ -209,10 +209,11 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// hinted tells the goroutines that start runs that there may be submissions or events.
+// hinted tells the goroutines that start runs that there may be submissions, events or firings.
 func (n *Node) hinted() {
 	wait.Wake(n.hints)
 	wait.Wake(n.sentHints)
+	wait.Wake(n.fired)
 }
 
 // forMembers returns the part of the configuration that memberships need.

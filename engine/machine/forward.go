@@ -21,7 +21,7 @@ func (d forward) accept(ev Started) {
 	r.State = status.RunQueued
 	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
 	if ev.From.Run != 0 {
-		heir{d.decider}.inherit(ev.From)
+		heir(d).inherit(ev.From)
 	}
 	if ev.ReplyTo != "" {
 		r.Reply = &model.ReplyTo{Sink: ev.ReplyTo, Correlation: ev.Correlation}

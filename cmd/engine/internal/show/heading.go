@@ -35,15 +35,7 @@ func Heading(r *history.Run) string {
 	if l := r.State.Run().Line; l.Lift != 0 {
 		field("Priority", "%d", l.Priority())
 	}
-	if d := r.State.Run().Deadline.Time(); !d.IsZero() && !r.State.Status().Final() {
-		field("Deadline", "%s", words.Stamp(d))
-	}
-	if d := r.State.Run().UndoDeadline.Time(); !d.IsZero() && !r.State.Status().Final() {
-		field("Undo by", "%s", words.Stamp(d))
-	}
-	if f := r.State.Run().Finished.Time(); !f.IsZero() {
-		field("Finished", "%s, after %s", words.Stamp(f), render.Took(f.Sub(r.State.Run().Started.Time())))
-	}
+	timeFields(r, field)
 	if f := r.State.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(words.Join(": ", f.Step, f.Code, f.Message), ": "))
 		field("Undone", "%d, %d left as is, %d not undone by declaration", int(r.State.Run().Undone), int(r.State.Run().Left), int(r.State.Run().Undeclared))
@@ -96,4 +88,18 @@ func triggerText(r *history.Run) string {
 		return trigger
 	}
 	return ""
+}
+
+// timeFields prints the deadlines and the end of a run.
+func timeFields(r *history.Run, field func(name, format string, args ...any)) {
+	run, open := r.State.Run(), !r.State.Status().Final()
+	if d := run.Deadline.Time(); !d.IsZero() && open {
+		field("Deadline", "%s", words.Stamp(d))
+	}
+	if d := run.UndoDeadline.Time(); !d.IsZero() && open {
+		field("Undo by", "%s", words.Stamp(d))
+	}
+	if f := run.Finished.Time(); !f.IsZero() {
+		field("Finished", "%s, after %s", words.Stamp(f), render.Took(f.Sub(run.Started.Time())))
+	}
 }
