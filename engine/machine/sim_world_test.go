@@ -147,6 +147,9 @@ func (w *world) lead(start machine.Started) error {
 
 // turn lets one thing happen.
 func (w *world) turn() error {
+	if w.reborn.undoable && w.c.chance(25) { // so that what was taken over is undone
+		return w.deliver(machine.CancelRequested{By: "op"})
+	}
 	if w.c.chance(22) {
 		return w.meddle()
 	}
