@@ -22,7 +22,7 @@ var restartMutants = []mutant{
 	{"the pivot is forgotten", "forward.go",
 		"past.Ancestors(from, plan), plan.Passed", "past.Ancestors(from, plan), false", nil},
 	{"the first run of a chain is forgotten", "../moving/past.go",
-		"at, name = &older[k], key", "at, name = &own, key", nil},
+		"at, name = &older[k], key", "at, name, _ = &own, key, k", nil},
 	{"an effect that was undone is taken over", "../moving/restart.go",
 		"case n.Undo == model.UndoDone:\n\t\treturn effectUndone", "case n.Undo == model.UndoDone:\n\t\treturn effectStays", nil},
 	{"an unknown outcome is taken over", "../moving/restart.go",
