@@ -219,8 +219,9 @@ func (p place) misplaced(name string) []Misplaced {
 	return list
 }
 
-// overrides lists the binaries in the user's dev_overrides, including those that do not exist.
-// The start of such a binary fails. This is better than the use of another binary.
+// overrides lists the binaries in the user's dev_overrides, including those that do not exist. The
+// start of a binary that does not exist fails. This is better than the use of a binary that the
+// user did not mean.
 func overrides(m map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(m) {

@@ -168,7 +168,8 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
 		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
-		// The pool itself decides how long it waits for a cancelled call.
+		// This grace is practically without end, because the pool itself decides how long it waits for a
+		// cancelled call.
 		CancelGrace: 1 << 62,
 	})
 	if err != nil {

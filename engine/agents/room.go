@@ -133,8 +133,8 @@ func (a *agent) release(n int) {
 }
 
 // freed is called after a call or a reservation has ended. It notifies the runs that wait for a
-// slot. If neither max_concurrency nor the breaker limits calls, no run waits, so it notifies
-// none. If an agent waits until it may start a process, freed also starts makeRoom.
+// slot. If no limit applies (max_concurrency, breaker), no run waits, and freed notifies none. If
+// an agent waits until it may start a process, freed also starts makeRoom.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()
