@@ -122,8 +122,8 @@ type chain struct {
 	buf    [placeSize]byte
 }
 
-// follow checks the next row. If sealer is nil, it accepts every tag, because tags cannot be
-// checked without a key. The error says what is wrong with the row.
+// follow checks the next row. If the parameter sealer is nil, it accepts every tag, because tags
+// cannot be checked without a key. The error says what is wrong with the row.
 func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
