@@ -88,7 +88,7 @@ func (d verbs) forget() {
 	d.seen = seen{}
 }
 
-// correctOutput replaces the output of a settled node by out.
+// correctOutput replaces the output of a settled node by the value in out.
 func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Known, n.Output = true, d.s.keep(out)
@@ -261,9 +261,9 @@ func moreOf(all []moving.Refusal) string {
 }
 
 // movedDeadline returns the deadline that the new definition gives to the run; 0 = none. The result
-// moved is false if the old definition gives the same deadline. Then the run keeps its present
-// deadline, which a person may have extended. moved is also false if the run has turned back or has
-// passed its pivot, because then its deadline has no effect.
+// moved is false in two cases; then the run keeps its present deadline. First, the old definition
+// gives the same deadline, which a person may have extended. Second, the run has turned back or has
+// passed its pivot, so its deadline has no effect.
 func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
 	if d.run.Phase != model.PhaseForward || d.run.Passed {
 		return 0, false, nil

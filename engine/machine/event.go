@@ -36,9 +36,9 @@ type Started struct {
 	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
 	ParentName, ParentStep string       // public id of the parent; name of its step or instance
 	Until                  time.Time
-	// Void is true if the parent has turned back before it started the child. Then the child begins
-	// no step and ends as cancelled at once. The child is recorded all the same: a start that
-	// arrives late finds the recorded run, and starts nothing.
+	// Void is true if the parent has turned back before it started the child. Then the child begins no
+	// step and ends as cancelled at once. The child is recorded, so that a start that arrives late
+	// finds the recorded run, and starts nothing.
 	Void bool
 	Line line.Line
 	// Waits is true if the run must wait for room in its limit. Its steps start after a

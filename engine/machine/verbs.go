@@ -115,7 +115,7 @@ func reopens(r *model.Run, e Event) bool {
 	return verb && ev.Parent && r.Undoable()
 }
 
-// ended returns the reason for which the verb compensate does not change a run that has ended.
+// ended returns the reason why the verb compensate does not change a run that has ended.
 func ended(r *model.Run, ev CompensateRequested) string {
 	if ev.Parent && r.State == status.RunSucceeded && r.Passed {
 		return "the pivot has succeeded: nothing is undone any more"
@@ -134,7 +134,7 @@ func (d verbs) parentUndone(ev CompensateRequested) {
 	d.undoing().turn(dsl.Failure{Code: codeUndone, Message: ev.Reason})
 }
 
-// turned returns the reason for which the run is turning back already.
+// turned returns the reason why the run is turning back already.
 func (d verbs) turned() string {
 	switch {
 	case d.run.Cancel:
