@@ -167,8 +167,8 @@ func (c *Call) late(reply sdk.Reply) {
 	c.w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
 }
 
-// largeReply is the size, in bytes, of a large reply. The shard does not check a large reply
-// itself, because the shard's other runs would wait too long: a new goroutine does so.
+// largeReply is the size, in bytes, of a large reply. A new goroutine checks a large reply. If the
+// shard checked it, the shard's other runs would wait too long.
 const largeReply = 64 << 10
 
 // answered receives the Invoker's answer and passes the call to the shard of the run. If that is
