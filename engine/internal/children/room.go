@@ -83,7 +83,7 @@ type waiter struct {
 	room *Room
 	id   callID
 	call.Spec
-	done func(sdk.Reply, error) // called once, without the mutex
+	done func(sdk.Reply, error) // called once, while the mutex is not held
 
 	// Fields that Room.mu protects.
 	child status.RunID // internal id of the child run; 0 = not submitted yet
@@ -102,9 +102,10 @@ func New(ctx context.Context, cfg Config) *Room {
 	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
 }
 
-// Start begins a call and returns at once. The Room calls done once, from another goroutine. If
-// Forget ends the call, or a later Start has the same attempt, the error is context.Canceled. Start
-// has the same contract as the method Start of an AsyncInvoker.
+// Start begins a call and returns at once. The Room calls the function in the parameter done once,
+// from another goroutine. If Forget ends the call, or a later call of Start is for the same
+// attempt, the error is context.Canceled. Start has the same contract as the method Start of an
+// AsyncInvoker.
 func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	r.mu.Lock()
