@@ -233,7 +233,7 @@ const SubmitTries = 6
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		if failed { // land does not try again, so commits must not count as failing any more
+		if failed { // the engine no longer tries to commit these rows, so an outage must not wait for their commit
 			c.outage.Over(outage.Commit)
 		}
 	}()
