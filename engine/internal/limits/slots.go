@@ -41,7 +41,7 @@ type slots struct {
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time until which the engine's row counts
-	linger  time.Duration // longest time that a call may take: firstLinger, or more with a reserve
+	linger  time.Duration // longest time that a call may take: firstLinger, or more if a call with a longer time wanted to start
 	granted time.Duration // value of linger in the last question that the store answered
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer had too few slots, or the store did not answer
@@ -73,9 +73,10 @@ func (s *slots) release(n int) bool {
 	return s.others && s.limit < s.held
 }
 
-// covers reports whether a call that starts now ends before the engine's row may have passed. The
-// parameter left is the longest time that the call may take. If this time is longer than the store
-// knows, no call starts until the store has answered a question with a longer time.
+// covers reports whether a call that starts now certainly ends while the engine's row in the store
+// counts. The parameter left is the longest time that the call may take. If the store knows only of
+// a shorter time, covers returns false. Then no call starts until the store has answered a question
+// that names the longer time.
 func (s *slots) covers(now time.Time, left time.Duration) bool {
 	if left > s.granted {
 		s.linger = max(s.linger, left+left/8+time.Second)
@@ -163,7 +164,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 	if due == pause {
 		return ask, pause
 	}
-	if !now.Before(s.cover) { // the time of the row has passed: its slots do not count any more
+	if !now.Before(s.cover) { // the engine's row in the store does not count any more, so it has no slots
 		s.held, s.limit = 0, 0
 	}
 	switch {
