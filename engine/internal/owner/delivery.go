@@ -167,8 +167,8 @@ type inbox struct {
 	// quiet is the store time until which the engine does not read the inbox. It is set after the
 	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
 	quiet time.Time
-	// pause is how long the engine did not read the inbox the last time. The next pause is
-	// twice as long, up to a limit. 0 = there was no pause.
+	// pause is the length of the last pause in which the engine did not read the inbox. The next pause
+	// is twice as long, up to a limit. 0 = there was no pause.
 	pause time.Duration
 }
 
