@@ -38,8 +38,8 @@ type LogKeeper struct {
 	dropped int
 }
 
-// NewLogKeeper returns a LogKeeper. It stores nothing until Run is called. logger logs
-// failures; nil = they are not logged.
+// NewLogKeeper returns a LogKeeper. It stores nothing until Run is called. It logs to the parameter
+// logger when lines cannot be stored; nil = it does not log.
 func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -122,7 +122,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // the first n lines are still those of batch: only flush removes lines
+		k.lines = lists.DropFirst(k.lines, n) // the first n lines are still the lines in batch, because only flush removes lines
 		k.mu.Unlock()
 	}
 }

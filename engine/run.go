@@ -85,7 +85,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // StopAll comes before cancel, so that no call is sent between the two
+		n.shared.Calls.StopAll() // StopAll comes first: otherwise a call could be sent after cancel
 		cancel()
 	})()
 
