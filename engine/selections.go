@@ -189,7 +189,7 @@ func (e *SelectionError) Unwrap() error { return e.Err }
 type FiringRequest struct {
 	Schedule schedules.Row
 	Tick     time.Time          // tick of the firing, in whole seconds
-	Args     map[string]*string // values of parameters in place of those of the definition; nil value = NULL
+	Args     map[string]*string // values of parameters, which replace the values of the definition; a nil value = NULL
 	By       string             // person who asks; only for display
 }
 

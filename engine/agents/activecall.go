@@ -185,7 +185,7 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 		// The agent was asked to stop, and ended before it reported its outcome.
 		reply, err = sdk.Reply{
 			Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
-			Message: fmt.Sprintf("agent %s was lost after it had been told to stop", a.spec.Name),
+			Message: fmt.Sprintf("agent %s ended after the engine had asked it to stop", a.spec.Name),
 		}, nil
 	}
 	f.land(reply, err)
@@ -316,7 +316,7 @@ func (l *life) expires(f *activeCall) time.Duration {
 	}
 	a.mu.Unlock()
 	if slow {
-		l.drain("it does not answer in time while others do")
+		l.drain("it does not answer in time, but other processes of the agent do")
 	}
 	return listen
 }

@@ -32,7 +32,7 @@ func notSent(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &invoke.Deferred{Why: "complete-by passed before it could be sent"}
 	case errors.Is(err, context.Canceled):
-		return &invoke.Deferred{Why: "not wanted any more before it could be sent"}
+		return &invoke.Deferred{Why: "the engine did not need it any more before it could be sent"}
 	}
 	return &invoke.Deferred{Why: err.Error()}
 }

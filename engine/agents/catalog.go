@@ -119,7 +119,7 @@ func (c *Catalog) all() ([]Found, error) {
 	found, err := c.found, c.err
 	c.mu.Unlock()
 	if warn {
-		c.logger.Warn("dev_overrides are in effect: of these agents neither version nor checksum is checked",
+		c.logger.Warn("dev_overrides are in effect: the version and the checksum of these agents are not checked",
 			"agents", strings.Join(sortedKeys(c.search.DevOverrides), ", "))
 	}
 	return found, err
@@ -398,7 +398,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 		return Binary{}, &plugin.StartError{
 			Path: f.Path, Reason: plugin.ReasonDescription,
 			Hint: "rename the file to " + binaryName(desc.Name) + ", or install the agent that belongs there",
-			Err:  fmt.Errorf("the file is named for agent %q but holds agent %q", f.Name, desc.Name),
+			Err:  fmt.Errorf("the name of the file says agent %q, but the file holds agent %q", f.Name, desc.Name),
 		}
 	case f.Version != "" && !sameVersion(f.Version, desc.Version):
 		return Binary{}, &plugin.StartError{

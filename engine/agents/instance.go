@@ -347,7 +347,7 @@ func (l *life) drain(why string) {
 		i.startLocked() // the result does not matter: false = the pool is closed and ends all processes
 	}
 	a.mu.Unlock()
-	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
+	i.logger().Warn("an agent process gets no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
 	if excess != nil {
 		i.logger().Warn("too many drained processes; the oldest is killed", "pid", excess.process.Pid())
 		excess.process.Kill()

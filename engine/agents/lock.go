@@ -59,7 +59,7 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, 
 	}
 	fit, err := Fits(use.Constraint, locked.Version)
 	if err != nil {
-		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
+		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "correct the version argument of the agent block"}
 	}
 	if !fit {
 		return Binary{}, &LockError{
@@ -127,7 +127,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {
-		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
+		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "correct the version argument of the agent block"}
 	}
 	keep := !upgrade && before.Version != "" && fit
 	if use.Source != "" {

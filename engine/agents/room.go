@@ -12,7 +12,7 @@ import (
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
-	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
+	return fmt.Sprintf("the engine runs %d agent processes already, and this is its limit", e.most)
 }
 
 // crowdedPause is how long an instance waits if the largest allowed number of processes runs. Then

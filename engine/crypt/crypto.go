@@ -122,7 +122,7 @@ func (e *KeyError) Error() string {
 // Hints for a person whose key is missing.
 const (
 	HintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
-	hintSetKey  = "add the key that was used when this was written to ENGINE_ENCRYPTION_KEY, or restore the key file beside the state file"
+	hintSetKey  = "it was written with another key: add that key to ENGINE_ENCRYPTION_KEY, or restore the key file next to the state file"
 )
 
 // A keyring seals with its first key, and opens with any of its keys.
@@ -196,7 +196,7 @@ func (r *keyring) Open(where, sealed []byte) ([]byte, error) {
 	}
 	plain, err := aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], where)
 	if err != nil {
-		return nil, errors.New("sealed data was changed, or belongs elsewhere")
+		return nil, errors.New("sealed data was changed, or moved from another place")
 	}
 	return plain, nil
 }

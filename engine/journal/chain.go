@@ -198,8 +198,8 @@ func (f historyFault) Error() string { return string(f) }
 const (
 	faultMissing historyFault = "is missing"
 	faultChanged historyFault = "was changed, or belongs elsewhere, or the row before it was replaced"
-	faultPlain   historyFault = "carries no tag of the encryption key, as a row must that this state's engines wrote"
-	faultBare    historyFault = "carries no check, as the rows before it do"
+	faultPlain   historyFault = "carries no tag of the encryption key, but each row that engines of this state wrote must carry one"
+	faultBare    historyFault = "carries no check, but the rows before it carry one"
 	faultTail    historyFault = "and those after it are missing: the run's own row is newer than its journal"
 )
 
@@ -220,7 +220,7 @@ func (e *HistoryError) Error() string {
 
 // hint returns what a person can do, with the command that checks the history again.
 func (e *HistoryError) hint() string {
-	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
+	return fmt.Sprintf("no engine continues it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
 // broken returns the error for a run whose row with the number seq has a wrong check. The

@@ -215,7 +215,7 @@ func stepRow(i int, n *model.Node) StepRow {
 type NodeName struct {
 	Node int
 	Step int
-	Name string // such as ship["berlin"]
+	Name string // name of the instance, such as ship["berlin"]
 }
 
 // NewNodes returns the instances of for_each steps that the record adds. Only a record that

@@ -28,7 +28,7 @@ func (d verbs) settleRequested(ev SettleRequested) {
 	case ev.Step == "" || len(all) == 0:
 		d.refuse("settle", ev.By, "no step %q", ev.Step)
 	case len(open) == 0:
-		d.refuse("settle", ev.By, "the outcome of %s is not in doubt, or still awaited", ev.Step)
+		d.refuse("settle", ev.By, "the outcome of %s is not in doubt, or its answer is still awaited", ev.Step)
 	case len(open) > 1:
 		var names []string
 		for _, i := range open {

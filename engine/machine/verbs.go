@@ -91,7 +91,7 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	r := &d.run
 	switch {
 	case r.Phase == model.PhaseUndo && ev.NoCompensate:
-		d.refuse("cancel", ev.By, "the run is already being undone; that cannot be cut short")
+		d.refuse("cancel", ev.By, "the run is already being undone; the undo cannot be cut short")
 		return
 	case r.Phase == model.PhaseUndo || r.Turning && r.Cancel:
 		d.refuse("cancel", ev.By, "%s", d.turned())
@@ -140,7 +140,7 @@ func (d verbs) turned() string {
 	case d.run.Cancel:
 		return "the run is already being cancelled"
 	case d.run.Failure.Code == CodeDeadlineExceeded && d.run.Failure.Step == "":
-		return "the run's deadline has passed, so that it turns back anyway"
+		return "the run's deadline has passed, so the run turns back in any case"
 	}
 	return "the run is already being undone"
 }

@@ -66,7 +66,7 @@ type succession struct {
 	again bool
 
 	from   int          // index of the step from which the new run starts
-	before map[int]bool // indexes of the steps on which that step depends, directly or not
+	before map[int]bool // indexes of the steps on which the step in the field from depends, directly or not
 	nodeOf []int        // number of the node in the old run, by index of the step in the new workflow; -1 = none
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }

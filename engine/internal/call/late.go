@@ -46,7 +46,7 @@ type evidence struct {
 
 	mu      sync.Mutex    // protects following fields
 	waiting []lateAnswer  // late replies that wait to be stored, oldest first
-	bytes   int           // size of all events in waiting, in bytes
+	bytes   int           // size of all events in the field waiting, in bytes
 	dropped int           // late replies that were dropped since the last message in the log
 	failing bool          // the engine could not store the last late reply
 	idle    chan struct{} // closed when the goroutine ends; nil = no goroutine runs

@@ -115,7 +115,7 @@ func (c *Call) input() (json.RawMessage, error) {
 // Reasons, for people, why a call was not sent.
 const (
 	WhyTooLate = "its complete-by had passed before it could be sent"
-	WhyNoLease = "the engine's lease is not sure"
+	WhyNoLease = "the engine's lease may have expired"
 )
 
 // send passes the request to the Invoker. If the call has a goroutine of its own, send waits for

@@ -34,11 +34,11 @@ type Config struct {
 // An Order asks for a new child run.
 type Order struct {
 	Flow *dsl.Workflow // workflow of the child
-	Vars dsl.Value     // values of all its variables
+	Vars dsl.Value     // values of all variables of the child
 	Name string        // public name of the child
 
 	Parent                 status.RunID // internal id of the parent
-	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
 	Until                  time.Time    // time at which the parent does not wait any more
 	Void                   bool         // the parent has turned back: the child must begin no step
 }
@@ -88,7 +88,7 @@ type waiter struct {
 	// Fields that Room.mu protects.
 	child status.RunID // internal id of the child run; 0 = not submitted yet
 	over  bool         // the call has been answered or forgotten
-	busy  bool         // the waiter is in todo, or a goroutine works on it
+	busy  bool         // the waiter is in the list Room.todo, or a goroutine works on it
 	again bool         // something has changed since the goroutine began: it must look once more
 	stop  bool         // the answer is not needed any more: the child must be cancelled
 

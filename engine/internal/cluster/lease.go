@@ -228,7 +228,7 @@ func (t *Membership) stuck() error {
 		if run != 0 {
 			what = "run " + naming.RunName(run)
 		}
-		return fmt.Errorf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, age.Round(time.Millisecond))
+		return fmt.Errorf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can continue the runs of this engine", what, age.Round(time.Millisecond))
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (p *scanner) deadLocked() []store.EngineID {
 	return dead
 }
 
-const doingPatrol = "look after runs of others"
+const doingPatrol = "scan the runs of other engines"
 
 // run makes the scans that are due after a tick, until ctx ends. It repeats scans that
 // failed.
@@ -267,7 +267,7 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	p.mu.Unlock()
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: p.n.cfg.Options.ClaimBatch})
 	if err != nil {
-		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
+		return 0, fmt.Errorf("find runs that have messages: %w", err)
 	}
 	now := p.n.shared.Clock.Now()
 	runs = slices.DeleteFunc(runs, func(run status.RunID) bool { return p.n.shared.Backoffs.IgnoresMessages(run, now) })

@@ -320,7 +320,7 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	deaths := known[run].Deaths
 	switch {
 	case known[run].Held:
-		return fmt.Errorf("take over run %s: another engine is about to: %w", naming.RunName(run), call.ErrNotOwner)
+		return fmt.Errorf("take over run %s: another engine is taking it over: %w", naming.RunName(run), call.ErrNotOwner)
 	case deaths >= store.MaxDeaths:
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}

@@ -138,7 +138,7 @@ func (t *taker) roomy() bool {
 	full := held >= n.cfg.Options.MaxHeld
 	if n.full.Swap(full) != full {
 		if full {
-			n.cfg.Logger.Warn("the runs in memory take as much as they may; no more are taken up", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
+			n.cfg.Logger.Warn("the runs in memory use all allowed memory; the engine takes over no more runs", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
 		} else {
 			n.cfg.Logger.Info("there is memory for more runs again", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
 		}

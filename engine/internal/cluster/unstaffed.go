@@ -218,7 +218,7 @@ func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.
 		}
 		seen = append(seen, fmt.Sprintf("engine %d at %s", m.Engine, m.Address))
 	}
-	return fmt.Sprintf("no engine goes on with the run; engine %d lacks agent %s; engines seen: %s",
+	return fmt.Sprintf("no engine continues the run; engine %d lacks agent %s; engines seen: %s",
 		self, strings.Join(missing, ", "), strings.Join(seen, ", "))
 }
 

@@ -101,7 +101,7 @@ func (x *Inbox) Run(ctx context.Context) {
 		}
 		switch {
 		case n == page && err == nil:
-			continue // there may be more
+			continue // there may be more events
 		case n > 0 && err == nil:
 			pause = leastScan
 		default:

@@ -53,9 +53,9 @@ type ask struct {
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // submit: run that has the key; reset and look: run of the context; 0 = there is none
+	run   status.RunID // submit: run that has the key; reset and look: run that took the key last; 0 = there is none
 	done  bool         // the operation has changed the store
-	state goals.State  // reset and look: state of the context, as far as the answer says it; "" = none
+	state goals.State  // reset and look: state of the key, as far as the answer says it; "" = none
 }
 
 // A keyContext is the state of the model: what a correct store knows about the key.

@@ -75,7 +75,7 @@ type agent struct {
 // A user is a version of an agent that calls use.
 type user struct {
 	spec invoke.AgentSpec
-	used int       // slots that calls of this version have reserved
+	used int       // time of the last call, or of the last time at which a run waited for a call
 	last time.Time // time of the last call, or of the last time at which a run waited for one
 }
 

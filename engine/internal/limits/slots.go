@@ -36,8 +36,8 @@ type slots struct {
 	used    int           // slots that calls have reserved
 	peak    int           // largest value of used since the last question
 	most    int           // smallest max_concurrency of the versions in use; 0 = none
-	held    int           // slots in the engine's row, as far as it knows
-	limit   int           // slots that calls may use; at most held
+	held    int           // slots in the engine's row, as far as the engine knows
+	limit   int           // slots that calls may use; never more than the field held
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time until which the engine's row counts

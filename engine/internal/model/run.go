@@ -95,8 +95,8 @@ func (t *ReplyTo) target() ReplyTo {
 // that no other run has started.
 type Parent struct {
 	Run  status.RunID // internal id of the run that started the child
-	Name string       // public id of that run
-	Step string       // name of its step or instance
+	Name string       // public id of the run that started the child
+	Step string       // name of the step or instance that started the child
 }
 
 // A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.

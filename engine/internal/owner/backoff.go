@@ -30,7 +30,7 @@ type backoffSet struct {
 type backoff struct {
 	until time.Time     // end of the backoff, on the store's clock
 	pause time.Duration // length of the backoff; the next backoff is twice as long
-	rests bool          // the method Rest added the run: nothing is wrong with it
+	rests bool          // the method Rest added the run: nothing is wrong with the run
 	// others is true if the run is in the set only because this engine claims no runs without
 	// an owner (Shared.Claims). This engine skips messages to the run, but its takeovers do
 	// not skip the run.

@@ -58,7 +58,7 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	if own != nil {
 		defer own.Release() // gives the slot back if no call uses it
 	}
-	var full map[string]bool // agents that reported free slots, but then refused to reserve them
+	var full map[string]bool // agents whose slots seemed free, but could not be reserved
 	if made != nil {
 		full = made.full
 	}

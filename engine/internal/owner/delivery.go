@@ -161,7 +161,7 @@ type inbox struct {
 	// held contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
 	held  map[store.MessageID]bool
-	stuck int                      // number of messages in held that cannot be decided here
+	stuck int                      // number of messages in the field held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
 	read  time.Time                // store time at which the last reading began
 	// quiet is the store time until which the engine does not read the inbox. It is set after the

@@ -226,7 +226,7 @@ func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) no
 	for agent := range specs {
 		why, lacks := missing[agent]
 		if !lacks {
-			why = "no engine has taken it that has agent " + names + " too"
+			why = "no engine that also has agent " + names + " has taken the run"
 		}
 		slots[agent] = machine.Slot{Why: naming.CleanText(why)}
 	}

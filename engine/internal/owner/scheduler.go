@@ -314,7 +314,7 @@ func (s *Scheduler) Stop() {
 			if run != 0 {
 				about = append(about, "run", naming.RunName(run))
 			}
-			s.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
+			s.n.cfg.Logger.Error("a shard did not end and is abandoned; other engines can take over its runs", about...)
 			sh.abandon()
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()

@@ -289,7 +289,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
 			// The store keeps the old number of deaths of engines. That does no harm.
-			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
+			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has continued since", "run", naming.RunName(id), "error", err)
 		}
 	}()
 }

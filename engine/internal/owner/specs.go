@@ -43,7 +43,7 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	for i, name := range names {
 		agent := agents[name]
 		if agent == nil {
-			return nil, fmt.Errorf("workflow %q calls agent %q, which its definition does not hold", wf.Name, name)
+			return nil, fmt.Errorf("workflow %q calls agent %q, which is not in its definition", wf.Name, name)
 		}
 		if agent.Config == nil {
 			continue

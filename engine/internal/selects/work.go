@@ -188,7 +188,7 @@ func (w *Worker) renew(ctx context.Context, f *firings.Firing, stop <-chan struc
 			w.cfg.Logger.Warn("renew the lease of a firing", "error", err)
 		case !held:
 			select {
-			case <-stop: // the page has stored its progress, which changes the version
+			case <-stop: // the firing is not lost: the page has stored its progress, which gives the firing another version
 			default:
 				cancel(errLost)
 			}

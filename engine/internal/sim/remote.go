@@ -35,7 +35,7 @@ type effect struct {
 	calls   int
 	applied int // how many times the effect happened; it must not happen twice
 	when    int // position of the effect in the order of all effects and undos; 0 = no effect yet
-	undone  int // position of the undo in that order; 0 = not undone
+	undone  int // position of the undo in the order of all effects and undos; 0 = not undone
 }
 
 type callIn struct {

@@ -21,8 +21,8 @@ import (
 	"strings"
 )
 
-// An edit replaces the text old in a source file of the Go runtime by the text new. old must
-// occur there exactly once.
+// An edit replaces one text in a source file of the Go runtime: the text in the field old becomes
+// the text in the field new. The old text must occur in the file exactly once.
 type edit struct{ file, old, new string }
 
 var edits = []edit{
