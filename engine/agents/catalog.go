@@ -203,7 +203,8 @@ func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error
 	return err
 }
 
-// exact does the work of Exact. It calls the function describe for the description of a file.
+// exact does the work of Exact. It gets the description of a file from the function in the
+// parameter describe.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")

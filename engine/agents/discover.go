@@ -398,7 +398,8 @@ func (b Binary) Pin() dsl.AgentBinary {
 	return pin
 }
 
-// A Misplaced is a binary that is in a searched directory, but at a path where it is not found.
+// A Misplaced is a binary that is in a searched directory, but at a path where the search does not
+// find it.
 type Misplaced struct {
 	Path string
 	Want string // path where the binary should be; contains the word VERSION if the version is not known

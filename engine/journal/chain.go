@@ -116,8 +116,8 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last
-	// row. others holds the same for each further key: any key may have made the first real tag.
+	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last row.
+	// others holds this tag for each further key, because any key may have made the first real tag.
 	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }

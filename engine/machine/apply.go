@@ -33,8 +33,8 @@ func (c *Change) Apply() {
 	}
 }
 
-// Tells reports whether this record has something to show to people. It returns true also for
-// an event after the end of the run, although such an event changes nothing.
+// Tells reports whether this record has something to show to people. It also returns true for an
+// event after the end of the run, although such an event changes nothing.
 func (c *Change) Tells() bool { return c.tells }
 
 // Event returns the event of the record.

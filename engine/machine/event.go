@@ -52,7 +52,7 @@ type Started struct {
 	// ended run.
 	From moving.From
 	// Where the replies of the run go, such as table:orders, and the text that each reply repeats. A
-	// child run has neither. ReplyTo "" = the run has no replies.
+	// child run has no replies. ReplyTo "" = the run has no replies.
 	ReplyTo, Correlation string
 }
 

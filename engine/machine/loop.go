@@ -143,7 +143,8 @@ func (d loops) plan(i int) {
 		}
 		until = d.at.Add(pause)
 	}
-	// A parked run gets later deadlines when it continues. So its present ones do not matter here.
+	// A parked run gets later deadlines when it continues. So its present deadlines do not matter
+	// here.
 	if by := d.forward().forwardBound(i); !d.run.Parked && by != 0 && until > d.at && until >= by {
 		d.outOfTime(i)
 		return

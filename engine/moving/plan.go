@@ -311,7 +311,7 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 }
 
 // dependencies refuses a step that has begun, if the new definition makes it depend on a step that
-// has not ended. The step would continue without waiting for the other step.
+// has not ended. Otherwise the step would continue without waiting for the other step.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return

@@ -26,7 +26,7 @@ type Spec struct {
 	Invoke machine.Invoke
 	// Sensitive holds the sensitive strings in the run's variables and outputs.
 	Sensitive []string
-	// Refusals is how many calls of this node could not be sent since the last call that was sent.
+	// Refusals is how many times in a row a call of this node could not be sent.
 	Refusals int
 	// Silence is how long the call may give no sign of life (heartbeat_timeout); 0 = no limit.
 	Silence time.Duration

@@ -255,7 +255,7 @@ func outputs(s *machine.State) json.RawMessage {
 	return data
 }
 
-// cancel posts a cancel to the child run, once. A child that is turning back needs none.
+// cancel posts a cancel to the child run, once. A child that is turning back needs no cancel.
 func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
 	if w.cancelled || state == status.RunCompensating || state == status.RunCompensationFailed {
 		return nil

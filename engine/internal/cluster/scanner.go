@@ -37,7 +37,7 @@ type scanner struct {
 	turns uint64 // number of times that scanner.some was called; only the scanner's goroutine uses this field
 }
 
-// Names of scans. In each period, only one engine of the store makes the scan with this name.
+// Names of scans. For each name, only one engine of the store makes the scan in each period.
 const (
 	passForeign = "foreign" // scan for all runs that other engines own or that have no owner
 	passOrphans = "orphans" // scan for runs of engines that have just died

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// leastSlack and mostSlack are the limits of a time: from the decision to start a call to the
-	// moment at which the call is sent. In this time the decision is committed.
+	// leastSlack and mostSlack limit how long after its decision a call may be sent. In this time the
+	// decision is committed.
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
 	// holdFrom is the shortest wait for which a run gets a time at which it continues. For a

@@ -72,7 +72,7 @@ type agent struct {
 	calls map[string]*calls
 }
 
-// A user is a version of an agent that calls use.
+// A user holds what the Limits knows of one version of an agent.
 type user struct {
 	spec invoke.AgentSpec
 	used int       // time of the last call, or of the last time at which a run waited for a call

@@ -14,7 +14,7 @@ const (
 	// keep is how long the engine may start calls after it has sent a question that the store
 	// answered.
 	keep = 10 * time.Second
-	// renewEvery is the pause between two questions about slots, while the engine has some. It is
+	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
 	renewEvery = time.Second
 	// retryEvery is the pause before the next question if the store had too few slots.

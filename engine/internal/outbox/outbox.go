@@ -132,7 +132,7 @@ func (p *Postman) pause() time.Duration {
 	return max(pause, p.cfg.First/10)
 }
 
-// look starts a goroutine for each webhook that has replies to send, if it has none yet.
+// look starts a goroutine for each webhook that has replies to send, and that has no goroutine yet.
 func (p *Postman) look(ctx context.Context, work *sync.WaitGroup) error {
 	after, end := replies.Webhook, strings.TrimSuffix(replies.Webhook, ":")+";"
 	for {

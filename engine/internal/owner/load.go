@@ -110,8 +110,8 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 	return story, err
 }
 
-// aheadInMemory is a limit for unload. A run at rest that is due within this time stays in
-// memory, because it would soon be read again.
+// aheadInMemory is a limit for the method unload. A run at rest that is due within this time stays
+// in memory, because it would soon be read again.
 const aheadInMemory = time.Minute
 
 // unload removes a run from memory if the run is at rest and is not due soon. This engine

@@ -272,8 +272,8 @@ func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	get(d, nodeCodec, h.mask&^u.follow, n)
 }
 
-// attempts returns the number of the node's attempts that change. With a template it is 1;
-// otherwise it is read.
+// attempts returns the number of the node's attempts that change. With a template this is 1;
+// otherwise the method reads the number.
 func (d *decoder) attempts(h *heading) int {
 	if h.kind != noTemplate {
 		return 1
