@@ -59,7 +59,7 @@ func Restart(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, step 
 	return s.out
 }
 
-// A succession is the work on one Succession.
+// A succession computes one Succession.
 type succession struct {
 	comparison
 	out   Succession

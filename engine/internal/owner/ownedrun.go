@@ -296,8 +296,8 @@ type costlyDecision struct {
 
 	full map[string]bool // agents whose slots seemed free, but could not be reserved
 
-	// instead is usually nil. If it is set, this value is no decision: it only reports that the
-	// decision in the field instead takes too long.
+	// instead is usually nil. If it is set, this costlyDecision carries no decision of its own: it
+	// only reports that another decision, the one in this field, takes too long.
 	instead *costlyDecision
 }
 
