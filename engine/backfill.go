@@ -18,12 +18,12 @@ const MaxBackfill = 10_000
 
 // Backfill submits one run for each tick of a schedule in a time range. The parameter from belongs
 // to the range, the parameter to does not. The ticks may be in the past. A tick whose run exists
-// already starts no second run: its result has Exists set. For a schedule with a select block, Backfill
-// opens a firing for each tick, and the results have the names of firings. Backfill ignores Overlap and CatchUp of
-// the schedule, and does not change its next tick. The runs have no owner, so that engines on the
-// store claim them. Backfill uses the same fields of cfg as EnqueueAll, and returns one result for
-// each tick. If the range has more than MaxBackfill ticks, Backfill returns an error and submits
-// nothing.
+// already starts no second run: its result has Exists set. For a schedule with a select block,
+// Backfill opens a firing for each tick, and the names in the results are names of firings.
+// Backfill ignores Overlap and CatchUp of the schedule, and does not change its next tick. The runs
+// have no owner, so that engines on the store claim them. Backfill uses the same fields of cfg as
+// EnqueueAll, and returns one result for each tick. If the range has more than MaxBackfill ticks,
+// Backfill returns an error and submits nothing.
 func Backfill(ctx context.Context, cfg Config, row schedules.Row, from, to time.Time) ([]Enqueued, error) {
 	def, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Definition(ctx, row.ID)
 	if err != nil {

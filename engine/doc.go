@@ -3,7 +3,7 @@
 // packages:
 //
 //   - internal/owner decides on the runs that this engine owns.
-//   - internal/commit puts their transitions into batches.
+//   - internal/commit puts the transitions of these runs into batches.
 //   - internal/call makes the calls that committed transitions ask for.
 //   - internal/cluster keeps the lease, finds runs whose time has passed, and takes over runs
 //     that no engine works on.

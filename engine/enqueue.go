@@ -53,9 +53,9 @@ type Enqueued struct {
 // the other writers do its work.
 //
 // The error is the first error among the results. If no result has an error, it is the error of
-// leaving the store at the end, or nil. That error changes no result. A failed submission with
-// a name or a unique key can safely be submitted again. If it has neither, but may be stored
-// (Err and Run are set), search for the run first: submitting again may store it twice.
+// leaving the store at the end, or nil. An error of leaving the store changes no result. A failed
+// submission with a name or a unique key can safely be submitted again. If it has neither, but may
+// be stored (Err and Run are set), search for the run first: submitting again may store it twice.
 func EnqueueAll(ctx context.Context, cfg Config, all []Submission) ([]Enqueued, error) {
 	e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 	why, left := e.enqueue(ctx)
@@ -131,8 +131,8 @@ func (e *enqueuer) tick(ctx context.Context) error {
 // run submits everything over the given number of writers. It returns an error if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// When one writer fails, the context stop ends. The other writers start no new batch, but
-	// each of them still waits for the answer to its last batch.
+	// When one writer fails, the context in the variable stop ends. The other writers start no new
+	// batch, but each of them still waits for the answer to its last batch.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -192,9 +192,9 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits up to enqueueBatch submissions at a time, until none is left or the context stop
-// ends. It returns an error if the store does not answer or this membership is over. After an
-// error, the method run ends the work of all writers.
+// work submits up to enqueueBatch submissions at a time, until none is left or the context in the
+// parameter stop ends. It returns an error if the store does not answer or this membership is over.
+// After an error, the method run ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -323,9 +323,9 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 	return nil
 }
 
-// fail writes the error err into the result of each submission of a batch that has no result
-// yet. If unsure is true, the store may have stored the runs in spite of the error. Then each of
-// these results also gets the id and name of its run.
+// fail writes the error err into the result of each submission of a batch that has no result yet.
+// If the parameter unsure is true, the store may have stored the runs in spite of the error. Then
+// each of these results also gets the id and name of its run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
 		o := &e.out[x.n]
@@ -376,7 +376,8 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 	return again, nil
 }
 
-// stands reports whether the first row of the run in the store is exactly the row of t.
+// stands reports whether the first row of the run in the store is exactly the row of the transition
+// t.
 func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -426,7 +427,7 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 	if len(t.Data) > cfg.Options.MaxRow {
 		return store.Transition{}, fmt.Errorf("its first row has %d bytes, more than the %d allowed", len(t.Data), cfg.Options.MaxRow)
 	}
-	t.NextCheck = st.Line.Rank(t.At) // engines claim the earliest first
+	t.NextCheck = st.Line.Rank(t.At) // engines claim the run with the earliest NextCheck first
 	if t.State.Final() {
 		t.NextCheck = store.Never // a workflow without steps has ended already
 	}

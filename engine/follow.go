@@ -35,10 +35,10 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 }
 
 // Follow calls the function fn with a run's facts, in order, as soon as they are committed. Each
-// call gets some facts and, as the argument first, the number of the first of them. The argument
+// call gets some facts. The argument first is the number of the first fact among them. The argument
 // from is the number of the first fact that Follow passes to fn; 1 = the first fact of the run.
-// When the run has ended or needs a person, Follow returns its state. Any engine may own the
-// run. fn may be nil. opts.Hint is not used, because the node has hints of its own.
+// When the run has ended or needs a person, Follow returns its state. Any engine may own the run.
+// fn may be nil. opts.Hint is not used, because the node has hints of its own.
 //
 // If the store does not answer, Follow asks again with a growing pause until ctx ends. If
 // reading fails, it returns the error only if a later try would fail in the same way. Such
@@ -58,8 +58,9 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
 }
 
-// AwaitReplies waits until the replies of a run to a webhook are delivered. It returns the error of ctx
-// if ctx ends first. It does not wait for replies in a queue, nor for the replies of later states.
+// AwaitReplies waits until the replies of a run to a webhook are delivered. It returns the error of
+// ctx if ctx ends first. It does not wait for replies in a queue. It does not wait for the replies
+// of states that the run reaches later.
 func (n *Node) AwaitReplies(ctx context.Context, run store.RunRow) error {
 	box, ok := replies.Of(n.cfg.Store)
 	if !ok {

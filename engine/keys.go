@@ -23,7 +23,7 @@ type KeyError struct {
 	Workflow, Key string
 	Run           string      // public name of the run that holds the key
 	Gone          bool        // retention has removed the run
-	State         goals.State // goals.Open and the others; "" = not known
+	State         goals.State // a state of package goals, such as goals.Open; "" = not known
 	Ever          bool        // the workflow allows one run for each key, for ever
 }
 

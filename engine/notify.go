@@ -174,10 +174,10 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 	return nil
 }
 
-// announced returns the variables of a notification. The function with makes them from the variables
-// of the run. If the result has more bytes than the parameter most says, announced leaves out the
-// variables of the run. Then each argument that uses such a variable has a text of the engine. If the
-// argument cannot hold this text, it is null.
+// announced returns the variables of a notification. The function in the parameter with makes them
+// from the variables of the run. If the result has more bytes than the parameter most says,
+// announced leaves out the variables of the run. Then each argument that uses such a variable gets
+// a text of the engine instead. If the argument cannot hold this text, it is null.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
 	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}

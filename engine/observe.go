@@ -51,7 +51,7 @@ func factsFor(o Observer) story.FactKinds {
 type PassStats struct {
 	Took    time.Duration // duration of the scan, including the delivery of its events to runs
 	Due     int           // number of runs of this engine that got the event TimePassed from the scan
-	Lag     time.Duration // longest time by which one of the runs in Due was late; 0 = no run was due
+	Lag     time.Duration // largest delay of the runs that Due counts; 0 = no run was due
 	Foreign bool          // the scan also covered runs of other engines
 	Taken   int           // number of runs taken over or claimed
 }

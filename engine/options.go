@@ -18,8 +18,8 @@ import (
 type Config struct {
 	Store   store.Store    // required
 	Invoker invoke.Invoker // required
-	// Capacity limits the calls of each agent; nil = no limit. Without a Capacity, the limits that
-	// engines share (max_concurrency and rate_limit of agents) do not count either.
+	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that engines
+	// share (max_concurrency and rate_limit of agents) do not count.
 	Capacity invoke.Capacity
 	// Sealer encrypts sensitive data. A store accepts only the first key that was used with
 	// it: with another key, or without one, Run returns a *KeyError. nil = a run with

@@ -9,10 +9,10 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 )
 
-// AgentSpecs returns the agents that a run may call if it is submitted with this workflow and
-// these variables, and the agents that the notifications of the run may call. The keys of the map
-// are the names of the agent blocks. A Checker can check these agents before the run is submitted.
-// AgentSpecs returns an error for variables with which Submit would fail.
+// AgentSpecs returns the agents that a run with this workflow and these variables may call. It
+// includes the agents that the notifications of the run may call. The keys of the map are the names
+// of the agent blocks. A Checker can check these agents before the run is submitted. AgentSpecs
+// returns an error for variables with which Submit would fail.
 func AgentSpecs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	cache := &owner.SpecCache{}
 	specs, err := cache.Specs(wf, vars)

@@ -40,7 +40,7 @@ func sendable(cfg Config, s Submission) error {
 	return cfg.Replies.Check(s.ReplyTo)
 }
 
-// newPostman returns what delivers the replies in the store; nil = the store keeps none.
+// newPostman returns a Postman for the replies in the store; nil = the store keeps none.
 func newPostman(cfg Config) *outbox.Postman {
 	box, ok := replies.Of(cfg.Store)
 	if !ok {

@@ -39,9 +39,9 @@ func (e *RestartError) Error() string {
 }
 
 // Restart accepts a new run that takes over the results and the effects of an ended run, up to a
-// step. The new run has no owner, as after Enqueue. From now on it has the duty to undo these effects
-// if it turns back. The first row of the new run holds all that it takes over, and the store accepts
-// it only if the ended run has no other heir. Both are one commit.
+// step. The new run has no owner, as after Enqueue. From now on it has the duty to undo these
+// effects if it turns back. The first row of the new run holds all that it takes over. In the
+// commit of this row, the store checks that the ended run has no other heir.
 //
 // If the name is in use, or an open run has the same unique key, nothing is written: Restart returns
 // the earlier run with Exists set. It returns a *RestartError if the results cannot be taken over,

@@ -85,7 +85,7 @@ func (n *Node) Run(ctx context.Context) error {
 	hard, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(n.stopped, func() {
-		n.shared.Calls.StopAll() // StopAll comes before cancel, so that no call is sent between the two
+		n.shared.Calls.StopAll() // StopAll comes first: otherwise a call could be sent after cancel
 		cancel()
 	})()
 
@@ -135,7 +135,7 @@ func (n *Node) Run(ctx context.Context) error {
 		case errors.Is(cause, cluster.ErrDrained):
 			return n.leave(hard, t)
 		case errors.As(cause, &loss):
-			n.cfg.Logger.Error("the engine stops: the store lost what it had promised", "engine", t.Engine, "error", loss)
+			n.cfg.Logger.Error("the engine stops: the store has lost committed rows", "engine", t.Engine, "error", loss)
 			return cause
 		}
 		n.cfg.Observer.Fenced()
@@ -180,7 +180,7 @@ func (n *Node) joinFirst(ctx context.Context) (*cluster.Membership, error) {
 		if !owner.NotOwner(err) || try == joinTries || ctx.Err() != nil {
 			return t, err
 		}
-		n.cfg.Logger.Warn("the lease ran out before the engine had begun, joining again", "lease", n.cfg.Options.Lease)
+		n.cfg.Logger.Warn("the lease expired before the engine had begun; it joins again", "lease", n.cfg.Options.Lease)
 	}
 }
 

@@ -66,7 +66,8 @@ func submitRows(cfg Config) selects.SubmitFunc {
 			case o.Err == nil && o.Run == 0: // the submission was not tried
 				out[i].Err = cmp.Or(why, left, ctx.Err())
 			case o.Err != nil:
-				// If the run may be stored, the page is read again, and the name of the run shows it.
+				// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is read
+				// again, and the next try finds the run by its name.
 				out[i].Refused = errors.Is(o.Err, naming.ErrFull)
 				out[i].Lasting = o.Run == 0 && refused(ctx, o.Err)
 			}
@@ -75,8 +76,8 @@ func submitRows(cfg Config) selects.SubmitFunc {
 	}
 }
 
-// selections returns what the scan for due schedules needs of selections; nil = the store has no
-// business tables.
+// selections returns the Selections for the scan for due schedules; nil = the store has no business
+// tables.
 func (n ticker) selections() ticks.Selections {
 	if n.firings == nil {
 		return nil
@@ -188,13 +189,13 @@ func (e *SelectionError) Unwrap() error { return e.Err }
 type FiringRequest struct {
 	Schedule schedules.Row
 	Tick     time.Time          // tick of the firing, in whole seconds
-	Args     map[string]*string // values of parameters in place of those of the definition; nil value = NULL
+	Args     map[string]*string // values of parameters, which replace the values of the definition; a nil value = NULL
 	By       string             // person who asks; only for display
 }
 
-// OpenFiring opens a firing of a published schedule. Engines on the store work on it. It reports false
-// if there is a firing at this tick, or if another firing covers the interval of this tick. It uses
-// only the fields Store and Sealer of cfg.
+// OpenFiring opens a firing of a published schedule. Engines on the store work on it. OpenFiring
+// reports false if there is already a firing at this tick, or if another firing covers the interval
+// of this tick. It uses only the fields Store and Sealer of cfg.
 func OpenFiring(ctx context.Context, cfg Config, r FiringRequest) (bool, error) {
 	role, ok := firings.Of(cfg.Store)
 	if !ok {

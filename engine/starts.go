@@ -54,7 +54,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Submit: func(ctx context.Context, r ticks.Run) error {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
 			var held *KeyError
-			if errors.As(err, &held) { // the tick is over: another try would find the same run
+			if errors.As(err, &held) { // another run has the unique key, so this tick ends without a run
 				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
 				return nil
 			}
@@ -63,7 +63,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Open: func(ctx context.Context, name string) (bool, error) {
 			run, err := st.Find(ctx, name)
 			if errors.Is(err, store.ErrNotFound) {
-				return false, nil // retention has removed the run
+				return false, nil // retention has removed the run, so it is not open
 			}
 			return err == nil && !run.State.Final(), err
 		},

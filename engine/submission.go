@@ -30,7 +30,7 @@ type Submission struct {
 
 	trigger string          // how the run was started; "" = "manual"
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
-	from    moving.From     // set if the run takes over results of the run past; otherwise zero
+	from    moving.From     // set if the run takes over results of an ended run, which is in the field past; otherwise zero
 	past    *moving.Past
 }
 

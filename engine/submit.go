@@ -152,9 +152,9 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// submit chooses an id for the run and submits the run once. If waits is true and the run has a
-// limit, the run waits in line. submit returns ErrExists if another run has this id, and ErrFull if
-// the run has a limit and there is no room.
+// submit chooses an id for the run and submits the run once. If the parameter waits is true and the
+// run has a limit, the run waits in line. submit returns ErrExists if another run has this id, and
+// ErrFull if the run has a limit and there is no room.
 func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits bool) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)

@@ -30,8 +30,8 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	// The call must be watched only after f.verdict is set. From here on, the end of ctx may
-	// start the method cut, and cut calls f.verdict.
+	// The call must not be watched before f.verdict is set: from here on, the end of ctx may start the
+	// method cut, which calls f.verdict.
 	a.watchLocked(f)
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
@@ -121,7 +121,7 @@ func (f *activeCall) send() {
 	// The process gets no ctx: complete-by, the method Stop or the method cut ends the call.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
-	if f.sendings == mine { // otherwise the call was answered and sent again meanwhile
+	if f.sendings == mine { // otherwise the process has answered the call meanwhile, and the call was sent again
 		f.ongoing = ongoing
 	}
 	unwanted := f.stopped
@@ -132,7 +132,8 @@ func (f *activeCall) send() {
 }
 
 // cut ends the call with the error in the parameter why: it reports this error to the caller at
-// once, and asks the agent to stop. The process counts the call until an answer or complete-by.
+// once, and asks the agent to stop. The call still counts as a call of the process until the answer
+// arrives or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -168,8 +169,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// In each of these cases the process has ended. So every line of the process that is
-	// still read afterwards may belong to the call.
+	// In each of these cases the process has ended. So any line of the process that arrives later may
+	// belong to the call.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
@@ -184,7 +185,7 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 		// The agent was asked to stop, and ended before it reported its outcome.
 		reply, err = sdk.Reply{
 			Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
-			Message: fmt.Sprintf("agent %s was lost after it had been told to stop", a.spec.Name),
+			Message: fmt.Sprintf("agent %s ended after the engine had asked it to stop", a.spec.Name),
 		}, nil
 	}
 	f.land(reply, err)
@@ -209,8 +210,8 @@ func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.agent.pool.work.Done()
 }
 
-// finish reports the outcome to the breaker and the caller, and frees the slot of the call.
-// Only the first call of finish does so.
+// finish reports the outcome to the breaker and the caller, and frees the slot of the call. A
+// second call of finish does nothing.
 func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.mu.Lock()
 	if f.over {
@@ -284,10 +285,10 @@ func (f *activeCall) progress(ev sdk.Event) {
 	}
 }
 
-// expires records that the process did not answer a call in time. If this happened many times in a
-// row, and another process of the agent answered meanwhile, the remote service is not the reason
-// (S69). Then expires replaces the process. expires returns how long the pool waits for a late
-// reply; 0 = not at all.
+// expires records that the process did not answer a call in time. It replaces the process if this
+// happened many times in a row while another process of the agent answered: then the remote service
+// is not the reason (S69). expires returns how long the pool waits for a late reply; 0 = not at
+// all.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
@@ -315,7 +316,7 @@ func (l *life) expires(f *activeCall) time.Duration {
 	}
 	a.mu.Unlock()
 	if slow {
-		l.drain("it does not answer in time while others do")
+		l.drain("it does not answer in time, but other processes of the agent do")
 	}
 	return listen
 }

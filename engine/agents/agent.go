@@ -32,7 +32,7 @@ func notSent(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &invoke.Deferred{Why: "complete-by passed before it could be sent"}
 	case errors.Is(err, context.Canceled):
-		return &invoke.Deferred{Why: "not wanted any more before it could be sent"}
+		return &invoke.Deferred{Why: "the engine did not need it any more before it could be sent"}
 	}
 	return &invoke.Deferred{Why: err.Error()}
 }
@@ -83,8 +83,8 @@ func diedAtStart(err error) bool {
 
 // readyLocked starts the processes of the agent that are missing. It does not wait for them, and
 // returns the ready process with the fewest calls. It counts one more call for that process. It
-// returns nil if no process is ready, and errClosed if the pool is closed. If atOnce is true, it
-// may also start a process during the pause after a failed start.
+// returns nil if no process is ready, and errClosed if the pool is closed. If the parameter atOnce
+// is true, it may also start a process during the pause after a failed start.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
 		if i.state == stateIdle && (atOnce || !now.Before(i.notBefore)) && !i.startLocked() {
@@ -100,8 +100,8 @@ func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 }
 
 // acquire waits until a process is ready, counts one more call for this process and returns it. If
-// atOnce is true, acquire may also start a process during the pause after a failed start. The error
-// is a *downError, the error of ctx, or errClosed.
+// the parameter atOnce is true, acquire may also start a process during the pause after a failed
+// start. The error is a *downError, the error of ctx, or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {
 		a.mu.Lock()

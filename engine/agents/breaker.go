@@ -55,8 +55,9 @@ var (
 	errExcluded = errors.New("says nothing about the agent")
 )
 
-// newBreaker returns a breaker whose circuit is closed. The function changed receives each
-// change of state. The function spawn runs a function in a goroutine.
+// newBreaker returns a breaker whose circuit is closed. The breaker passes each change of state to
+// the function in the parameter changed. The function in the parameter spawn runs its argument in a
+// goroutine.
 func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func(fn func()) bool) *breaker {
 	b := &breaker{cooldown: s.Cooldown, probes: max(1, s.Probes), changed: changed, spawn: spawn}
 	if b.cooldown <= 0 {
@@ -158,9 +159,9 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns how many calls the breaker admits now, as the result n. If limited is false, the
-// breaker admits all calls, and n has no meaning. The result named until is the time of the next
-// probe if the circuit is open. Otherwise this result is zero.
+// room returns how many calls the breaker admits now, as the result n. If the result limited is
+// false, the breaker admits all calls, and n has no meaning. The result named until is the time of
+// the next probe if the circuit is open. Otherwise this result is zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
@@ -191,8 +192,8 @@ func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	return state, failures, time.Time{}
 }
 
-// allow asks the breaker whether a call may be made. If the call may be made, allow returns the
-// function done, which the caller must call with the verdict. Otherwise err is a *Deferred.
+// allow asks the breaker whether a call may be made. If so, the result done is a function that the
+// caller must call with the verdict. Otherwise err is a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
 	b.tell()

@@ -82,7 +82,7 @@ func (c cache) private() error {
 		return err
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s can be written by others", c.dir)
+		return fmt.Errorf("other users can write to %s", c.dir)
 	}
 	return nil
 }

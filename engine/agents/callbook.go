@@ -50,10 +50,11 @@ const (
 	maxPrinted = 32
 )
 
-// A callBook finds the calls of an agent by their tags. So an agent can write only into the
-// logs of runs whose calls it has. The zero callBook is ready to use. Tens of thousands of
-// calls are added to a callBook, but the engine searches for few of them. So the calls in
-// progress are in linked lists: adding a call needs no allocation and little time.
+// A callBook finds the calls of one agent by their tags. A log line whose tag belongs to no call of
+// the agent is written into no run's log. So an agent can write only into the logs of runs that
+// have called it. The zero callBook is ready to use. Tens of thousands of calls are added to a
+// callBook, but the engine searches for few of them. So the calls in progress are in linked lists:
+// adding a call needs no allocation and little time.
 type callBook struct {
 	mu     sync.Mutex             // protects following fields
 	pages  [bookPages]*bookedCall // lists of the calls in progress
@@ -86,8 +87,8 @@ func (b *callBook) begin(f *bookedCall) {
 }
 
 // end moves a call from the calls in progress to the calls that have ended. The parameter last is
-// the latest time at which a printed line may arrive that belongs to the call. If the process has
-// ended, last is zero: then every line that arrives later may belong to the call.
+// the latest time at which a printed line of the call may arrive. If the process has ended, last is
+// zero: then every line that arrives later may belong to the call.
 func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

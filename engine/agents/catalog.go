@@ -57,8 +57,8 @@ type Catalog struct {
 	described map[string]*description // descriptions of agents, by the path of the agent's binary
 }
 
-// description holds the checksum of one file, and the description that the file prints. The
-// engine must run the file for its description, but not for its checksum.
+// description holds the checksum of one file, and the description that the file prints. To get the
+// description, the engine must run the file. To get the checksum, it only reads the file.
 type description struct {
 	hashOnce sync.Once
 	sum      string // SHA-256 in hex; "" if hashErr is set
@@ -119,18 +119,18 @@ func (c *Catalog) all() ([]Found, error) {
 	found, err := c.found, c.err
 	c.mu.Unlock()
 	if warn {
-		c.logger.Warn("dev_overrides are in effect: of these agents neither version nor checksum is checked",
+		c.logger.Warn("dev_overrides are in effect: the version and the checksum of these agents are not checked",
 			"agents", strings.Join(sortedKeys(c.search.DevOverrides), ", "))
 	}
 	return found, err
 }
 
-// Find returns the binary to use for an agent. In the first directory with a version that meets
-// the constraint, it takes the newest version that meets the constraint. A constraint
-// looks like "~> 1.2"; "" = any version. An override meets every constraint. Find ignores a
-// file in the module's own directory if the lock file does not name the file: Find does not
-// run the file, not even for its description. The error is a *NotFoundError, *VersionError,
-// *UnlockedError, or a *plugin.StartError about the binary.
+// Find returns the binary to use for an agent. It takes the first directory that has a version
+// which meets the constraint, and there the newest such version. A constraint looks like "~> 1.2";
+// "" = any version. An override meets every constraint. Find ignores a file in the module's own
+// directory if the lock file does not name the file: Find does not run the file, not even for its
+// description. The error is a *NotFoundError, *VersionError, *UnlockedError, or a
+// *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
@@ -183,9 +183,9 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 }
 
 // Exact returns the binary with the version and the checksum that a definition names. If the
-// version or the checksum is "", Exact accepts any. An override is always accepted. If there
-// is a checksum, Exact runs no file with another checksum. If no file has the checksum, but a
-// file may be another build of this version, Exact returns a *ChecksumError.
+// version or the checksum is "", Exact accepts any. An override is always accepted. If the
+// parameter checksum is not "", Exact runs no file with another checksum. If no file has the
+// checksum, but a file may be another build of this version, Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
@@ -203,7 +203,8 @@ func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error
 	return err
 }
 
-// exact does the work of Exact. It calls the function describe for the description of a file.
+// exact does the work of Exact. It gets the description of a file from the function in the
+// parameter describe.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -398,7 +399,7 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 		return Binary{}, &plugin.StartError{
 			Path: f.Path, Reason: plugin.ReasonDescription,
 			Hint: "rename the file to " + binaryName(desc.Name) + ", or install the agent that belongs there",
-			Err:  fmt.Errorf("the file is named for agent %q but holds agent %q", f.Name, desc.Name),
+			Err:  fmt.Errorf("the name of the file says agent %q, but the file holds agent %q", f.Name, desc.Name),
 		}
 	case f.Version != "" && !sameVersion(f.Version, desc.Version):
 		return Binary{}, &plugin.StartError{
@@ -431,7 +432,8 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
-// notFound returns the *NotFoundError for an agent. ver is the needed version; "" = any.
+// notFound returns the *NotFoundError for an agent. The parameter ver is the needed version; "" =
+// any.
 func (c *Catalog) notFound(name, ver string) error {
 	all, err := c.all()
 	e := &NotFoundError{Name: name, Version: ver, Err: err}
@@ -482,8 +484,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 	return cs, nil
 }
 
-// fits reports whether a version meets a constraint; nil = any version. A pre-release meets
-// only a constraint that names a pre-release.
+// fits reports whether the version in text meets the constraint in want; want = nil means any
+// version. A pre-release meets only a constraint that names a pre-release.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {

@@ -219,8 +219,9 @@ func (p place) misplaced(name string) []Misplaced {
 	return list
 }
 
-// overrides lists the binaries in the user's dev_overrides, including those that do not exist.
-// The start of such a binary fails. This is better than the use of another binary.
+// overrides lists the binaries in the user's dev_overrides, including those that do not exist. The
+// start of a binary that does not exist fails. This is better than the use of a binary that the
+// user did not mean.
 func overrides(m map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(m) {
@@ -397,7 +398,8 @@ func (b Binary) Pin() dsl.AgentBinary {
 	return pin
 }
 
-// A Misplaced is a binary that is in a searched directory, but at a path where it is not found.
+// A Misplaced is a binary that is in a searched directory, but at a path where the search does not
+// find it.
 type Misplaced struct {
 	Path string
 	Want string // path where the binary should be; contains the word VERSION if the version is not known

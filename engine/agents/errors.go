@@ -119,7 +119,7 @@ func (e *SecretError) Unwrap() error { return e.Err }
 // that no lock file names them. They were not run.
 type UnlockedError struct {
 	Name string
-	Path string // path of the first of these files
+	Path string // path of the first file that is not run
 }
 
 // Error names the first file.
@@ -135,7 +135,7 @@ func (e *UnlockedError) Hint() string {
 // A SourceError says that the source in an agent block does not give the binary that is needed.
 type SourceError struct {
 	Name string
-	Path string // absolute path that the source means
+	Path string // absolute path of the source
 	Err  error
 }
 
@@ -168,7 +168,7 @@ func (e *SourceError) Hint() string {
 // be installed.
 type OccupiedError struct {
 	Name, Version string
-	Path          string // the other file
+	Path          string // path of the other build
 }
 
 // Error names the file that is in the way.

@@ -25,7 +25,7 @@ type hush struct {
 	texts map[string]time.Time // each secret, with the time until which it is kept
 	bytes int                  // total size of the texts, in bytes
 	swept time.Time            // time of the last call of the method forget
-	// Time until which a secret may be missing in the map texts, because the hush was full. zero =
+	// Time until which a secret may be missing in the field texts, because the hush was full. zero =
 	// no secret was ever missing.
 	lost time.Time
 }

@@ -168,7 +168,8 @@ func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, err
 		Logger: i.loggerOf(number, secrets), PayloadLimit: opts.PayloadLimit,
 		MaxMemory: opts.MaxMemory, MaxThreads: opts.MaxThreads, MaxFiles: opts.MaxFiles, Protocol: opts.protocol(),
 		StartTimeout: opts.StartTimeout, CloseGrace: opts.CloseGrace,
-		// The pool itself decides how long it waits for a cancelled call.
+		// This grace is practically without end, because the pool itself decides how long it waits for a
+		// cancelled call.
 		CancelGrace: 1 << 62,
 	})
 	if err != nil {
@@ -346,7 +347,7 @@ func (l *life) drain(why string) {
 		i.startLocked() // the result does not matter: false = the pool is closed and ends all processes
 	}
 	a.mu.Unlock()
-	i.logger().Warn("agent is given no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
+	i.logger().Warn("an agent process gets no more calls and is replaced", "pid", l.process.Pid(), "why", why, "calls", calls)
 	if excess != nil {
 		i.logger().Warn("too many drained processes; the oldest is killed", "pid", excess.process.Pid())
 		excess.process.Kill()

@@ -38,12 +38,11 @@ func (e *LockError) Unwrap() error { return e.Err }
 // Hint says what a person can do.
 func (e *LockError) Hint() string { return e.hint }
 
-// Resolve returns the binary that a module uses for an agent. The parameter of is the lock file of
-// the module. Resolve returns the binary with the version and the checksum in the lock file. If
-// the parameter of is nil, the module has no lock file, and Resolve calls Find. For an override,
-// Resolve ignores the lock file. If the agent has a source, the module must have a lock file with
-// the same source, because only `engine init` takes a binary from a source. The errors are those of
-// Find and Exact, or a *LockError.
+// Resolve returns the binary that a module uses for an agent. This is the binary with the version
+// and the checksum in the lock file of the module. If the module has no lock file (nil), Resolve
+// calls Find. For an override, Resolve ignores the lock file. If the agent has a source, the module
+// must have a lock file with the same source, because only `engine init` takes a binary from a
+// source. The errors are those of Find and Exact, or a *LockError.
 func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, error) {
 	if c.overridden(use.Name) {
 		return c.Find(ctx, use.Name, use.Constraint)
@@ -60,7 +59,7 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, 
 	}
 	fit, err := Fits(use.Constraint, locked.Version)
 	if err != nil {
-		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
+		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "correct the version argument of the agent block"}
 	}
 	if !fit {
 		return Binary{}, &LockError{
@@ -87,12 +86,13 @@ func (c *Catalog) overridden(name string) bool {
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
 // file. If an agent's version in the old lock file still meets the constraint, Lock keeps this
-// version. Then the binary with the old checksum must be installed. Otherwise, or if upgrade is
-// true, Lock takes the binary that Find would choose, even if no lock file names this binary.
+// version. Then the binary with the old checksum must be installed. Otherwise, or if the parameter
+// upgrade is true, Lock takes the binary that Find would choose, even if no lock file names this
+// binary.
 //
-// Lock keeps the hashes for other platforms if the version is unchanged, and if the old hash for
-// this platform does not differ. For an agent with an override, it keeps the old entry. It drops
-// the entries of agents that the module does not use any more.
+// Lock keeps the hashes for other platforms if the version is unchanged, and if the hash for this
+// platform is unchanged, too. For an agent with an override, it keeps the old entry. It drops the
+// entries of agents that the module does not use any more.
 func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade bool) (lock.Lock, error) {
 	var out lock.Lock
 	for _, use := range merge(uses) {
@@ -127,7 +127,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
 	if err != nil {
-		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "mend the version argument of the agent block"}
+		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "correct the version argument of the agent block"}
 	}
 	keep := !upgrade && before.Version != "" && fit
 	if use.Source != "" {
@@ -139,9 +139,9 @@ func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrad
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
-// merge returns one Use for each agent, sorted by the agent's name. The constraint of this Use
-// joins the constraints of all given uses of the agent. Its source is the first source in these uses:
-// the language refuses a module with different sources of one agent.
+// merge returns one Use for each agent, sorted by the agent's name. Its constraint is all
+// constraints of the agent's given uses, joined. Its source is the first source in the given uses;
+// the others are equal, because the language refuses a module with different sources of one agent.
 func merge(uses []Use) []Use {
 	constraints, sources := map[string][]string{}, map[string]string{}
 	for _, u := range uses {
@@ -189,8 +189,8 @@ func sourceLocked(use Use, of *lock.Lock) error {
 
 // fromSource returns the binary of an agent whose block names a source. If the parameter keep is
 // true, fromSource returns the binary that the lock entry in the parameter before names. It looks
-// first among the installed files, and then in the source. If keep is false, it returns the newest
-// file in the source that meets the constraint.
+// first among the installed files, and then in the source. If the parameter keep is false, it
+// returns the newest file in the source that meets the constraint.
 func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
 	sum := before.Hashes[Platform()]
 	if keep && sum != "" {

@@ -12,7 +12,7 @@ import (
 type crowdedError struct{ most int }
 
 func (e *crowdedError) Error() string {
-	return fmt.Sprintf("the engine runs %d agent processes, as many as it may", e.most)
+	return fmt.Sprintf("the engine runs %d agent processes already, and this is its limit", e.most)
 }
 
 // crowdedPause is how long an instance waits if the largest allowed number of processes runs. Then
@@ -133,8 +133,8 @@ func (a *agent) release(n int) {
 }
 
 // freed is called after a call or a reservation has ended. It notifies the runs that wait for a
-// slot. If neither max_concurrency nor the breaker limits calls, no run waits, so it notifies
-// none. If an agent waits until it may start a process, freed also starts makeRoom.
+// slot. If no limit applies (max_concurrency, breaker), no run waits, and freed notifies none. If
+// an agent waits until it may start a process, freed also starts makeRoom.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()

@@ -20,8 +20,8 @@ import (
 // where names the place in the store to which the bytes belong, such as one row of a journal. Bytes
 // that were moved to another place cannot be decrypted. Implementations are safe for concurrent use.
 type Sealer interface {
-	// Seal returns the encrypted form of plain. After the call, the Sealer does not use plain
-	// any more.
+	// Seal returns the encrypted form of the bytes in plain. After the call, the Sealer does not use
+	// this slice any more.
 	Seal(where, plain []byte) ([]byte, error)
 	// Open decrypts bytes that were sealed for the same place. It returns a *KeyError if
 	// they were sealed with an unknown key.
@@ -29,9 +29,9 @@ type Sealer interface {
 	// KeyID returns the name of the key that Seal uses; never "". The name does not reveal
 	// the key.
 	KeyID() string
-	// Tag returns a short code for data in this place. Only an engine that has the key can
-	// compute the code. So a correct code proves that such an engine wrote the data. After the
-	// call, the Sealer uses neither argument any more.
+	// Tag returns a short code for data in this place. Only an engine that has the key can compute the
+	// code. So a correct code proves that such an engine wrote the data. After the call, the Sealer
+	// does not use the arguments any more.
 	Tag(where, data []byte) [TagSize]byte
 	// Tagged reports whether tag is the result of Tag for the same place and data, with any of
 	// the known keys.
@@ -122,7 +122,7 @@ func (e *KeyError) Error() string {
 // Hints for a person whose key is missing.
 const (
 	HintMakeKey = "make one with `openssl rand -base64 32` and set it as ENGINE_ENCRYPTION_KEY, the same for every engine on this store"
-	hintSetKey  = "add the key that was used when this was written to ENGINE_ENCRYPTION_KEY, or restore the key file beside the state file"
+	hintSetKey  = "it was written with another key: add that key to ENGINE_ENCRYPTION_KEY, or restore the key file next to the state file"
 )
 
 // A keyring seals with its first key, and opens with any of its keys.
@@ -196,7 +196,7 @@ func (r *keyring) Open(where, sealed []byte) ([]byte, error) {
 	}
 	plain, err := aead.Open(nil, rest[:aead.NonceSize()], rest[aead.NonceSize():], where)
 	if err != nil {
-		return nil, errors.New("sealed data was changed, or belongs elsewhere")
+		return nil, errors.New("sealed data was changed, or moved from another place")
 	}
 	return plain, nil
 }

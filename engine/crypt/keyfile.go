@@ -37,7 +37,7 @@ func loadKeyFile(path string) ([]Key, error) {
 		return nil, fmt.Errorf("key file %s is not a regular file: move it away, and restore the key", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("key file %s can be read by others (mode %04o): chmod 600 it, and treat the key as known", path, info.Mode().Perm())
+		return nil, fmt.Errorf("other users can read key file %s (mode %04o): run chmod 600 on it, and assume that they know the key", path, info.Mode().Perm())
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,9 +12,9 @@ const (
 	MarkSealed = 1
 )
 
-// Wrap returns data for a store: one byte, the mark, and then the bytes of the parameter plain.
-// If sensitive is true, Wrap seals these bytes. The parameter where names the place in the
-// store. Wrap returns a *KeyError if sensitive is true and sealer is nil.
+// Wrap returns data for a store: one byte, the mark, and then the bytes of the parameter plain. If
+// the parameter sensitive is true, Wrap seals these bytes. The parameter where names the place in
+// the store. Wrap returns a *KeyError if the parameter sensitive is true and sealer is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil

@@ -143,7 +143,7 @@ type Capacity interface {
 	// Release gives n slots back. Then the Capacity calls the functions that OnFree has
 	// registered.
 	Release(spec AgentSpec, n int)
-	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an
-	// agent may have become free. key is AgentSpec.Key.
+	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an agent may
+	// have become free. The parameter key is AgentSpec.Key.
 	OnFree(fn func(key string))
 }

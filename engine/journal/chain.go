@@ -116,14 +116,14 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last
-	// row. others holds the same for each further key: any key may have made the first real tag.
+	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last row.
+	// others holds this tag for each further key, because any key may have made the first real tag.
 	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }
 
-// follow checks the next row. If sealer is nil, it accepts every tag, because tags cannot be
-// checked without a key. The error says what is wrong with the row.
+// follow checks the next row. If the parameter sealer is nil, it accepts every tag, because tags
+// cannot be checked without a key. The error says what is wrong with the row.
 func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
 		return faultMissing
@@ -198,8 +198,8 @@ func (f historyFault) Error() string { return string(f) }
 const (
 	faultMissing historyFault = "is missing"
 	faultChanged historyFault = "was changed, or belongs elsewhere, or the row before it was replaced"
-	faultPlain   historyFault = "carries no tag of the encryption key, as a row must that this state's engines wrote"
-	faultBare    historyFault = "carries no check, as the rows before it do"
+	faultPlain   historyFault = "carries no tag of the encryption key, but each row that engines of this state wrote must carry one"
+	faultBare    historyFault = "carries no check, but the rows before it carry one"
 	faultTail    historyFault = "and those after it are missing: the run's own row is newer than its journal"
 )
 
@@ -220,7 +220,7 @@ func (e *HistoryError) Error() string {
 
 // hint returns what a person can do, with the command that checks the history again.
 func (e *HistoryError) hint() string {
-	return fmt.Sprintf("no engine goes on with it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
+	return fmt.Sprintf("no engine continues it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
 // broken returns the error for a run whose row with the number seq has a wrong check. The

@@ -124,8 +124,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 }
 
 // Family returns the ids of all workflows of the definition with the given digest, by name. The
-// function member returns the id of any workflow of this definition. Family calls it only if it
-// does not know the definition yet.
+// function in the parameter member returns the id of any workflow of this definition. Family calls
+// the function only if it does not know the definition yet.
 func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
 	d.mu.Lock()
 	ids := d.byDigest[digest]

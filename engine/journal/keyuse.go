@@ -15,7 +15,7 @@ import (
 
 // A KeyUse says how much data of a store one key has sealed or tagged.
 type KeyUse struct {
-	Key         string // id of the key; "" = a key that is not known made these tags
+	Key         string // id of the key; "" = the key that made the tags is not known
 	Rows        int    // number of journal rows
 	Messages    int
 	LateReplies int

@@ -8,10 +8,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// DecodeLate returns the answer in a late reply: machine.AttemptOK, AttemptFailed,
-// AttemptUnknown or AttemptNotDone. If sealer is nil, DecodeLate can read only data that is not
-// sealed. The error contains a *KeyError if the key is unknown, wire.ErrFormat if a newer
-// version wrote the reply, or wire.ErrCorrupt if the reply is damaged.
+// DecodeLate returns the answer in a late reply: machine.AttemptOK, AttemptFailed, AttemptUnknown
+// or AttemptNotDone. If the parameter sealer is nil, DecodeLate can read only data that is not
+// sealed. The error contains a *KeyError if the key is unknown, wire.ErrFormat if a newer version
+// wrote the reply, or wire.ErrCorrupt if the reply is damaged.
 func DecodeLate(sealer crypt.Sealer, l store.LateReply) (machine.Event, error) {
 	e, err := DecodeMessage(sealer, l.Run, l.Data)
 	if err != nil {

@@ -115,9 +115,9 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 	return data, err
 }
 
-// DecodeRow returns the records of a journal row. It does not check whether the row was changed
-// or moved: Verify does that. If sealer is nil, DecodeRow can read only rows that are not
-// sealed; for other rows it returns a *KeyError.
+// DecodeRow returns the records of a journal row. It does not check whether the row was changed or
+// moved: Verify does that. If the parameter sealer is nil, DecodeRow can read only rows that are
+// not sealed; for other rows it returns a *KeyError.
 func DecodeRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)
 	if err != nil {

@@ -22,10 +22,10 @@ type Verified struct {
 	Err error
 }
 
-// Verify checks the histories of runs. It returns one result for each run that exists, by
-// ascending id. If sealer is nil, Verify does not check tags. Verify cannot find a run that was
-// removed completely. It cannot find either that the last rows are missing, if the run's own
-// row was changed to fit (decision 0020).
+// Verify checks the histories of runs. It returns one result for each run that exists, by ascending
+// id. If the parameter sealer is nil, Verify does not check tags. Verify does not notice two things
+// (decision 0020): that a whole run was removed; and that the last rows were removed, if the run's
+// own row was changed to fit.
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {
 	loaded, err := store.Load(ctx, runs...)
 	if err != nil {

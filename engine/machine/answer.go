@@ -36,9 +36,9 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	}
 }
 
-// result records that the action of node i has succeeded. known is true if output is the real
-// output of the action. The first result of any attempt decides the outcome of the step, even
-// if a former owner of the run started that attempt.
+// result records that the action of node i has succeeded. The parameter known is true if the
+// parameter output is the real output of the action. The first result of any attempt decides the
+// outcome of the step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
 	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded

@@ -33,8 +33,8 @@ func (c *Change) Apply() {
 	}
 }
 
-// Tells reports whether this record has something to show to people. It returns true also for
-// an event after the end of the run, although such an event changes nothing.
+// Tells reports whether this record has something to show to people. It also returns true for an
+// event after the end of the run, although such an event changes nothing.
 func (c *Change) Tells() bool { return c.tells }
 
 // Event returns the event of the record.
@@ -122,8 +122,8 @@ func (s *State) landed(event Event, made *cache) {
 }
 
 // installRun replaces the run of the state by the parameter now, and adds the steps and queues that
-// it needs. The parameter at is the time of the record. vars is true if the record changes the
-// variables.
+// it needs. The parameter at is the time of the record. The parameter vars is true if the record
+// changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -241,8 +241,9 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the
-// Loader reuses the memory of the original for the next record. mask has the bits of the changed fields.
+// overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the Loader
+// reuses the memory of the original for the next record. The parameter mask has the bits of the
+// changed fields.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

@@ -61,8 +61,8 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// rest makes the active track (forward or undo) of node i idle, so that the node neither pauses
-// nor waits for its agent. It closes no attempt, and it does not decide what happens next.
+// rest makes the active track (forward or undo) of node i idle, so that the node has no pause and
+// does not wait for its agent. It closes no attempt, and it does not decide what happens next.
 func (d caller) rest(i int) {
 	n := d.edit(i)
 	n.Queue, n.Hold = 0, 0

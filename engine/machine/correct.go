@@ -24,10 +24,10 @@ func (d verbs) correct(i int, ev SettleRequested) {
 	n := d.get(i)
 	switch {
 	case ev.As == SettleUndone:
-		d.refuse("settle", ev.By, "that %s has been undone can only be said while nobody knows its outcome", d.name(i))
+		d.refuse("settle", ev.By, "a person can say that %s has been undone only while its outcome is unknown", d.name(i))
 		return
 	case ev.As == SettleNotDone && !n.Done, ev.As == SettleSucceeded && n.Done && sameOutcome(n, ev):
-		d.refuse("settle", ev.By, "the outcome of %s is not in doubt: it was settled so already, and is known", d.name(i))
+		d.refuse("settle", ev.By, "the outcome of %s is known and not in doubt: a person has already settled it in this way", d.name(i))
 		return
 	case ev.As != SettleNotDone && ev.As != SettleSucceeded:
 		d.refuse("settle", ev.By, "say what happened")
@@ -38,11 +38,11 @@ func (d verbs) correct(i int, ev SettleRequested) {
 	}
 	if n.Stated == model.StatedEnd {
 		if j := d.relying(n.Of()); j >= 0 {
-			d.refuse("settle", ev.By, "%s was settled by %s, and %s has begun on the strength of that: it cannot be corrected any more", d.name(i), n.Manual, d.name(j))
+			d.refuse("settle", ev.By, "%s was settled by %s, and %s has begun because of that: the outcome cannot be corrected any more", d.name(i), n.Manual, d.name(j))
 			return
 		}
 		if n.Item && d.get(n.Of()).Ended() && d.get(n.Of()).Well() && ev.As != SettleSucceeded {
-			d.refuse("settle", ev.By, "%s was settled by %s, and %s has ended on the strength of that: it cannot be corrected any more", d.name(i), n.Manual, d.name(n.Of()))
+			d.refuse("settle", ev.By, "%s was settled by %s, and %s has ended because of that: the outcome cannot be corrected any more", d.name(i), n.Manual, d.name(n.Of()))
 			return
 		}
 	}
@@ -88,7 +88,7 @@ func (d verbs) forget() {
 	d.seen = seen{}
 }
 
-// correctOutput replaces the output of a settled node by out.
+// correctOutput replaces the output of a settled node by the value in out.
 func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Known, n.Output = true, d.s.keep(out)
@@ -261,9 +261,9 @@ func moreOf(all []moving.Refusal) string {
 }
 
 // movedDeadline returns the deadline that the new definition gives to the run; 0 = none. The result
-// moved is false if the old definition gives the same deadline. Then the run keeps its present
-// deadline, which a person may have extended. moved is also false if the run has turned back or has
-// passed its pivot, because then its deadline has no effect.
+// moved is false in two cases; then the run keeps its present deadline. First, the old definition
+// gives the same deadline, which a person may have extended. Second, the run has turned back or has
+// passed its pivot, so its deadline has no effect.
 func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
 	if d.run.Phase != model.PhaseForward || d.run.Passed {
 		return 0, false, nil

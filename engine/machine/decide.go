@@ -32,8 +32,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			// Handle EngineLost before any deadline expires, because the work after a
-			// passed deadline may have ended the engines.
+			// Handle EngineLost before any deadline expires: the work that follows a passed deadline may be
+			// what ended the engines.
 			return d.verbs().engineLost(ev)
 		}
 		d.live()

@@ -117,8 +117,7 @@ type decider struct {
 	still bool // this decision may start no call, because the engine must first load the new agents
 
 	used []use // slots that this decision has taken, by agent
-	// Agents of which the engine did not send a call. The event of this decision says so
-	// (AttemptDeferred).
+	// Agents whose call the engine did not send, as the event of this decision says (AttemptDeferred).
 	deferred []string
 
 	// Node number + 1 of the for_each step whose instances the method passAll is ending now.

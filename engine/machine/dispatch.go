@@ -186,7 +186,7 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
-		if d.isChild(n, kind) { // if the child does not exist yet, the undo needs its variables
+		if d.isChild(n, kind) { // if the child run does not exist yet, this call submits it, and needs its variables
 			inv.Input = n.Input.V
 		}
 	}

@@ -34,11 +34,11 @@ type Started struct {
 	// the step waits. If the workflow has no earlier deadline, the field Until is the deadline of
 	// the child; zero = the step waits without a limit.
 	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
-	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
 	Until                  time.Time
-	// Void is true if the parent has turned back before it started the child. Then the child begins
-	// no step and ends as cancelled at once. The child is recorded all the same: a start that
-	// arrives late finds the recorded run, and starts nothing.
+	// Void is true if the parent has turned back before it started the child. Then the child begins no
+	// step and ends as cancelled at once. The child is recorded, so that a start that arrives late
+	// finds the recorded run, and starts nothing.
 	Void bool
 	Line line.Line
 	// Waits is true if the run must wait for room in its limit. Its steps start after a
@@ -52,7 +52,7 @@ type Started struct {
 	// ended run.
 	From moving.From
 	// Where the replies of the run go, such as table:orders, and the text that each reply repeats. A
-	// child run has neither. ReplyTo "" = the run has no replies.
+	// child run has no replies. ReplyTo "" = the run has no replies.
 	ReplyTo, Correlation string
 }
 

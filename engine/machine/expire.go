@@ -70,7 +70,7 @@ func (d clocks) passAll(i int, m model.Miss) {
 			continue
 		}
 		if n.Fwd.Ready == 0 {
-			a.Active++ // the instance never began, but its end subtracts one from Active all the same
+			a.Active++ // the instance never began, but its end will subtract one from Active
 		}
 		if d.waits().timedOut(k) {
 			caught = caught && d.get(k).State != status.StepFailed

@@ -54,8 +54,9 @@ func (d forward) accept(ev Started) {
 	d.first()
 }
 
-// first makes the steps ready whose dependencies have ended. These are the steps without
-// dependencies, unless the run has taken over results of another run.
+// first makes those steps ready whose dependencies have ended. These are the steps without
+// dependencies. In a run that has taken over results, these are also the steps that depend only on
+// steps that were taken over.
 func (d forward) first() {
 	taken := len(d.run.Ancestors) > 0
 	for i := range d.wf.Steps {
@@ -263,7 +264,8 @@ func (d heir) inherit(from moving.From) {
 	}
 }
 
-// take copies the node was of the ended run into node i. A checkpoint in it may be sensitive.
+// take copies a node of the ended run, the parameter was, into node i of this run. A checkpoint in
+// it may be sensitive.
 func (d heir) take(i int, was *model.Node) {
 	moving.Take(d.edit(i), was)
 	d.secret = d.secret || len(was.Blob) > 0

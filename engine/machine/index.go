@@ -89,10 +89,10 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 	}
 }
 
-// prune removes stale entries from the top. The function key returns the present key of a
-// node. If more than half of all entries are stale, and the heap is not very small, prune
-// removes all stale entries. So the heap never has many more entries than there are nodes with
-// a key.
+// prune removes stale entries from the top. The function in the parameter key returns the present
+// key of a node. If more than half of all entries are stale, and the heap is not very small, prune
+// removes all stale entries. So the heap never has many more entries than there are nodes with a
+// key.
 func (h *lazyHeap) prune(key func(node int) model.Instant) {
 	if len(h.items) > 2*h.valid+32 {
 		kept := h.items[:0]
@@ -141,9 +141,9 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	return h.visit(2*i+2, limit, h.visit(2*i+1, limit, found))
 }
 
-// inOrder calls the function yield with each entry, smallest first, until yield returns false. It
-// does not change the heap, and it includes stale entries. The cost of an entry grows with the
-// logarithm of the number of earlier entries.
+// inOrder passes each entry, smallest first, to the function in the parameter yield, until this
+// function returns false. It does not change the heap, and it includes stale entries. The cost of
+// an entry grows with the logarithm of the number of earlier entries.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
 	if len(h.items) == 0 {
 		return
@@ -260,7 +260,8 @@ func (k *known) remember(h model.Held, o model.Origin) {
 }
 
 // places returns the places in the index, in ascending order. It leaves out a place if the value
-// there has changed since it was put into the index. The function at returns the value at a place.
+// there has changed since it was put into the index. The function in the parameter at returns the
+// value of a place.
 func (k *known) places(at func(model.Origin) dsl.Value) []model.Origin {
 	var all []model.Origin
 	add := func(hash uint64, from model.Origin) {

@@ -9,9 +9,9 @@ import (
 )
 
 // A step with a repeat block makes several iterations, one after the other. The fields of its node
-// describe the present iteration, so the rules for attempts, lookups and unknown outcomes apply to
-// each iteration as to a step of its own. Loop.Past says that an earlier iteration had an effect.
-// The undo is called once for all iterations, when the run turns back.
+// describe the present iteration. So each iteration follows the rules of a step for attempts,
+// lookups and unknown outcomes. Loop.Past says that an earlier iteration had an effect. The undo is
+// called once for all iterations, when the run turns back.
 
 // maxAtOnce is how many iterations one decision may begin, counted over all steps. Without this
 // limit, a loop that calls no agent could keep a decision busy for ever.
@@ -119,7 +119,7 @@ func (d loops) append(i int, v dsl.Value) {
 }
 
 // loopMiss returns the failure of an iteration if an expression of the repeat block cannot be
-// evaluated. As after a failed postcondition, the call may have had its effect.
+// evaluated. The call may have had its effect, as when a postcondition fails.
 func loopMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: what + ": " + err.Error()}
 }
@@ -143,7 +143,8 @@ func (d loops) plan(i int) {
 		}
 		until = d.at.Add(pause)
 	}
-	// A parked run gets later deadlines when it continues. So its present ones do not matter here.
+	// A parked run gets later deadlines when it continues. So its present deadlines do not matter
+	// here.
 	if by := d.forward().forwardBound(i); !d.run.Parked && by != 0 && until > d.at && until >= by {
 		d.outOfTime(i)
 		return
@@ -221,9 +222,10 @@ func (d loops) unwanted(i int) {
 	d.end(i)
 }
 
-// wanted evaluates the condition `when` of node i, and returns true if the node must run. A
-// node without a condition must run. If the condition is false, the node ends as skipped, or
-// in a later iteration of a loop as succeeded. If the condition cannot be evaluated, the node fails.
+// wanted evaluates the condition `when` of node i, and returns true if the node must run. A node
+// without a condition must run. If the condition is false, the node ends: as succeeded in a later
+// iteration of a loop, and otherwise as skipped. If the condition cannot be evaluated, the node
+// fails.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true

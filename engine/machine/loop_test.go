@@ -488,5 +488,5 @@ func TestSettlementIsNotCorrectedUnderALoop(t *testing.T) {
 	p.unknown("a", "agent_lost", "alert parked")
 	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`1`), By: "ann"})
 	p.wait(time.Minute)
-	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`2`), By: "ann"}).refused("cool has begun on the strength of that")
+	p.event(machine.SettleRequested{Step: "a", As: machine.SettleSucceeded, Output: js(`2`), By: "ann"}).refused("cool has begun because of that")
 }

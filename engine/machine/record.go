@@ -11,8 +11,8 @@ import (
 )
 
 // A Record holds one event and the decision about it. The records of a run, in order, are its
-// journal. Decide makes records, and so do readers of a journal. State.Apply applies a record
-// to a state. No code changes a record after it was made.
+// journal. Decide makes records. Readers of a journal make records, too. State.Apply applies a
+// record to a state. No code changes a record after it was made.
 type Record struct {
 	at    model.Instant
 	event Event
@@ -193,8 +193,8 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	return rows
 }
 
-// stepRow returns the row of the node n, which has the number i. A row with the state running
-// must have a complete-by (S10). A for_each step has none, because it calls no agent itself.
+// stepRow returns the row of the node n, which has the number i. A row with the state running must
+// have a complete-by (S10). A for_each step has no complete-by, because it calls no agent itself.
 // So its row has the state waiting while its instances run.
 func stepRow(i int, n *model.Node) StepRow {
 	row := StepRow{Node: i, State: n.Shown(), Failures: int(n.Fwd.Failures + n.Und.Failures), Attempt: int(n.Fwd.Total)}
@@ -215,7 +215,7 @@ func stepRow(i int, n *model.Node) StepRow {
 type NodeName struct {
 	Node int
 	Step int
-	Name string // such as ship["berlin"]
+	Name string // name of the instance, such as ship["berlin"]
 }
 
 // NewNodes returns the instances of for_each steps that the record adds. Only a record that
@@ -359,9 +359,9 @@ func (Invoke) command() {}
 func (Stop) command()   {}
 func (Alert) command()  {}
 
-// Moved returns the workflow that the run has after the record. The parameter before is the workflow
-// that the run had before the record. Moved returns it unless the record moved the run to another
-// definition. The parameter next is the workflow of the new definition (Input.Next).
+// Moved returns the workflow that the run has after the record. If the record moved the run to
+// another definition, this is the workflow in the parameter next (Input.Next). Otherwise it is the
+// workflow in the parameter before, which the run had until then.
 func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
 	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || next == nil {
 		return before

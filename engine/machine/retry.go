@@ -238,8 +238,8 @@ func (d forward) forwardBound(i int) model.Instant {
 	return by
 }
 
-// interval returns the time at which the next attempt starts. It is the end of the backoff, or
-// the time for which the agent asked if that is later.
+// interval returns the time at which the next attempt starts. It is the end of the backoff, or the
+// time that the agent asked for, if this time is later.
 func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {

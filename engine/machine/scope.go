@@ -112,8 +112,8 @@ func (d *decider) undoScope(n *model.Node) *dsl.Scope {
 }
 
 // stepResult returns the result of the step with the number i, as expressions see it. It caches the
-// results of finished for_each steps, and of finished steps with a repeat block that collects values.
-// If the present decision has finished such a step, but is not committed, the cache is dropped.
+// results of finished for_each steps, and of finished steps with a repeat block that collects
+// values. If the decision that has finished such a step is not committed, the cache is dropped.
 func (d *decider) stepResult(i int) dsl.StepResult {
 	i = d.wf.NodeOf(i)
 	if i < 0 || i >= int(d.run.Steps) {
@@ -198,8 +198,8 @@ func (d *decider) forwardKey(n *model.Node) string {
 	return forwardKey(run, step, n)
 }
 
-// keyRoot returns the run and the name of the step in the idempotency keys of a node. They are the
-// run that made the calls of the node, and the name that the step had there first.
+// keyRoot returns the run and the step name that are part of the idempotency keys of a node. This
+// is the run that made the calls of the node, and the first name that the step had in that run.
 func keyRoot(wf *dsl.Workflow, r *model.Run, n *model.Node) (status.RunID, string) {
 	if len(r.Ancestors) > 0 {
 		if from, name := r.Legacy(n.Step); from != nil {
@@ -257,8 +257,7 @@ func idempotencyKey(id status.RunID, step, key, direction string, iteration, gen
 	return string(text[:])
 }
 
-// undoDefaults are the settings of an undo for which the workflow states none. No code may
-// change them.
+// undoDefaults are the settings of an undo if the workflow gives none. No code may change them.
 var undoDefaults = dsl.Settings{
 	Timeout: defaultTimeout,
 	Retry: dsl.Retry{
@@ -317,9 +316,10 @@ func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 // A seer says which run the expressions of a node see.
 type seer struct{ *decider }
 
-// place makes an expression of node n (nil = of no node) see the run in which the node was called as run.*. Only the
-// undo of a step that was taken over evaluates such expressions. Their values must not come from the
-// cache, which holds values of this run.
+// place sets run.* for the expressions of node n; nil = for expressions of the workflow. If the
+// step was taken over from an ended run, run.* is that run, because it made the calls of the step.
+// Only the undo of such a step evaluates expressions. Their values must not come from the cache,
+// which holds values of this run.
 func (d seer) place(sc *dsl.Scope, n *model.Node) {
 	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
 	sc.Memo = &d.s.cache.memo

@@ -28,7 +28,7 @@ func (d verbs) settleRequested(ev SettleRequested) {
 	case ev.Step == "" || len(all) == 0:
 		d.refuse("settle", ev.By, "no step %q", ev.Step)
 	case len(open) == 0:
-		d.refuse("settle", ev.By, "the outcome of %s is not in doubt, or still awaited", ev.Step)
+		d.refuse("settle", ev.By, "the outcome of %s is not in doubt, or its answer is still awaited", ev.Step)
 	case len(open) > 1:
 		var names []string
 		for _, i := range open {
@@ -46,10 +46,10 @@ func (d verbs) settleRequested(ev SettleRequested) {
 	}
 }
 
-// settleForward settles a step whose outcome is unknown while the run goes forward. If the
-// person states that nothing was done, the step is not called again. If the catch block of the
-// step accepts the failure, or max_failures tolerates it, the run continues. If not, the run
-// stays parked until the verb retry or compensate.
+// settleForward settles a step whose outcome is unknown while the run goes forward. If the person
+// states that nothing was done, the step is not called again. If the catch block of the step
+// accepts the failure, or max_failures tolerates it, the run continues. If not, the run stays
+// parked until a person sends retry or compensate.
 func (d verbs) settleForward(i int, ev SettleRequested) {
 	n := d.edit(i)
 	switch ev.As {
@@ -223,10 +223,10 @@ func (d verbs) settleUndo(i int, ev SettleRequested) {
 	}
 }
 
-// stated returns the output that a person states for a step, and true. It refuses the verb and
-// returns false if the output does not fit the action's schema. It does the same if the step's
-// undo cannot be evaluated with this output. Such an undo would fail later, when the output
-// cannot be corrected any more.
+// stated returns the output that a person states for a step, and true. In two cases, it refuses the
+// verb and returns false. First, the output does not fit the action's schema. Second, the step's
+// undo cannot be evaluated with this output. Such an undo would fail later, when the output cannot
+// be corrected any more.
 func (d verbs) stated(i int, ev SettleRequested) (dsl.Value, bool) {
 	n := d.get(i)
 	out, err := d.step(n).Do.StatedOutput(ev.Output.JSON())

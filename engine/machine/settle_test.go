@@ -99,8 +99,8 @@ func TestSettleIsCorrected(t *testing.T) {
 		if in := string(p.call("b", 0).Input.JSON()); !strings.Contains(in, "right") {
 			t.Errorf("b is called with %s", in)
 		}
-		p.event(settleAs("a", `{"id":"x"}`)).refused("b has begun on the strength of that")
-		p.event(settleAs("a", "")).refused("b has begun on the strength of that")
+		p.event(settleAs("a", `{"id":"x"}`)).refused("b has begun because of that")
+		p.event(settleAs("a", "")).refused("b has begun because of that")
 		p.ok("b").is("succeeded")
 	})
 	t.Run("succeeded, then not done", func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestSettleIsCorrected(t *testing.T) {
 		p.event(settleAs(`a["k"]`, `{"id":"k"}`)).is("running").state("a waiting", "a[k] succeeded")
 		p.slots = none
 		p.ok("a[l]").state("a succeeded", "b held")
-		p.event(settleAs(`a["k"]`, "")).refused("a has ended on the strength of that")
+		p.event(settleAs(`a["k"]`, "")).refused("a has ended because of that")
 		p.event(settleAs(`a["k"]`, `{"id":"better"}`)).state("b held")
 		p.slots = full
 		p.event(machine.TimePassed{}, "do b")

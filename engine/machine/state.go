@@ -14,7 +14,7 @@ import (
 // same data where they are equal.
 type State struct {
 	run   model.Run
-	nodes []*model.Node // a node is never changed in place, unless private is true
+	nodes []*model.Node // a node is changed in place only if private is true
 
 	private bool // no record, draft or other state shares the list nodes, or data of its nodes
 

@@ -91,7 +91,7 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	r := &d.run
 	switch {
 	case r.Phase == model.PhaseUndo && ev.NoCompensate:
-		d.refuse("cancel", ev.By, "the run is already being undone; that cannot be cut short")
+		d.refuse("cancel", ev.By, "the run is already being undone; the undo cannot be cut short")
 		return
 	case r.Phase == model.PhaseUndo || r.Turning && r.Cancel:
 		d.refuse("cancel", ev.By, "%s", d.turned())
@@ -115,7 +115,7 @@ func reopens(r *model.Run, e Event) bool {
 	return verb && ev.Parent && r.Undoable()
 }
 
-// ended returns the reason for which the verb compensate does not change a run that has ended.
+// ended returns the reason why the verb compensate does not change a run that has ended.
 func ended(r *model.Run, ev CompensateRequested) string {
 	if ev.Parent && r.State == status.RunSucceeded && r.Passed {
 		return "the pivot has succeeded: nothing is undone any more"
@@ -134,13 +134,13 @@ func (d verbs) parentUndone(ev CompensateRequested) {
 	d.undoing().turn(dsl.Failure{Code: codeUndone, Message: ev.Reason})
 }
 
-// turned returns the reason for which the run is turning back already.
+// turned returns the reason why the run is turning back already.
 func (d verbs) turned() string {
 	switch {
 	case d.run.Cancel:
 		return "the run is already being cancelled"
 	case d.run.Failure.Code == CodeDeadlineExceeded && d.run.Failure.Step == "":
-		return "the run's deadline has passed, so that it turns back anyway"
+		return "the run's deadline has passed, so the run turns back in any case"
 	}
 	return "the run is already being undone"
 }

@@ -31,8 +31,8 @@ func (p *Past) Succession(next *dsl.Workflow, from From) Succession {
 	return Restart(p.Flow, next, p.Run, p.Nodes, from.Step, from.Again)
 }
 
-// Ancestors returns the list model.Run.Ancestors of a new run: those ancestors of the ended run in
-// which a step was called that is taken over, and, as the last one, the ended run itself.
+// Ancestors returns the list model.Run.Ancestors of a new run. The list has each ancestor of the
+// ended run that made calls of a step that is taken over. The last entry is the ended run itself.
 func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 	own := model.Ancestor{
 		Run: p.Run.ID, Name: p.Run.Name, Key: p.Run.Key, Trigger: p.Run.Trigger, Started: p.Run.Started, From: from.Step, Reason: from.Reason,
@@ -71,8 +71,8 @@ func Take(n, was *model.Node) {
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
 	n.Data, n.Caught, n.Last = model.Held{V: was.Data.V}, model.Held{V: was.Caught.V}, model.Held{V: was.Last.V}
 	n.BizKey, n.Manual, n.Loop = was.BizKey, was.Manual, was.Loop
-	n.Loop.Calls = 0                                                             // the new run counts its own calls
-	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // its number counts in the old run
+	n.Loop.Calls = 0                                                             // the new run counts only its own calls
+	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // the number of the signal has a meaning only in the old run
 	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)
 	n.Collected = nil
 	for _, v := range was.Collected.Tail(was.Collected.Len()) {

@@ -174,7 +174,8 @@ func (c *comparison) match() {
 	c.plan.Flow = c.next.Placed(c.now, places)
 }
 
-// judge sets the fields Changed and Anew of a step, and refuses what is not safe.
+// judge sets the fields Changed and Anew of a step, and refuses the move if it is not safe for this
+// step.
 func (c *comparison) judge(s *Step) {
 	if s.Fate == Added {
 		return
@@ -258,7 +259,7 @@ func harmless(n *model.Node) bool {
 	return n.Effect() == status.EffectNone && !n.Expanded && !n.Waits() && !n.Well() && n.Loop == (model.Loop{}) && n.UndoDoubt == 0
 }
 
-// begun judges a changed step of which no call is in flight.
+// begun decides about a changed step of which no call is in flight.
 func (c *comparison) begun(s *Step, n *model.Node) {
 	if untouched(n) || harmless(n) {
 		s.Anew = true
@@ -298,7 +299,7 @@ func progress(n *model.Node) string {
 	return "has begun"
 }
 
-// removed judges a step that the new definition does not have.
+// removed decides about a step that the new definition does not have.
 func (c *comparison) removed(s *Step, n *model.Node) {
 	switch {
 	case c.open(n):
@@ -310,7 +311,7 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 }
 
 // dependencies refuses a step that has begun, if the new definition makes it depend on a step that
-// has not ended. The step would continue without waiting for the other step.
+// has not ended. Otherwise the step would continue without waiting for the other step.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return

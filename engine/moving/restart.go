@@ -59,20 +59,20 @@ func Restart(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, step 
 	return s.out
 }
 
-// A succession is the work on one Succession.
+// A succession computes one Succession.
 type succession struct {
 	comparison
 	out   Succession
 	again bool
 
 	from   int          // index of the step from which the new run starts
-	before map[int]bool // indexes of the steps on which that step depends, directly or not
+	before map[int]bool // indexes of the steps on which the step in the field from depends, directly or not
 	nodeOf []int        // number of the node in the old run, by index of the step in the new workflow; -1 = none
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }
 
-// whole returns the first reason against the restart that does not depend on the steps before the
-// step with the given name; zero = there is no such reason.
+// whole returns the first reason against the restart that concerns the whole run, or the step from
+// which it starts; zero = there is no such reason.
 func (s *succession) whole(step string) Refusal {
 	switch {
 	case s.next == nil || s.now == nil:
@@ -239,7 +239,7 @@ func remainsOf(n *model.Node) remainder {
 		return effectInDoubt
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
-	case n.Undo == model.UndoLeft && n.Und.Total == 0 && n.Und.Miss == model.MissNone: // cancel --no-compensate
+	case n.Undo == model.UndoLeft && n.Und.Total == 0 && n.Und.Miss == model.MissNone: // a person left the effect in place with cancel --no-compensate
 		return effectStays
 	}
 	return effectInDoubt
@@ -293,8 +293,9 @@ func (s *succession) gone() {
 	}
 }
 
-// pivot refuses the restart from a step at or before a pivot that has succeeded, and another pivot
-// if the pivot is taken over.
+// pivot refuses the restart in two cases. First, the old run has passed its pivot, and the new run
+// would not take it over as its pivot. Second, the old run has passed no pivot, but the new run
+// would take over a step that is its pivot and that has succeeded.
 func (s *succession) pivot() {
 	p := s.next.Pivot
 	if s.run.Passed {

@@ -109,7 +109,7 @@ func (x *explainer) attempts(n *model.Node, name string) string {
 	}
 	text := fmt.Sprintf("%s, since %s, complete by %s", what, x.when(open.Started), x.when(open.CompleteBy))
 	if open.Silent != 0 {
-		text += ", to be heard of by " + x.when(open.Silent)
+		text += ", next sign of life due by " + x.when(open.Silent)
 	}
 	return text + "."
 }
@@ -132,7 +132,7 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	case t.Until == n.Quiet && n.Undo != model.UndoNone:
 		return fmt.Sprintf("%s waits until %s, because until then an attempt may be at work.", subject, until)
 	case t.Until == n.Quiet && (t.Kind == model.CallLookup || x.wf.Steps[n.Step].OnRerun == dsl.RerunUndoFirst):
-		return fmt.Sprintf("An attempt of %s may be at work until %s; what became of it is seen to then.", name, until)
+		return fmt.Sprintf("An attempt of %s may be at work until %s; its outcome is found out then.", name, until)
 	case t.Kind == model.CallLookup, t.Kind == model.CallUndoLookup:
 		text = fmt.Sprintf("What became of %s is asked again at %s", name, until)
 	case n.Undo == model.UndoNone && t.Attempt == 0 && t.Rounds > 0:

@@ -231,8 +231,8 @@ func (t *teller) nodeEnds(p pair) {
 	}
 }
 
-// takenOver reports whether the record takes over the node from another run. Nothing of the node has
-// ended now: the other run has told it.
+// takenOver reports whether the record takes over the node from another run. Then nothing of the
+// node has ended now, and the other run has the facts about its end.
 func (t *teller) takenOver(p pair) bool {
 	if len(t.before().Ancestors) > 0 || len(t.after().Ancestors) == 0 {
 		return false
@@ -249,7 +249,7 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // an undo before a new attempt may have ended: then the state is UndoNone again
+	case model.UndoNone: // an undo that came before a new attempt may have ended; its end sets the state UndoNone
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false

@@ -189,9 +189,9 @@ func KnownOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	return earlyOutputs(s, wf)
 }
 
-// earlyOutputs returns the outputs that are known before a run going forward has ended: each
-// output that refers only to steps which have ended well. It leaves out an output that cannot be
-// evaluated, because the run evaluates it again at its end.
+// earlyOutputs returns the outputs that are known while a run still goes forward: each output that
+// refers only to steps which have ended well. It leaves out an output that cannot be evaluated,
+// because the run evaluates it again at its end.
 func earlyOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	if s.RunID() == 0 || s.Run().Phase != model.PhaseForward {
 		return nil
@@ -230,8 +230,8 @@ func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
 
-// keptByDeclaration does the work of KeptByDeclaration. It calls the function nodes only if
-// some effects stay because of compensation = "none".
+// keptByDeclaration does the work of KeptByDeclaration. It calls the function in the parameter
+// nodes, which costs time, only if some effects stay because of compensation = "none".
 func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
 	if r.Undeclared == 0 {
 		return nil

@@ -58,19 +58,19 @@ func New(now func(ctx context.Context) Snapshot) *Meters {
 	}
 	m := &Meters{
 		registry: prometheus.NewRegistry(),
-		lag:      seconds("supervisor_detection_lag_seconds", "How long what a pass found most overdue had been due.", 0.001, 18),
-		scan:     seconds("supervisor_scan_seconds", "How long a pass of the Supervisor took, with what it delivered.", 0.0005, 16),
-		passes:   counters("supervisor_passes_total", "scope", "Passes of the Supervisor: over own runs, or over others' too."),
-		taken:    counter("runs_taken_over_total", "Runs taken over from engines that are gone, or claimed from nobody."),
-		fenced:   counter("fenced_total", "Times this engine lost its lease and began anew. Above zero: look why."),
+		lag:      seconds("supervisor_detection_lag_seconds", "Delay of the most overdue run that a scan of the Supervisor found.", 0.001, 18),
+		scan:     seconds("supervisor_scan_seconds", "Duration of a scan of the Supervisor, including the delivery of its events.", 0.0005, 16),
+		passes:   counters("supervisor_passes_total", "scope", "Scans of the Supervisor: of this engine's runs only, or also of the runs of other engines."),
+		taken:    counter("runs_taken_over_total", "Runs taken over from engines that are gone, and claimed runs without an owner."),
+		fenced:   counter("fenced_total", "How often this engine lost its lease and joined again. If it is above zero, find out why."),
 		late:     counter("late_replies_total", "Answers of agents that came too late to count."),
 		accepted: counter("runs_accepted_total", "Runs accepted by this engine."),
-		parked:   counter("runs_parked_total", "Times a run of this engine came to need a person."),
+		parked:   counter("runs_parked_total", "How often a run of this engine began to need a person."),
 		attempts: counters("attempts_finished_total", "status", "Attempts that ended on this engine."),
 		finished: counters("runs_finished_total", "status", "Runs that ended on this engine."),
-		pushed:   counters("alerts_pushed_total", "result", "Alerts pushed to where people look."),
-		removed:  counter("runs_removed_total", "Runs removed because they finished longer ago than they are kept."),
-		dropped:  counter("partitions_dropped_total", "Partitions of the journal dropped after their runs."),
+		pushed:   counters("alerts_pushed_total", "result", "Alerts sent to the receiver that --on-alert names."),
+		removed:  counter("runs_removed_total", "Runs removed because their retention has ended."),
+		dropped:  counter("partitions_dropped_total", "Partitions of the journal dropped after all their runs were removed."),
 	}
 	m.registry.MustRegister(
 		m.lag, m.scan, m.passes, m.taken, m.fenced, m.late, m.accepted, m.parked, m.attempts, m.finished, m.pushed, m.removed, m.dropped,

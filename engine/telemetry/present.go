@@ -12,7 +12,7 @@ type Snapshot struct {
 	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
 	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
 	Queued       int     // number of transitions that wait until an earlier commit ends
-	QueueAge     float64 // seconds for which the first run that no engine has taken has been due
+	QueueAge     float64 // seconds since the first run that no engine has taken became due
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
 	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
 	Quarantined  int     // number of runs that this engine has quarantined
@@ -43,12 +43,12 @@ const (
 var (
 	descOwned       = prometheus.NewDesc("engine_runs_owned", "Runs that this engine works on.", nil, nil)
 	descInFlight    = prometheus.NewDesc("engine_calls_in_flight", "Calls of agents in flight.", nil, nil)
-	descLease       = prometheus.NewDesc("engine_lease_seconds", "Until the lease runs out; 0 = it has.", nil, nil)
-	descQueued      = prometheus.NewDesc("engine_commits_waiting", "Transitions that wait for the commit before theirs; bounded.", nil, nil)
+	descLease       = prometheus.NewDesc("engine_lease_seconds", "Time until the lease expires; 0 = it has expired.", nil, nil)
+	descQueued      = prometheus.NewDesc("engine_commits_waiting", "Transitions that wait until an earlier commit ends; their number is limited.", nil, nil)
 	descBehind      = prometheus.NewDesc("engine_commit_oldest_seconds", "For how long the oldest transition has waited for its commit.", nil, nil)
 	descQueueAge    = prometheus.NewDesc("engine_queue_oldest_seconds", "For how long the first run that no engine has taken has been due.", nil, nil)
-	descSlowest     = prometheus.NewDesc("engine_slowest_decision_seconds", "What the slowest decision took since the engine started, or has taken so far.", nil, nil)
-	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for want of an agent for example.", nil, nil)
+	descSlowest     = prometheus.NewDesc("engine_slowest_decision_seconds", "Duration of the slowest decision since the engine started; a decision in progress counts.", nil, nil)
+	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for example because an agent is missing.", nil, nil)
 	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
 	descCircuit     = prometheus.NewDesc("engine_agent_circuit_state", "Circuit breaker of an agent: 0 closed, 1 half-open, 2 open.", []string{"agent"}, nil)
 	descInstances   = prometheus.NewDesc("engine_agent_instances", "Processes of an agent that take calls.", []string{"agent"}, nil)

@@ -78,7 +78,7 @@ func New(cfg Config) (*Sender, error) {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: x.control}
 	x.client = &http.Client{
 		Timeout: 10 * time.Second,
-		// No proxy: a proxy would connect to addresses that control does not see.
+		// No proxy: a proxy would connect to addresses that the method control does not see.
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
@@ -104,8 +104,8 @@ func (x *Sender) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// reserved are the networks that are no part of the public internet, beyond those that package netip
-// knows.
+// reserved lists networks that do not belong to the public internet, in addition to those that
+// package netip knows.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
@@ -195,7 +195,7 @@ func (x *Sender) Send(ctx context.Context, r replies.Reply) error {
 	if to.URL == "" {
 		return fmt.Errorf("reply sink %q is no webhook", r.Sink)
 	}
-	id := r.Name + "." + strconv.Itoa(int(r.N)) // the same in each try
+	id := r.Name + "." + strconv.Itoa(int(r.N)) // the id is the same in each try
 	body, err := json.Marshal(event{
 		SpecVersion: "1.0", ID: id, Source: "/engine/workflows/" + r.Workflow, Type: "engine.run." + r.State, Subject: r.Name, Time: r.At,
 		ContentType: "application/json", Sequence: strconv.Itoa(int(r.N)),
@@ -217,7 +217,7 @@ func (x *Sender) Send(ctx context.Context, r replies.Reply) error {
 	res, err := x.client.Do(req)
 	if err != nil {
 		var why *url.Error
-		if errors.As(err, &why) { // its text has the whole URL, which may hold a token
+		if errors.As(err, &why) { // the text of why has the whole URL, which may hold a token
 			err = why.Err
 		}
 		return fmt.Errorf("send a reply: %w", err)

@@ -41,10 +41,10 @@ type Member interface {
 	// That goroutine turns the answer into an event and decides it. Conclude does not block. It
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
-	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver
-	// was called. If the function told is not nil, the Member calls it once, with nil or the
-	// error of the delivery, unless the membership ends first. Deliver does not block. It
-	// returns false if this membership has ended; then the answer was not passed on.
+	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver was
+	// called. If the parameter told is not nil, the Member calls this function once, with nil or the
+	// error of the delivery. It does not call the function if the membership ends first. Deliver does
+	// not block. It returns false if this membership has ended; then the answer was not passed on.
 	Deliver(run status.RunID, a Answer, told func(error)) bool
 	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
@@ -53,9 +53,9 @@ type Member interface {
 // Children makes the calls of steps that start child runs. The engine itself is the agent of these
 // steps.
 type Children interface {
-	// Start begins a call and returns at once. It calls done once, with the reply or an error. The
-	// error context.Canceled means that the call has no answer: the engine that owns the run next
-	// sends the call again.
+	// Start begins a call and returns at once. It calls the function in the parameter done once, with
+	// the reply or an error. The error context.Canceled means that the call has no answer: the next
+	// owner of the run sends the call again.
 	Start(e *Spec, done func(sdk.Reply, error)) invoke.Started
 }
 
@@ -70,7 +70,7 @@ type Observer interface {
 // that time has passed (S17, S18).
 type Caller struct {
 	cfg      Config
-	async    invoke.AsyncInvoker // makes calls without goroutines; nil = each call has its own
+	async    invoke.AsyncInvoker // makes calls without goroutines; nil = each call has its own goroutine
 	evidence *evidence           // stores late replies
 	// ctx is the context of every call without its own goroutine. It ends when the node stops
 	// at once.
@@ -112,7 +112,7 @@ type Call struct {
 	// stop is closed when the answer is not needed any more; nil = the call has no goroutine of
 	// its own, or was not sent yet.
 	stop   chan struct{}
-	cancel context.CancelFunc // ends the call; nil in the same cases as stop
+	cancel context.CancelFunc // ends the call; nil = the call has no goroutine of its own, or was not sent yet
 	handle invoke.Started     // stops a call without a goroutine of its own; nil = there is nothing to stop
 }
 

@@ -46,7 +46,7 @@ type evidence struct {
 
 	mu      sync.Mutex    // protects following fields
 	waiting []lateAnswer  // late replies that wait to be stored, oldest first
-	bytes   int           // size of all events in waiting, in bytes
+	bytes   int           // size of all events in the field waiting, in bytes
 	dropped int           // late replies that were dropped since the last message in the log
 	failing bool          // the engine could not store the last late reply
 	idle    chan struct{} // closed when the goroutine ends; nil = no goroutine runs
@@ -101,10 +101,10 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one late reply, and tries this several times. The parameter failing is true if
-// the previous late reply could not be stored. Then store tries only once, because other late
-// replies wait. It returns nil also if the run does not exist any more. If it returns an error,
-// the late reply is lost, but no run changes because of that.
+// store stores one late reply, and tries this several times. The parameter failing is true if the
+// previous late reply could not be stored. Then store tries only once, because other late replies
+// wait. It also returns nil if the run does not exist any more. If it returns an error, the late
+// reply is lost, but no run changes because of that.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)
 	if err != nil {
@@ -135,8 +135,8 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 	}
 }
 
-// wait returns when no late reply waits any more, when ctx ends, or at the latest after the
-// duration limit.
+// wait returns when no late reply waits any more, or when ctx ends. It waits at most for the
+// duration in the parameter limit.
 func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	ev.mu.Lock()
 	idle := ev.idle

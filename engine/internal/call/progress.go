@@ -76,9 +76,9 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	if !now.Before(p.c.Invoke.CompleteBy) {
 		return
 	}
-	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. With a
-	// CompleteBy, it could be decided at its time of arrival instead of the present time. With
-	// a Slot, the decision could take the slot, which the call needs until its end.
+	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. Without a
+	// CompleteBy, the run decides it at the present time, and not at its time of arrival. Without a
+	// Slot, the decision cannot take the slot, which the call needs until its end.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}
@@ -212,7 +212,7 @@ func (p *progressSender) handOver() {
 }
 
 // post puts a checkpoint into the run's inbox, with the time at which the checkpoint reached this
-// engine. A checkpoint that arrived in time counts, whichever engine decides on it
+// engine. A checkpoint that arrived in time counts, even if another engine decides on it
 // (language.md, What counts).
 func (p *progressSender) post(d *Answer) error {
 	n := &p.c.w.cfg

@@ -26,14 +26,14 @@ type Spec struct {
 	Invoke machine.Invoke
 	// Sensitive holds the sensitive strings in the run's variables and outputs.
 	Sensitive []string
-	// Refusals is how many calls of this node could not be sent since the last call that was sent.
+	// Refusals is how many times in a row a call of this node could not be sent.
 	Refusals int
 	// Silence is how long the call may give no sign of life (heartbeat_timeout); 0 = no limit.
 	Silence time.Duration
 	// Capacity is where the slot of the call was reserved; nil = the call needs no slot.
 	Capacity invoke.Capacity
 	// StartBy is the last time, by this process's clock, at which the call may be sent (see
-	// invoke.Call); zero = its complete-by.
+	// invoke.Call); zero = the complete-by of the call.
 	StartBy time.Time
 }
 
@@ -226,9 +226,10 @@ func (e *Spec) asks() *dsl.Action {
 	return action.Asks
 }
 
-// asAgentSees returns the purpose and the keys of the request. If a lookup invokes another action, the
-// agent sees an ordinary call of that action. This call has its own idempotency key, because an agent
-// may take two calls with one key for the same call. Its forward key is the key of the earlier call.
+// asAgentSees returns the purpose and the keys of the request. If a lookup invokes another action,
+// the agent sees an ordinary call of that action. This call has its own idempotency key, because an
+// agent may treat two calls with the same key as one call. The forward key of this call is the key
+// of the earlier call.
 func (e *Spec) asAgentSees() (purpose sdk.Purpose, key, forwardKey string) {
 	inv := e.Invoke
 	if e.asks() == nil {

@@ -48,10 +48,10 @@ func (c *Call) Finish() {
 	c.w.end(c)
 }
 
-// insist delivers the answer again and again until the run has it. If this engine does not own
-// the run, the answer goes into the run's inbox, with the time at which it reached this engine.
-// In the inbox the answer is durable, and it counts whichever engine owns the run (language.md,
-// What counts). err is the error of the first delivery.
+// insist delivers the answer again and again until the run has it. If this engine does not own the
+// run, the answer goes into the run's inbox, with the time at which it reached this engine. In the
+// inbox the answer is durable, and it counts even if another engine owns the run by then
+// (language.md, What counts). err is the error of the first delivery.
 func (c *Call) insist(a Answer, err error) {
 	defer c.Finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond

@@ -16,7 +16,8 @@ type Reservation struct {
 }
 
 // init puts a slot into the Reservation. The caller has reserved this slot by a call of
-// capacity.Reserve. If capacity is nil, the number of calls has no limit, and there is no slot.
+// capacity.Reserve. If the parameter capacity is nil, the number of calls has no limit, and there
+// is no slot.
 func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
 }
@@ -29,8 +30,8 @@ func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.c
 // slot was taken or given back before.
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
-// HandBack moves the slot from s to another Reservation, the parameter to. The slot must have
-// been taken from that Reservation. HandBack does nothing if s has no slot any more.
+// HandBack moves the slot from s back to the Reservation from which the slot was taken. This is the
+// Reservation in the parameter to. HandBack does nothing if s has no slot any more.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)
@@ -44,8 +45,8 @@ func (s *Reservation) Release() {
 	}
 }
 
-// Own returns a new Reservation that holds the same slot. Its caller must have taken the slot
-// from s.
+// Own returns a new Reservation that holds the same slot. The caller must have taken the slot from
+// s before.
 func (s *Reservation) Own() *Reservation { return &Reservation{capacity: s.capacity, spec: s.spec} }
 
 // Agent returns the agent to which the slot belongs.

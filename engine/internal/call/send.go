@@ -115,7 +115,7 @@ func (c *Call) input() (json.RawMessage, error) {
 // Reasons, for people, why a call was not sent.
 const (
 	WhyTooLate = "its complete-by had passed before it could be sent"
-	WhyNoLease = "the engine's lease is not sure"
+	WhyNoLease = "the engine's lease may have expired"
 )
 
 // send passes the request to the Invoker. If the call has a goroutine of its own, send waits for
@@ -167,8 +167,8 @@ func (c *Call) late(reply sdk.Reply) {
 	c.w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, c.event(reply, &c.redact, c.w.cfg.MaxValue), now)
 }
 
-// largeReply is the size, in bytes, of a large reply. The shard does not check a large reply
-// itself, because the shard's other runs would wait too long: a new goroutine does so.
+// largeReply is the size, in bytes, of a large reply. A new goroutine checks a large reply. If the
+// shard checked it, the shard's other runs would wait too long.
 const largeReply = 64 << 10
 
 // answered receives the Invoker's answer and passes the call to the shard of the run. If that is

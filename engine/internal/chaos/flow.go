@@ -62,9 +62,9 @@ var faultsOf = map[string][]string{
 	"blind": {"refuse", "linger:150ms", "slow:100ms"},
 }
 
-// NewFlow generates a workflow and the faults of its calls. url is the URL of the ledger. Of 100
-// generated workflows, approximately 60 should succeed, 25 should be undone, and 15 should be
-// parked.
+// NewFlow generates a workflow and the faults of its calls. The parameter url is the URL of the
+// ledger. Of 100 generated workflows, approximately 60 should succeed, 25 should be undone, and 15
+// should be parked.
 func NewFlow(rng *rand.Rand, url string) Flow {
 	end := endWell
 	switch n := rng.IntN(100); {
@@ -166,8 +166,8 @@ func undoFaults(rng *rand.Rand) []string {
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
 
-// flowOf returns a Flow with the given steps and faults. The function head writes the text before
-// the steps.
+// flowOf returns a Flow with the given steps and faults. The function in the parameter head writes
+// the text before the steps.
 func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
 	var f Flow
 	var b strings.Builder

@@ -197,8 +197,8 @@ func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 	}
 }
 
-// alerts checks that the run has one alert for each time that it was parked (I9). parked is the
-// number of these times.
+// alerts checks that the run has one alert for each time that it was parked (I9). The parameter
+// parked is the number of these times.
 func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	rows, err := j.w.store.Alerts(ctx, r.ID, 1000)
 	if err != nil {

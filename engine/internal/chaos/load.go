@@ -11,10 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// load submits perSecond short runs in each second, until the caller calls stop. Nine of ten
-// runs succeed, and the tenth is undone. Each run gets a name, so that load can repeat a
-// submission whose outcome is not known. load pauses while more runs are open than it submits
-// in ten seconds.
+// load submits perSecond short runs in each second, until the caller calls stop. Nine of ten runs
+// succeed, and one of ten is undone. Each run gets a name, so that load can repeat a submission
+// whose outcome is not known. load pauses while more runs are open than it submits in ten seconds.
 //
 // stop waits until each submitted run is accepted. It returns the number of accepted runs per
 // second. In `make chaos`, the test fails if this number is less than 70 % of perSecond. In

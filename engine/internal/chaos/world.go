@@ -344,7 +344,8 @@ func (w *World) AwaitRest(limit time.Duration) {
 	w.T.Fatalf("stuck after %s (I8): %s", patience(limit), strings.Join(open, ", "))
 }
 
-// heads returns the rows (store.Head) of those given runs that the store has, by run id.
+// heads returns the row (store.Head) of each given run, by run id. It returns no row for a run that
+// the store does not have.
 func (w *World) heads(runs []Run) (map[status.RunID]store.Head, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.T.Context()), 5*time.Second)
 	defer cancel()

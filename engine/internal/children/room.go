@@ -34,11 +34,11 @@ type Config struct {
 // An Order asks for a new child run.
 type Order struct {
 	Flow *dsl.Workflow // workflow of the child
-	Vars dsl.Value     // values of all its variables
+	Vars dsl.Value     // values of all variables of the child
 	Name string        // public name of the child
 
 	Parent                 status.RunID // internal id of the parent
-	ParentName, ParentStep string       // public id of the parent; name of its step or instance
+	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
 	Until                  time.Time    // time at which the parent does not wait any more
 	Void                   bool         // the parent has turned back: the child must begin no step
 }
@@ -83,12 +83,12 @@ type waiter struct {
 	room *Room
 	id   callID
 	call.Spec
-	done func(sdk.Reply, error) // called once, without the mutex
+	done func(sdk.Reply, error) // called once, while the mutex is not held
 
 	// Fields that Room.mu protects.
 	child status.RunID // internal id of the child run; 0 = not submitted yet
 	over  bool         // the call has been answered or forgotten
-	busy  bool         // the waiter is in todo, or a goroutine works on it
+	busy  bool         // the waiter is in the list Room.todo, or a goroutine works on it
 	again bool         // something has changed since the goroutine began: it must look once more
 	stop  bool         // the answer is not needed any more: the child must be cancelled
 
@@ -102,9 +102,10 @@ func New(ctx context.Context, cfg Config) *Room {
 	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
 }
 
-// Start begins a call and returns at once. The Room calls done once, from another goroutine. If
-// Forget ends the call, or a later Start has the same attempt, the error is context.Canceled. Start
-// has the same contract as the method Start of an AsyncInvoker.
+// Start begins a call and returns at once. The Room calls the function in the parameter done once,
+// from another goroutine. If Forget ends the call, or a later call of Start is for the same
+// attempt, the error is context.Canceled. Start has the same contract as the method Start of an
+// AsyncInvoker.
 func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	r.mu.Lock()

@@ -24,7 +24,7 @@ const (
 	CodeNameTaken = "name_taken"    // another run has the name of the child run
 	CodeKeyTaken  = "key_taken"     // another run has the unique key of the child run
 	CodeNotUndone = "not_undone"    // the child run has passed its pivot, so that it cannot be undone
-	CodeNoRoom    = "no_room"       // the concurrency limit of the child run is full, and it says when_full = "reject"
+	CodeNoRoom    = "no_room"       // the concurrency limit of the child run is full, and its block says when_full = "reject"
 	CodeRefused   = "child_refused" // the engine refuses the child run for another reason
 )
 
@@ -255,7 +255,7 @@ func outputs(s *machine.State) json.RawMessage {
 	return data
 }
 
-// cancel posts a cancel to the child run, once. A child that is turning back needs none.
+// cancel posts a cancel to the child run, once. A child that is turning back needs no cancel.
 func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
 	if w.cancelled || state == status.RunCompensating || state == status.RunCompensationFailed {
 		return nil

@@ -41,8 +41,8 @@ type Membership struct {
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method due has found
-	// The last call of due got a hint, or its tick found messages, or found runs of other
-	// engines that this engine may take over.
+	// The last call of the method due got a hint, or its tick found messages, or its tick found runs
+	// of other engines that this engine may take over.
 	busy bool
 }
 
@@ -228,7 +228,7 @@ func (t *Membership) stuck() error {
 		if run != 0 {
 			what = "run " + naming.RunName(run)
 		}
-		return fmt.Errorf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can go on with the runs of this one", what, age.Round(time.Millisecond))
+		return fmt.Errorf("%s has kept its shard busy for %s: the lease is not renewed, so that other engines can continue the runs of this engine", what, age.Round(time.Millisecond))
 	}
 	return nil
 }

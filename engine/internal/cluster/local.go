@@ -95,7 +95,7 @@ func (n *Local) backOff(run status.RunID, err *journal.RunError) {
 // noteQuarantined records why a run is quarantined. It logs the reason if the reason is new.
 func (n *Local) noteQuarantined(run status.RunID, err *journal.RunError) {
 	if n.shared.Quarantined.Note(run, err) {
-		n.cfg.Logger.Warn("run is left alone", "run", err.PublicName(), "error", err)
+		n.cfg.Logger.Warn("run is quarantined", "run", err.PublicName(), "error", err)
 	}
 }
 

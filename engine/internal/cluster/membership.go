@@ -171,8 +171,8 @@ func (t *Membership) InheritFrom(former store.EngineID, runs map[status.RunID]in
 // continue now. Without handBack these runs would wait while this engine waits for its calls
 // in flight, which may take long. The other runs become free when the engine leaves.
 //
-// If no other engine is alive, handBack releases no run. No engine would notice that the time
-// of a released run has passed.
+// If no other engine is alive, handBack releases no run, because no engine would notice when a
+// released run is due.
 func (t *Membership) handBack(ctx context.Context) {
 	live, err := t.n.cfg.Store.Live(ctx)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A scanner takes over runs that this engine does not own: runs without an owner, runs of
-// dead engines, and overdue runs of live engines. It begins with the lists of runs that
-// the engine's regular statement in the store, the tick, returned. It has its own goroutine. Everything that a scanner must know is in the store, so that the
-// scanner of another engine can continue the work at any time (S46, S49).
+// A scanner takes over runs that this engine does not own: runs without an owner, runs of dead
+// engines, and overdue runs of live engines. It begins with the lists of runs that a tick has
+// returned. It has its own goroutine. Everything that a scanner must know is in the store, so that
+// the scanner of another engine can continue the work at any time (S46, S49).
 type scanner struct {
 	n  *Local
 	by *taker
@@ -37,7 +37,7 @@ type scanner struct {
 	turns uint64 // number of times that scanner.some was called; only the scanner's goroutine uses this field
 }
 
-// Names of scans. In each period, only one engine of the store makes the scan with this name.
+// Names of scans. For each name, only one engine of the store makes the scan in each period.
 const (
 	passForeign = "foreign" // scan for all runs that other engines own or that have no owner
 	passOrphans = "orphans" // scan for runs of engines that have just died
@@ -52,8 +52,8 @@ func newScanner(by *taker, soon func()) *scanner {
 }
 
 // see remembers the findings of a tick, and wakes the scanner's goroutine if a scan is due. It
-// returns true if the findings contain work, or if the goroutine is already working. hinted is
-// true if a hint of the store caused the tick.
+// returns true if the findings contain work, or if the goroutine is already working. The parameter
+// hinted is true if a hint of the store caused the tick.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *scanner) queueAge() time.Duration {
 	var age time.Duration
 	for _, d := range p.tick.Unowned {
 		since := d.NextCheck
-		if accepted := naming.TimeOfRun(d.Run); since.Before(accepted) { // a priority makes NextCheck earlier
+		if accepted := naming.TimeOfRun(d.Run); since.Before(accepted) { // a high priority makes NextCheck earlier than the creation of the run
 			since = accepted
 		}
 		age = max(age, p.tick.Now.Sub(since))
@@ -108,7 +108,7 @@ func (p *scanner) deadLocked() []store.EngineID {
 	return dead
 }
 
-const doingPatrol = "look after runs of others"
+const doingPatrol = "scan the runs of other engines"
 
 // run makes the scans that are due after a tick, until ctx ends. It repeats scans that
 // failed.
@@ -166,9 +166,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// Very many runs have no owner. The dead engines have only a few runs left, which wait
-		// for a person. Finding all of these few runs would cost more than all other work. So
-		// the method addressed takes over only those that have got a message.
+		// Very many runs have no owner. The dead engines have only a few runs left, which wait for a
+		// person. To find all these runs would cost more than all other work. So the method addressed
+		// takes over only the runs that have got a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -188,7 +188,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // unlike orphans, addressed also considers runs whose agents are missing here
+	if hinted { // unlike the method orphans, the method addressed also considers runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -211,9 +211,9 @@ func (p *scanner) round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// next sets the time of the next full scan: approximately two to three times MaxScan from
-// now. If the parameter work is false and no run is in memory, it is four to five times MaxScan
-// from now, so that an idle engine puts almost no load on the store.
+// next sets the time of the next full scan. Usually the scan comes two to three times MaxScan from
+// now. If the parameter work is false and no run is in memory, it comes four to five times MaxScan
+// from now. So an idle engine puts almost no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
@@ -224,9 +224,9 @@ func (p *scanner) next(work bool) {
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// An idle engine ticks once in each MaxScan, and a tick starts the scan if the scan is due.
-	// The scan becomes due a quarter of MaxScan before that tick. So the tick never comes
-	// slightly too early.
+	// An idle engine ticks once in each MaxScan, and only a tick starts a scan that is due. So the
+	// scan becomes due a quarter of MaxScan before the tick. Otherwise a tick that comes slightly too
+	// early would not start it.
 	p.routine = time.Now().Add(time.Duration(scans)*p.n.cfg.Options.MaxScan - p.n.cfg.Options.MaxScan/4)
 }
 
@@ -238,10 +238,10 @@ func (p *scanner) some(n int) int {
 	return int((h >> 33) % uint64(n))
 }
 
-// orphans takes over the runs of dead engines, and returns how many it got. If unowned is
-// true, it also takes runs without an owner. Usually the method claim takes runs without an
-// owner. But claim knows only the runs that a tick returns, and a tick returns a limited
-// number. If this engine can work on none of these runs, claim never reaches other runs.
+// orphans takes over the runs of dead engines, and returns how many it got. If the parameter
+// unowned is true, it also takes runs without an owner. Usually the method claim takes runs without
+// an owner. But claim knows only the runs that a tick returns, and a tick returns a limited number.
+// If this engine can work on none of these runs, claim never reaches other runs.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false
@@ -267,7 +267,7 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	p.mu.Unlock()
 	runs, err := p.n.find(ctx, store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: p.n.cfg.Options.ClaimBatch})
 	if err != nil {
-		return 0, fmt.Errorf("find runs that are spoken to: %w", err)
+		return 0, fmt.Errorf("find runs that have messages: %w", err)
 	}
 	now := p.n.shared.Clock.Now()
 	runs = slices.DeleteFunc(runs, func(run status.RunID) bool { return p.n.shared.Backoffs.IgnoresMessages(run, now) })

@@ -64,11 +64,11 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 	return taken, err
 }
 
-// takeTogether takes runs over together, so that they share commits. It waits until each
-// takeover is committed or refused, and returns how many runs it got. If this engine cannot
-// work on a run, takeTogether adds the run to Quarantined and to the backoff set. If a run
-// waits for a person, takeTogether adds the run to the backoff set. deaths is the number of
-// engines that died with a run in hand. This number must be the same for all given runs.
+// takeTogether takes runs over together, so that they share commits. It waits until each takeover
+// is committed or refused, and returns how many runs it got. If this engine cannot work on a run,
+// takeTogether adds the run to Quarantined and to the backoff set. If a run waits for a person,
+// takeTogether adds the run to the backoff set. The parameter deaths is the number of engines that
+// died with a run in hand. This number must be the same for all given runs.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
@@ -114,7 +114,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("take over run %s: %w", naming.RunName(l.Head.Run), err)
-		case a == nil: // the run is not taken over, or a row of it is being committed
+		case a == nil: // there is nothing to adopt: the run must not be taken over, or a row of an unstaffed run is being committed
 			continue
 		}
 		a.From, a.Done = l.Head.Owner, func(err error) { results <- err }
@@ -143,11 +143,11 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	return taken, nil
 }
 
-// consider computes the state of a run and decides how to take the run over. It returns an
-// Adoption if this engine has the run's agents, and an Unstaffed if agents are missing here.
-// It returns neither if the run must not be taken over now. It returns a *RunError if this
-// engine cannot work on the run. The map checked holds the results of earlier checks of
-// agents, by AgentSpec.Key.
+// consider computes the state of a run and decides how to take the run over. It returns an Adoption
+// if this engine has the run's agents, and an Unstaffed if agents are missing here. It returns
+// neither if the run must not be taken over now. It returns a *RunError if this engine cannot work
+// on the run. The parameter checked holds the results of earlier checks of agents, by
+// AgentSpec.Key.
 func (t *taker) consider(ctx context.Context, l snapshots.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
 	story, err := n.shared.Fold(ctx, l, scratch)
@@ -202,8 +202,8 @@ func (t *taker) consider(ctx context.Context, l snapshots.Loaded, how takeoverSc
 	return a, nil, nil
 }
 
-// equipped returns true if the map checked shows for each of the given agents that this engine
-// can call the agent. It returns false if an agent cannot be called or was not checked yet.
+// equipped returns true if the earlier checks in the parameter checked show that this engine can
+// call all given agents. It returns false if an agent cannot be called or was not checked yet.
 func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {
 		if err, ok := checked[spec.Key]; !ok || err != nil {
@@ -320,7 +320,7 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	deaths := known[run].Deaths
 	switch {
 	case known[run].Held:
-		return fmt.Errorf("take over run %s: another engine is about to: %w", naming.RunName(run), call.ErrNotOwner)
+		return fmt.Errorf("take over run %s: another engine is taking it over: %w", naming.RunName(run), call.ErrNotOwner)
 	case deaths >= store.MaxDeaths:
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}

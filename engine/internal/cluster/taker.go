@@ -48,10 +48,9 @@ type taker struct {
 	again  bool // this engine has left a run to another engine, so the next scan must come soon
 }
 
-// leaves reports whether this engine leaves a run to another engine that has the run in
-// hand. The first call for the run returns true. So do later calls, until the time Lease plus
-// MaxScan has passed since the first call. Then leaves returns false, because the other engine has
-// taken the run over, was declared dead, or is stuck.
+// leaves reports whether this engine leaves a run to another engine that has the run in hand. It
+// returns true for a time of Lease plus MaxScan, from the first call for the run on. After that it
+// returns false, because the other engine has taken the run over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()
@@ -139,7 +138,7 @@ func (t *taker) roomy() bool {
 	full := held >= n.cfg.Options.MaxHeld
 	if n.full.Swap(full) != full {
 		if full {
-			n.cfg.Logger.Warn("the runs in memory take as much as they may; no more are taken up", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
+			n.cfg.Logger.Warn("the runs in memory use all allowed memory; the engine takes over no more runs", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
 		} else {
 			n.cfg.Logger.Info("there is memory for more runs again", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
 		}

@@ -113,9 +113,9 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	return a.Row()
 }
 
-// settle waits until the row of a is committed or refused. After the commit it notifies the
-// observer, logs the alerts, and updates the backoff of the run. If the store refused the
-// row, it quarantines the run. settle returns an error only if it cannot wait any longer.
+// settle waits until the row of the decision a is committed or refused. After the commit it
+// notifies the observer, logs the alerts, and updates the backoff of the run. If the store refused
+// the row, it quarantines the run. settle returns an error only if it cannot wait any longer.
 func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
@@ -218,7 +218,7 @@ func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.
 		}
 		seen = append(seen, fmt.Sprintf("engine %d at %s", m.Engine, m.Address))
 	}
-	return fmt.Sprintf("no engine goes on with the run; engine %d lacks agent %s; engines seen: %s",
+	return fmt.Sprintf("no engine continues the run; engine %d lacks agent %s; engines seen: %s",
 		self, strings.Join(missing, ", "), strings.Join(seen, ", "))
 }
 

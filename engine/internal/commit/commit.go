@@ -23,7 +23,7 @@ import (
 
 // An Item is one transition that is being committed.
 type Item struct {
-	Transition store.Transition // if its field Names is set, it submits a new run
+	Transition store.Transition // a transition with the field Names submits a new run
 	To         Receiver         // gets the outcome once, unless the committer stops first
 	For        any              // data of the receiver; the committer does not read it
 	Queued     time.Time        // when the item was queued, by this process's clock; zero = Commit sets it
@@ -233,7 +233,7 @@ const SubmitTries = 6
 func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 	pause, failed := 20*time.Millisecond, false
 	defer func() {
-		if failed { // land does not try again, so commits must not count as failing any more
+		if failed { // the engine no longer tries to commit these rows, so an outage must not wait for their commit
 			c.outage.Over(outage.Commit)
 		}
 	}()

@@ -19,7 +19,7 @@ const Enabled = true
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // the fault is injected when the place is reached for the at-th time, counted from 1
+	at         int // N = the fault is injected when the place is reached for the N-th time
 }
 
 // table returns the faults that the environment variable ENGINE_FAILPOINTS sets. It reads the

@@ -1,8 +1,8 @@
 // Package inbox turns events into runs.
 //
-// In: events from the role events.Store, and the published workflows. Out: submitted runs, goals that
-// were reset, and quarantined events with a reason. All engines of a store work on the same events. An event never
-// starts two runs of a workflow, for two reasons:
+// In: events from the role events.Store, and the published workflows. Out: submitted runs, goals
+// that were reset, and quarantined events, each with a reason. All engines of a store work on the
+// same events. An event never starts two runs of a workflow, for two reasons:
 //
 //   - An engine claims a batch of events before it works on them.
 //   - The name of a run is computed from its workflow and the id of the event, and a store accepts
@@ -101,7 +101,7 @@ func (x *Inbox) Run(ctx context.Context) {
 		}
 		switch {
 		case n == page && err == nil:
-			continue // there may be more
+			continue // there may be more events
 		case n > 0 && err == nil:
 			pause = leastScan
 		default:
@@ -118,9 +118,10 @@ func (x *Inbox) Run(ctx context.Context) {
 	}
 }
 
-// Scan claims a batch of events, starts their runs, and returns how many events there were. An event
-// whose runs are in the store is removed. A bad event is quarantined, and stops no other event. If
-// this engine cannot work on an event now, the event stays in the store until its claim is over.
+// Scan claims a batch of events, starts their runs, and returns how many events there were. An
+// event whose runs are in the store is removed. A bad event is quarantined, and stops no other
+// event. If this engine cannot work on an event now, the event stays in the store until the claim
+// of this engine is over.
 func (x *Inbox) Scan(ctx context.Context) (int, error) {
 	list, err := x.cfg.Store.ClaimEvents(ctx, page, lease)
 	if err != nil || len(list) == 0 {
@@ -221,9 +222,9 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 	return false, errors.Join(errs...)
 }
 
-// start starts the run of an event and one workflow, if the condition of the on_event block is true.
-// The result fault says why the event can never start this run. An error says that this engine
-// cannot decide that now.
+// start starts the run of one workflow for an event, if the condition of the workflow's on_event
+// block is true. The result fault says why the event can never start this run. An error says that
+// this engine cannot decide that now.
 func (x *Inbox) start(ctx context.Context, e events.Event, f schedules.Workflow) (fault string, err error) {
 	def, err := x.definition(ctx, f.ID)
 	if err != nil {
@@ -264,8 +265,8 @@ func (x *Inbox) start(ctx context.Context, e events.Event, f schedules.Workflow)
 	return "the published definition has no on_event or reset_on block for this type; publish it again", nil
 }
 
-// reset resets the goal of a key, because an event says so. An empty key means that the condition of
-// the reset_on block is false. The results are those of start.
+// reset resets the goal of a key, because an event says so. An empty key means that the condition
+// of the reset_on block is false. The results mean the same as those of the method start.
 func (x *Inbox) reset(ctx context.Context, e events.Event, f schedules.Workflow, key string) (fault string, err error) {
 	if key == "" {
 		return "", nil

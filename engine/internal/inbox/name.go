@@ -9,9 +9,9 @@ import (
 )
 
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
-// order:evt-7. Other runs have such a name only if a person gives it to them. If the id has
-// characters that a name cannot have, or if the name would be too long for a store, a hash of the
-// workflow and the id takes the place of the id.
+// order:evt-7. Other runs have such a name only if a person gives it to them. In two cases, the
+// name has a hash of the workflow and the id in place of the id: the id has characters that a name
+// cannot have, or the name would be too long for a store.
 func RunName(workflow, event string) string {
 	name := workflow + ":" + event
 	plain := strings.TrimRight(event, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/-") == ""

@@ -118,10 +118,10 @@ func (x *Intake) look(ctx context.Context) (int, error) {
 	return x.Scan(ctx)
 }
 
-// Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If a
-// submission can be neither accepted nor refused now, Scan leaves it in the store and works on the
-// next one. If there are more than 1,000 submissions, the next Scan continues with the others. So
-// submissions that stay in the store do not hold up later ones.
+// Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If this
+// engine cannot decide on a submission now, Scan leaves it in the store and works on the next one.
+// If there are more than 1,000 submissions, the next Scan continues with the others. So submissions
+// that stay in the store do not hold up later ones.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	list, err := x.cfg.Store.Submissions(ctx, x.after, page)
 	if err != nil {

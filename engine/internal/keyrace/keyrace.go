@@ -26,8 +26,8 @@ import (
 
 const (
 	clients = 200
-	rounds  = 4 // of operations of each client
-	engines = 8 // each has one writer, which its clients share
+	rounds  = 4 // number of operations that each client makes
+	engines = 8 // number of engines; each has one writer, which its clients share
 	// giveUp is how long porcupine may search for an order. It usually needs less than a second.
 	giveUp   = 2 * time.Minute
 	workflow = "raced"
@@ -53,19 +53,19 @@ type ask struct {
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // submit: run that has the key; reset and look: run of the context; 0 = there is none
+	run   status.RunID // submit: run that has the key; reset and look: run that took the key last; 0 = there is none
 	done  bool         // the operation has changed the store
-	state goals.State  // reset and look: state of the context, as far as the answer says it; "" = none
+	state goals.State  // reset and look: state of the key, as far as the answer says it; "" = none
 }
 
-// A keyContext is the state of the model: what the store has to keep of the key.
+// A keyContext is the state of the model: what a correct store knows about the key.
 type keyContext struct {
 	run   status.RunID // 0 = no run has had the key
 	state status.RunState
 	reset bool
 }
 
-// now returns the state of a context.
+// now returns the state of the unique key, in the words of package goals.
 func (c keyContext) now(s naming.Scope) goals.State {
 	if c.run == 0 {
 		return ""
@@ -123,7 +123,8 @@ type client struct {
 	made   []porcupine.Operation
 }
 
-// commit commits one transition. The call of the operation begins when the writer is free.
+// commit commits one transition. The second result is the time at which the operation began: when
+// the writer was free.
 func (c *client) commit(ctx context.Context, t store.Transition) (store.Outcome, int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

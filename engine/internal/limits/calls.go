@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// leastSlack and mostSlack bound the time between the decision to start a call and the moment
-	// at which the call is sent. In this time the decision is committed.
+	// leastSlack and mostSlack limit how long after its decision a call may be sent. In this time the
+	// decision is committed.
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
 	// holdFrom is the shortest wait for which a run gets a time at which it continues. For a
@@ -27,13 +27,13 @@ func slack(per time.Duration) time.Duration { return min(max(per/10, leastSlack)
 type calls struct {
 	most  int
 	per   time.Duration
-	grant quota.CallGrant // the last answer of the store; zero = none, or it was settled
+	grant quota.CallGrant // the store's last answer: how many calls the engine may start; zero = none
 	used  int             // calls of the grant that were started
 	ends  time.Time       // time until which the engine may decide to start calls of the grant
 	last  time.Time       // last time at which a call of the grant may be sent
 	sent  time.Time       // time at which the grant was asked for
 	next  time.Time       // earliest time of the next question
-	full  bool            // the store has no call before the time in next
+	full  bool            // the store said that no call is free before the time in next
 	// expected is the number of runs that will soon wait for a call (see Prepare).
 	expected int
 }

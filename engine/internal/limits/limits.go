@@ -9,8 +9,10 @@
 // Invariants:
 //
 //   - The engine has no more calls in flight than its row in the store has slots.
-//   - The engine starts no call that may end after the time until which its row counts.
-//   - The engine starts no more calls than the store has granted, and none of them later than granted.
+//   - The engine's row in the store counts until a certain time. The engine starts no call that may
+//     end after this time.
+//   - The engine starts no more calls than the store has granted, and starts each of them in the
+//     granted time.
 package limits
 
 import (
@@ -53,7 +55,7 @@ type Limits struct {
 	cfg   Config
 	store quota.Sharer
 	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
-	turn  chan struct{} // holds a value while the store has a question to answer: one at a time
+	turn  chan struct{} // holds a value while a question to the store is in flight: only one question at a time
 
 	mu     sync.Mutex // protects following field, and the agents
 	agents map[string]*agent
@@ -70,18 +72,18 @@ type agent struct {
 	calls map[string]*calls
 }
 
-// A user is a version of an agent that calls use.
+// A user holds what the Limits knows of one version of an agent.
 type user struct {
 	spec invoke.AgentSpec
-	used int       // slots that calls of this version have reserved
+	used int       // time of the last call, or of the last time at which a run waited for a call
 	last time.Time // time of the last call, or of the last time at which a run waited for one
 }
 
 // forget is how long the limits of a version of an agent count after its last call.
 const forget = 10 * time.Second
 
-// New returns a Limits without calls. The parameter of is the Capacity of the whole node. New starts
-// no goroutine: the method Run asks the store.
+// New returns a Limits for one membership, without calls. The parameter of is the Capacity of the
+// whole node. New starts no goroutine: the method Run asks the store.
 func New(of invoke.Capacity, cfg Config) *Limits {
 	l := &Limits{Capacity: of, cfg: cfg, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), agents: map[string]*agent{}}
 	var ok bool
@@ -213,9 +215,9 @@ func (a *agent) keysLocked() []string {
 }
 
 // Start takes the right to start one call, for which a slot was reserved. Start does not ask the
-// store. The parameter completeBy is the complete-by of the call, in store time. If ok is false, the
-// call must not start. The result startBy is the last time, by this process's clock, at which the
-// call may be sent; zero = its complete-by.
+// store. The parameter completeBy is the complete-by of the call, in store time. If ok is false,
+// the call must not start. The result startBy is the last time, by this process's clock, at which
+// the call may be sent; zero = the complete-by of the call.
 func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool) {
 	if !limited(&spec) {
 		return time.Time{}, true
@@ -294,8 +296,9 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 // prepareFor is how long Prepare waits at most for the answers about one agent.
 const prepareFor = time.Second
 
-// begin waits until the store has answered the question of any other goroutine. The caller must call
-// the function end after its own question. begin returns an error if ctx ends first.
+// begin waits until the store has answered the question of any other goroutine. The result end is a
+// function that the caller must call after its own question. begin returns an error if ctx ends
+// first.
 func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	select {
 	case l.turn <- struct{}{}:
@@ -353,12 +356,12 @@ func (l *Limits) step(ctx context.Context) (next time.Duration, err error) {
 	return max(next, time.Millisecond), nil
 }
 
-// GiveBack gives back the slots that no call uses, for all agents. The engine calls GiveBack before it
-// leaves the store, so that other engines need not wait until its rows have passed.
+// GiveBack gives back the slots that no call uses, for all agents. The engine calls GiveBack before
+// it leaves the store, so that other engines can use them at once.
 func (l *Limits) GiveBack(ctx context.Context) {
 	end, err := l.begin(ctx)
 	if err != nil {
-		return // ctx has ended: the store drops the rows when their time has passed
+		return // ctx has ended: the store frees the slots later, when the engine's rows have expired
 	}
 	defer end()
 	l.mu.Lock()

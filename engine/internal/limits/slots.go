@@ -14,7 +14,7 @@ const (
 	// keep is how long the engine may start calls after it has sent a question that the store
 	// answered.
 	keep = 10 * time.Second
-	// renewEvery is the pause between two questions about slots, while the engine has some. It is
+	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
 	renewEvery = time.Second
 	// retryEvery is the pause before the next question if the store had too few slots.
@@ -36,12 +36,12 @@ type slots struct {
 	used    int           // slots that calls have reserved
 	peak    int           // largest value of used since the last question
 	most    int           // smallest max_concurrency of the versions in use; 0 = none
-	held    int           // slots in the engine's row, as far as it knows
-	limit   int           // slots that calls may use; at most held
+	held    int           // slots in the engine's row, as far as the engine knows
+	limit   int           // slots that calls may use; never more than the field held
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time until which the engine's row counts
-	linger  time.Duration // longest time that a call may take: firstLinger, or more with a reserve
+	linger  time.Duration // longest time that a call may take: firstLinger, or more if a call with a longer time wanted to start
 	granted time.Duration // value of linger in the last question that the store answered
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer had too few slots, or the store did not answer
@@ -73,9 +73,10 @@ func (s *slots) release(n int) bool {
 	return s.others && s.limit < s.held
 }
 
-// covers reports whether a call that starts now ends before the engine's row may have passed. The
-// parameter left is the longest time that the call may take. If this time is longer than the store
-// knows, no call starts until the store has answered a question with a longer time.
+// covers reports whether a call that starts now certainly ends while the engine's row in the store
+// counts. The parameter left is the longest time that the call may take. If the store knows only of
+// a shorter time, covers returns false. Then no call starts until the store has answered a question
+// that names the longer time.
 func (s *slots) covers(now time.Time, left time.Duration) bool {
 	if left > s.granted {
 		s.linger = max(s.linger, left+left/8+time.Second)
@@ -163,7 +164,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 	if due == pause {
 		return ask, pause
 	}
-	if !now.Before(s.cover) { // the time of the row has passed: its slots do not count any more
+	if !now.Before(s.cover) { // the engine's row in the store does not count any more, so it has no slots
 		s.held, s.limit = 0, 0
 	}
 	switch {

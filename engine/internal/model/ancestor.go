@@ -6,9 +6,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Ancestor is an ended run whose results a later run has taken over (engine restart). The calls
-// of a step that was taken over keep the idempotency keys that they had in the ancestor, and the
-// expressions of its undo see the ancestor as run.*.
+// An Ancestor is an ended run whose results a later run has taken over (engine restart). Two things
+// of a step that was taken over still belong to the ancestor: its calls keep the idempotency keys
+// from there, and in the expressions of its undo, run.* is the ancestor.
 type Ancestor struct {
 	Run     status.RunID // internal id
 	Name    string       // public id

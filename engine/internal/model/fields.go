@@ -231,7 +231,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // only for a for_each step: whether its instances exist, the first one's index, their number
+	{ // only for a for_each step: whether its instances exist, index of the first instance, number of instances
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },

@@ -2,9 +2,9 @@ package model
 
 import "github.com/saga-engine/engine/dsl"
 
-// An Image holds the state of a run, except what can be computed from these fields. Package machine
-// makes an Image from a state, and a state from an Image. Package wire encodes the Image. A snapshot
-// of a run is an encoded Image.
+// An Image holds the state of a run, except what can be computed from the fields of the Image.
+// Package machine makes an Image from a state, and a state from an Image. Package wire encodes the
+// Image. A snapshot of a run is an encoded Image.
 type Image struct {
 	Run        Run
 	Nodes      []*Node

@@ -118,9 +118,9 @@ func (c *Collected) List() dsl.Value {
 	return dsl.NewValue(append(doc, ']'), marks, nil)
 }
 
-// Present says whether one iteration has changed something in the remote service. This is the
-// iteration to which the next attempt belongs. For a step without a repeat block, the result is
-// the same as that of the method Effect.
+// Present says whether the iteration to which the next attempt belongs has changed something in the
+// remote service. For a step without a repeat block, the result is the same as that of the method
+// Effect.
 func (n *Node) Present() status.Effect {
 	switch {
 	case n.Loop.Between:

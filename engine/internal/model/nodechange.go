@@ -29,7 +29,7 @@ func (n *Node) Share(old *Node, mask uint64) {
 	was := NodeValues(old)
 	for k, h := range NodeValues(n) {
 		if mask&ValueBits[k] == 0 && *h != *was[k] {
-			*h = *was[k] // the values are equal: use the memory of the old one
+			*h = *was[k] // the values are equal: use the memory of the old value
 		}
 	}
 	n.Attempts = Forget(n.Attempts)

@@ -16,9 +16,9 @@ const (
 	PhaseUndo    Phase = 1
 )
 
-// A Run holds those data of a run that belong to no single step. Two groups of fields are
-// behind pointers: Head has the fields that are set once, and Trouble has fields that most
-// runs never use. So copying a Run costs little.
+// A Run holds the data of a run that do not belong to one step. Two groups of fields are behind
+// pointers: Head has the fields that are set once, and Trouble has fields that most runs never use.
+// So copying a Run costs little.
 type Run struct {
 	*Head
 	*Trouble
@@ -95,8 +95,8 @@ func (t *ReplyTo) target() ReplyTo {
 // that no other run has started.
 type Parent struct {
 	Run  status.RunID // internal id of the run that started the child
-	Name string       // public id of that run
-	Step string       // name of its step or instance
+	Name string       // public id of the run that started the child
+	Step string       // name of the step or instance that started the child
 }
 
 // A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
@@ -119,9 +119,9 @@ type Trouble struct {
 	UndoDeadline Instant
 
 	Holds []Hold
-	// The time Refused[h] belongs to the agent in Holds[h]. The engine refused to send a call
-	// to this agent, so no call may start before that time; 0 = no such time. Refused may be
-	// shorter than Holds; missing times count as 0.
+	// Refused[h] is the time before which no call of the agent Holds[h] may start, because the engine
+	// refused to send an earlier call; 0 = no such time. Refused may be shorter than Holds; missing
+	// times count as 0.
 	Refused []Instant
 	Outputs []Output
 

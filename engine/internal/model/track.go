@@ -59,7 +59,7 @@ type Track struct {
 	// End of the present pause or timer; only used while Act is Backoff or Waiting. 0 = the track
 	// waits for a signal.
 	Until Instant
-	Rest  Instant // the agent asked for no further call before this time; 0 = it did not ask
+	Rest  Instant // time before which the agent wants no further call; 0 = it has given no such time
 	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
 	// deadline = "1h" count from this time.
 	Ready    Instant

@@ -7,16 +7,17 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held holds one value that belongs to a run, such as an input. If the run already has an
-// equal value, the field From says where. Then the journal stores only From and not the bytes
-// of the value again.
+// A Held holds one value that belongs to a run, such as an input. If the run already has an equal
+// value, the field From says where this value is. Then the journal stores only From and not the
+// bytes of the value again.
 type Held struct {
 	V    dsl.Value
 	From Origin
 }
 
-// An Origin says where to find the value of a record. That is a place in the state of the run,
-// before the record is applied. The zero Origin means that the record itself contains the value.
+// An Origin says where the value of a record is found: in the record itself, or at a place in the
+// state of the run, as it was before the record is applied. The zero Origin means that the record
+// itself contains the value.
 type Origin struct {
 	Kind OriginKind
 	Node int32

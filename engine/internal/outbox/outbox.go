@@ -32,8 +32,8 @@ const (
 type Config struct {
 	Box    replies.Outbox
 	Logger *slog.Logger
-	// Send delivers a reply to a webhook. nil = this engine sends nothing to webhooks, and other engines
-	// do it.
+	// Send delivers a reply to a webhook. nil = this engine sends nothing to webhooks, and leaves
+	// these replies to other engines.
 	Send func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
@@ -54,8 +54,8 @@ type Postman struct {
 // A sink is a webhook that has replies, or that failed a short time ago.
 type sink struct {
 	busy     bool
-	failures int       // tries that failed in a row
-	next     time.Time // no try before this time
+	failures int       // number of tries in a row that failed
+	next     time.Time // time before which no try is made
 }
 
 // New returns a Postman.
@@ -132,7 +132,7 @@ func (p *Postman) pause() time.Duration {
 	return max(pause, p.cfg.First/10)
 }
 
-// look starts a goroutine for each webhook that has replies to send, if it has none yet.
+// look starts a goroutine for each webhook that has replies to send, and that has no goroutine yet.
 func (p *Postman) look(ctx context.Context, work *sync.WaitGroup) error {
 	after, end := replies.Webhook, strings.TrimSuffix(replies.Webhook, ":")+";"
 	for {
@@ -225,7 +225,8 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 			break
 		}
 	}
-	// The engine may be stopping. Then another engine should get the other replies at once.
+	// Record the outcomes even if the engine is stopping and ctx has ended. Then another engine can
+	// send the remaining replies at once.
 	note, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 	defer cancel()
 	var done []replies.ID

@@ -30,7 +30,7 @@ type backoffSet struct {
 type backoff struct {
 	until time.Time     // end of the backoff, on the store's clock
 	pause time.Duration // length of the backoff; the next backoff is twice as long
-	rests bool          // the method Rest added the run: nothing is wrong with it
+	rests bool          // the method Rest added the run: nothing is wrong with the run
 	// others is true if the run is in the set only because this engine claims no runs without
 	// an owner (Shared.Claims). This engine skips messages to the run, but its takeovers do
 	// not skip the run.
@@ -62,12 +62,12 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, backoff{until: now.Add(pause), others: true})
 }
 
-// AddUnstaffed puts a run into the backoff set because its agents are missing here. The
-// backoff is as long as if the method Add added the run. But if an alert or a decision about
-// the run is due earlier, the backoff ends at that time: the parameter tell, in store time. During
-// the backoff, this engine still decides messages to the run. The parameter vain is true if it has
-// just tried this and failed. Then it skips these messages until the duration in the parameter
-// pause has passed. The parameter now is the present store time.
+// AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff is
+// as long as in the method Add. But if the store time in the parameter tell comes earlier, the
+// backoff ends at that time, because an alert or a decision about the run is due. During the
+// backoff, this engine still decides messages to the run. The parameter vain is true if the engine
+// has just tried to decide messages, without success. Then it skips messages for the duration in
+// the parameter pause. The parameter now is the present store time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,11 +122,11 @@ func (s *backoffSet) Woken() uint64 {
 	return s.wakes
 }
 
-// Rest puts a run into the backoff set if the run waits for a person, or if its messages cannot
-// be decided here. The backoff ends at the store time in the parameter until. If the field
-// restFor is not 0, the backoff ends after this duration at the latest. The parameter woken is
-// the result of a call of the method Woken before the run was read. If WakeResting was called
-// since then, Rest does nothing, because a new message may have arrived.
+// Rest puts a run into the backoff set, because the run waits for a person or because its messages
+// cannot be decided here. The backoff ends at the store time in the parameter until. If the field
+// restFor is not 0, the backoff ends after this duration at the latest. The parameter woken is what
+// the method Woken returned before the run was read. If WakeResting was called since then, Rest
+// does nothing, because a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

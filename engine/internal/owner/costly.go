@@ -67,7 +67,7 @@ func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 type DecisionPool struct {
 	size   int           // how many goroutines work at the same time
 	spare  int           // largest number of additional goroutines that replace hanging ones
-	limit  time.Duration // a decision that takes longer than this counts as hanging
+	limit  time.Duration // duration after which a decision counts as hanging
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 

@@ -36,9 +36,9 @@ type decider struct {
 	spares    spares
 }
 
-// newUnstaffedDecider returns a decider for one run whose agents are missing here. The
-// decider puts all events of the run into one row, whatever their size. For each missing agent,
-// the map missing holds the reason.
+// newUnstaffedDecider returns a decider for one run whose agents are missing here. The decider puts
+// all events of the run into one row, whatever their size. The parameter missing holds the reason
+// for each missing agent.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
@@ -58,7 +58,7 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 	if own != nil {
 		defer own.Release() // gives the slot back if no call uses it
 	}
-	var full map[string]bool // agents that reported free slots, but then refused to reserve them
+	var full map[string]bool // agents whose slots seemed free, but could not be reserved
 	if made != nil {
 		full = made.full
 	}

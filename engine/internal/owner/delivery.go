@@ -161,14 +161,14 @@ type inbox struct {
 	// held contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
 	held  map[store.MessageID]bool
-	stuck int                      // number of messages in held that cannot be decided here
+	stuck int                      // number of messages in the field held that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
 	read  time.Time                // store time at which the last reading began
 	// quiet is the store time until which the engine does not read the inbox. It is set after the
 	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
 	quiet time.Time
-	// pause is how long the engine did not read the inbox the last time. The next pause is
-	// twice as long, up to a limit. 0 = there was no pause.
+	// pause is the length of the last pause in which the engine did not read the inbox. The next pause
+	// is twice as long, up to a limit. 0 = there was no pause.
 	pause time.Duration
 }
 

@@ -218,15 +218,15 @@ func (g *gate) wait(r *ownedRun) {
 // agent of the run, it holds the reason why no call starts. People see this text.
 type noCalls map[string]machine.Slot
 
-// newNoCalls returns a noCalls for a run. The map specs holds all agents of the run. For each
-// of them that cannot be called here, the map missing holds the reason.
+// newNoCalls returns a noCalls for a run. The parameter specs holds all agents of the run. The
+// parameter missing holds, for each agent that cannot be called here, the reason.
 func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) noCalls {
 	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	slots := noCalls{}
 	for agent := range specs {
 		why, lacks := missing[agent]
 		if !lacks {
-			why = "no engine has taken it that has agent " + names + " too"
+			why = "no engine that also has agent " + names + " has taken the run"
 		}
 		slots[agent] = machine.Slot{Why: naming.CleanText(why)}
 	}

@@ -29,10 +29,10 @@ type HandKeeper struct {
 	ctx    context.Context // ends with the membership; only Done and context.Cause are used
 	hint   chan struct{}   // channel of capacity 1; it receives a value when the list has changed
 
-	// A suspect is a run that may have crashed an engine. The engine takes it over while no other
-	// takeover is running. If the engine dies then, it is clear which run was the cause. The
-	// takeovers of other runs may run at the same time. So a takeover of a suspect takes all
-	// seats of the channel seats, and every other takeover takes one seat.
+	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only while
+	// no other takeover is running: if the engine dies then, it is clear which run was the cause.
+	// Other takeovers may run at the same time. So the takeover of a suspect takes all places in the
+	// channel seats, and every other takeover takes one place.
 	turn  chan struct{} // holds a value while a goroutine is taking seats
 	seats chan struct{} // holds one value for each taken seat; its capacity is the number of seats
 
@@ -72,11 +72,11 @@ func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
 
-// enter reserves places for a takeover in the channel seats. One place lets other takeovers run
-// at the same time; all places let no other run. The parameter seats is the number of places.
-// enter first waits until no other goroutine is in the method enter. Then it takes the places,
-// one by one, as they become free. The result leave is a function that frees them. If ctx ends
-// first, enter reserves nothing and returns the error of ctx.
+// enter reserves places for a takeover in the channel seats. A takeover with one place lets other
+// takeovers run at the same time. A takeover with all places lets no other run. The parameter seats
+// is the number of places. enter first waits until no other goroutine is in the method enter. Then
+// it takes the places, one by one, as they become free. The result leave is a function that frees
+// them. If ctx ends first, enter reserves nothing and returns the error of ctx.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:

@@ -24,9 +24,9 @@ type takings struct {
 	n    int
 }
 
-// newLedger returns a Capacity for one membership. It gets the Capacity of the whole node, in
-// which it reserves the slots. If the node has no Capacity, the number of calls has no limit,
-// and newLedger returns nil.
+// newLedger returns a Capacity for one membership. The parameter of is the Capacity of the whole
+// node, in which the ledger reserves the slots. If it is nil, the number of calls has no limit, and
+// newLedger returns nil, too.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil

@@ -87,8 +87,8 @@ func (n *Shared) ReadRun(ctx context.Context, run status.RunID) (snapshots.Loade
 	return snapshots.LoadOne(ctx, n.cfg.Store, run)
 }
 
-// loadState reads a run from the store, and computes the state of the run from its records. If whole
-// is true, it reads all rows, even if the run has a snapshot.
+// loadState reads a run from the store, and computes the state of the run from its records. If the
+// parameter whole is true, it reads all rows, even if the run has a snapshot.
 func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (Story, error) {
 	var (
 		l   snapshots.Loaded
@@ -110,8 +110,8 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 	return story, err
 }
 
-// aheadInMemory is a limit for unload. A run at rest that is due within this time stays in
-// memory, because it would soon be read again.
+// aheadInMemory is a limit for the method unload. A run at rest that is due within this time stays
+// in memory, because it would soon be read again.
 const aheadInMemory = time.Minute
 
 // unload removes a run from memory if the run is at rest and is not due soon. This engine
@@ -287,10 +287,10 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// inboxFirst reports whether the shard must read a run's messages before it decides events
-// of the run. If so, inboxFirst starts to read them. The reason: a call has passed its
-// complete-by, but the former owner may have put an answer into the inbox that came in time.
-// If the shard did not read this answer first, it would decide that the call had no answer.
+// inboxFirst reports whether the shard must read a run's messages before it decides events of the
+// run. If so, inboxFirst starts to read them. The reason: a call has passed its complete-by, but
+// the former owner may have put an answer that came in time into the inbox. If the shard did not
+// read this answer first, it would decide that the call had no answer.
 func (sh *shard) inboxFirst(ctx context.Context, r *ownedRun) bool {
 	b := &r.inbox
 	if b.first || r.fence == 0 || !r.owned {

@@ -357,7 +357,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		return
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
-		if r.owned { // the row was committed: r.facts contains its facts, and act adds them again
+		if r.owned { // the row was committed. r.facts counts its facts already, and act counts them again
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

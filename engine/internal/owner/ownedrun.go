@@ -163,8 +163,8 @@ func (s *shortcut) due(seq int32, stored int64, every int) bool {
 }
 
 // pays reports whether the rows since the last snapshot are large enough for a snapshot of s.size
-// bytes. The parameter bytes is the size of these rows. The parameter every has the meaning that it
-// has in due.
+// bytes. The parameter bytes is the size of these rows. The parameter every is the usual number of
+// rows between two snapshots.
 func (s *shortcut) pays(bytes int64, every int) bool {
 	return bytes >= s.size*int64(every)/rowsPerFactor
 }
@@ -259,10 +259,10 @@ func (r *ownedRun) time(d *delivery) {
 	}
 }
 
-// callSpec returns everything that is needed for the call in the command inv. The slot of the
-// call was reserved with capacity.Reserve. If capacity is nil, the number of calls has no limit.
-// The parameter startBy is the last time at which the call may be sent; zero = only complete-by
-// limits the call.
+// callSpec returns everything that is needed for the call in the command inv. The slot of the call
+// was reserved with capacity.Reserve. If the parameter capacity is nil, the number of calls has no
+// limit. The parameter startBy is the last time at which the call may be sent; zero = only
+// complete-by limits the call.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
@@ -296,8 +296,8 @@ type costlyDecision struct {
 
 	full map[string]bool // agents whose slots seemed free, but could not be reserved
 
-	// instead is nil for a decision. If this value only reports that a decision takes too long,
-	// instead is that decision.
+	// instead is usually nil. If it is set, this costlyDecision carries no decision of its own: it
+	// only reports that another decision, the one in this field, takes too long.
 	instead *costlyDecision
 }
 

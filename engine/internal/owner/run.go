@@ -287,10 +287,10 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 	})
 }
 
-// leave releases a run whose agent does not work in this engine, so that an engine whose agent works
-// can claim the run. It does so if a step has waited for the agent for at least a lease, and if the
-// store knows another living engine. This engine does not claim the run back for at least a lease.
-// leave does nothing while a call of the run is in flight.
+// leave releases a run whose agent does not work in this engine, so that an engine whose agent
+// works can claim the run. It releases the run if a step has waited for the agent for at least a
+// lease, and if the store knows another living engine. This engine does not claim the run back for
+// at least a lease. leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
 	if n.cfg.Options.Alone || r.leaving || !leavable(r) {
@@ -423,9 +423,9 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 	f.late = nil
 }
 
-// keepMessage stores a late answer as evidence. Only then it queues the answer again, so
-// that the next row removes the answer's message from the inbox. So the answer is always
-// stored as evidence, in the inbox, or in both places.
+// keepMessage stores a late answer as evidence. After that, it queues the answer again, so that the
+// next row removes the answer's message from the inbox. So the answer is always stored as evidence,
+// in the inbox, or in both places.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)

@@ -14,11 +14,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A Scheduler works on the runs that one membership of this engine owns (S8, S13). For every
-// event it does the same: load the run, unless the run is in memory; decide the event and
-// apply the record; commit the transition; start the calls. Events that arrive while a
-// commit of the run is in flight wait. They are decided together, into one journal row. Row
-// n+1 of a run is sent only after row n is committed.
+// A Scheduler works on the runs that one membership of this engine owns (S8, S13). For every event
+// it does the same: load the run, unless the run is in memory; decide the event and apply the
+// record; commit the transition; start the calls. While a commit of the run is in flight, new
+// events wait. They are decided together, into one journal row. Row n+1 of a run is sent only after
+// row n is committed.
 type Scheduler struct {
 	common
 	shards []*shard
@@ -104,9 +104,9 @@ func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	})
 }
 
-// TimePassed passes the event e to a run that is due. It does not wait for the commit,
-// because a Supervisor that waits for one run would be late for the others. If the event is
-// lost, the next scan finds the run again. TimePassed always returns nil.
+// TimePassed passes the event e to a run that is due. It does not wait for the commit, because a
+// Supervisor that waits for one run would be late for the other runs. If the event is lost, the
+// next scan finds the run again. TimePassed always returns nil.
 func (s *Scheduler) TimePassed(_ context.Context, run status.RunID, e machine.Event) error {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 	return nil
@@ -164,9 +164,9 @@ func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})
 }
 
-// ParkLost starts to commit a row that parks a run and makes this engine the run's owner.
-// It returns true, and the function done is called later with the outcome. If the shard has
-// stopped, ParkLost returns false, and the function done is not called.
+// ParkLost starts to commit a row that parks a run and makes this engine the run's owner. It
+// returns true, and later the shard passes the outcome to the function in the parameter done. If
+// the shard has stopped, ParkLost returns false, and this function is not called.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
@@ -314,7 +314,7 @@ func (s *Scheduler) Stop() {
 			if run != 0 {
 				about = append(about, "run", naming.RunName(run))
 			}
-			s.n.cfg.Logger.Error("a shard does not end and is left behind; its runs are free for other engines", about...)
+			s.n.cfg.Logger.Error("a shard did not end and is abandoned; other engines can take over its runs", about...)
 			sh.abandon()
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()

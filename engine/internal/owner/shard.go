@@ -134,9 +134,10 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	})
 }
 
-// parkLost starts to commit a row that parks a run and makes this engine the run's owner.
-// At the end, parkLost calls the function done with the error, or with nil if the row was
-// committed. If this engine already works on the run, it commits nothing and passes nil.
+// parkLost starts to commit a row that parks a run and makes this engine the run's owner. At the
+// end, parkLost calls the function in the parameter done: with nil if the row was committed, and
+// otherwise with the error. If this engine already works on the run, parkLost commits nothing and
+// passes nil.
 func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	n, head, event := sh.s.n, run.Head, run.Event
 	if sh.runs[head.Run] != nil { // this engine works on the run, so the run is not lost
@@ -187,9 +188,9 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 	return w, nil
 }
 
-// drop removes a run from memory, for example because another engine owns it or because it
-// cannot be read. All callers that wait for the run get err, which may be nil. If trouble
-// is not nil, drop records it as the reason why the run is quarantined.
+// drop removes a run from memory, for example because another engine owns it or because it cannot
+// be read. All callers that wait for the run get err, which may be nil. If the parameter trouble is
+// not nil, drop records it as the reason why the run is quarantined.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -222,9 +223,9 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The
-// parameter cause is the error. The callers that wait for the events in todo get it, too. The journal
-// keeps the run's last state. An alert in the store informs people. Another engine, or a
-// newer version, may continue the run.
+// parameter cause is the error. The callers that wait for the events in todo get this error, too.
+// The journal keeps the run's last state. An alert in the store informs people. Another engine, or
+// a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
@@ -288,7 +289,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 		defer sh.s.loads.Done()
 		if err := n.cfg.Store.Absolve(ctx, id); err != nil && ctx.Err() == nil {
 			// The store keeps the old number of deaths of engines. That does no harm.
-			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has gone on since", "run", naming.RunName(id), "error", err)
+			n.cfg.Logger.Warn("the deaths that count against a run could not be removed: the run has continued since", "run", naming.RunName(id), "error", err)
 		}
 	}()
 }

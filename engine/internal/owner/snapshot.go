@@ -53,8 +53,8 @@ func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 	}()
 }
 
-// errSmallRows says that a snapshot was not stored. The rows that an engine need not read with the
-// snapshot are too small, compared with the snapshot.
+// errSmallRows says that a snapshot was not stored, because it is too large compared with the rows
+// that it replaces.
 var errSmallRows = errors.New("the snapshot is too large for its rows")
 
 // keepSnapshot encodes and stores a snapshot. It returns the size of the snapshot in bytes. It stores

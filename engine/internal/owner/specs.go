@@ -31,10 +31,10 @@ type specsID struct {
 	config string // configurations of all agents, as appendConfig encodes them
 }
 
-// Specs evaluates the configuration of every agent that the steps of a workflow call. It
-// returns a map from the name of each agent to its spec. vars holds the run's variables. A
-// configuration depends on deployment variables only. So an error appears before the run
-// starts, and never later. Callers share the map and must not change it.
+// Specs evaluates the configuration of every agent that the steps of a workflow call. It returns a
+// map from the name of each agent to its spec. The parameter vars holds the run's variables. A
+// configuration depends on deployment variables only. So an error appears before the run starts,
+// and never later. Callers share the map and must not change it.
 func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
 	agents := map[string]*dsl.Agent{}
 	names := agentNames(wf, agents)
@@ -43,7 +43,7 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	for i, name := range names {
 		agent := agents[name]
 		if agent == nil {
-			return nil, fmt.Errorf("workflow %q calls agent %q, which its definition does not hold", wf.Name, name)
+			return nil, fmt.Errorf("workflow %q calls agent %q, which is not in its definition", wf.Name, name)
 		}
 		if agent.Config == nil {
 			continue

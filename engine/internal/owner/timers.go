@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Timers holds, for each run in memory that waits for a time, the time at which the run is due,
-// or an earlier time. With these times the Supervisor wakes at the exact time. For a run without
-// a time in Timers, the Supervisor's scan of the store finds out when it is due.
+// A Timers holds a time for each run in memory that waits for a time. The run is due at the held
+// time, or later. With these times the Supervisor wakes at the exact time. For a run without a time
+// in Timers, the Supervisor's scan of the store finds out when it is due.
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 

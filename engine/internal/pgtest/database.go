@@ -90,8 +90,9 @@ func DSN(t testing.TB) string {
 	return create(t, "")
 }
 
-// create creates a database and returns the DSN. The new database is a copy of the database
-// named template; "" = the new database is empty. At the end of the test, it is dropped.
+// create creates a database and returns the DSN. The parameter template is the name of the database
+// that is copied; "" = the new database is empty. At the end of the test, the new database is
+// dropped.
 func create(t testing.TB, template string) string {
 	t.Helper()
 	server := os.Getenv(EnvDSN)

@@ -23,7 +23,8 @@ type plan struct {
 	def *dsl.Definition
 	wf  *dsl.Workflow
 	sel *selection.Selection
-	// assign and keep are the functions of the select block.
+	// The function assign returns the values that a row gives to variables. The function keep is the
+	// filter: it reports whether a row starts a run; nil = every row does.
 	assign func(row []byte) ([]dsl.Assignment, error)
 	keep   func(row []byte) (bool, error)
 	given  []dsl.Assignment // values of the variables outside of workflows

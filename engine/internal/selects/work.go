@@ -147,7 +147,8 @@ func (w *Worker) keys(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// hand hands on one page. It renews the lease of the firing in the meantime.
+// hand works on one page: the store reads the rows, their runs start, and the store keeps the
+// progress. Meanwhile hand renews the lease of the firing.
 func (w *Worker) hand(ctx context.Context, p *plan, q firings.Query) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -187,7 +188,7 @@ func (w *Worker) renew(ctx context.Context, f *firings.Firing, stop <-chan struc
 			w.cfg.Logger.Warn("renew the lease of a firing", "error", err)
 		case !held:
 			select {
-			case <-stop: // the page has stored its progress, which changes the version
+			case <-stop: // the firing is not lost: the page has stored its progress, which gives the firing another version
 			default:
 				cancel(errLost)
 			}

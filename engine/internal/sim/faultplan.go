@@ -18,11 +18,11 @@ type faultPlan struct {
 	freeze          bool          // complete engines are frozen: nothing that they send reaches the store or agents
 	freezeMembers   bool          // Supervisors are frozen: their calls to the store wait
 	freezeAgents    bool          // calls to agents and their answers are delayed
-	lose            int           // one in this many messages to or from the store is lost; 0 = none
-	loseReplies     int           // one in this many replies of agents is lost; 0 = none
-	double          int           // one in this many replies is delivered a second time, to any engine; 0 = none
-	late            int           // one in this many replies arrives only after complete-by of its call; 0 = none
-	defers          int           // one in this many calls is not sent (invoke.Deferred); 0 = none
+	lose            int           // N = one of N messages to or from the store is lost; 0 = none
+	loseReplies     int           // N = one of N replies of agents is lost; 0 = none
+	double          int           // N = one of N replies is delivered a second time, to any engine; 0 = none
+	late            int           // N = one of N replies arrives only after complete-by of its call; 0 = none
+	defers          int           // N = one of N calls is not sent (invoke.Deferred); 0 = none
 	hints           bool          // the store sends hints when a run has work
 	slow            bool          // a third of the messages to and from the store are delayed
 	orphans         bool          // agents continue their calls until complete-by, even after their engine has ended

@@ -24,8 +24,8 @@ type planStep struct {
 	body   string // for a step without a call: what it does
 }
 
-// quiet holds what steps without a call do: they compute a value, wait for a time, or wait for
-// a signal. A wait without a signal ends at its deadline, and goes on or fails.
+// quiet holds what steps without a call do: they compute a value, wait for a time, or wait for a
+// signal. A wait without a signal ends at its deadline: then the run continues, or the step fails.
 var quiet = []string{
 	"value = { at = run.started_at }",
 	"timer { duration = \"3s\" }",

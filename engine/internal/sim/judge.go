@@ -56,8 +56,8 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// judgeWaits checks that each wait step that a signal ended has a signal of its own: no more
-// steps have ended by signals than signals with different ids were sent to the run.
+// judgeWaits checks that no signal has ended two wait steps. The number of wait steps that a signal
+// ended is at most the number of signals with different ids that were sent to the run.
 func (w judges) judgeWaits(name string, run status.RunID, state *machine.State, wf *dsl.Workflow) {
 	ended := 0
 	for v := range story.Nodes(state, wf) {

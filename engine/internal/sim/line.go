@@ -242,8 +242,8 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 	return id
 }
 
-// leased records when an engine's lease ends, and by how much the engine's estimate of the
-// store's time is late.
+// leased records when an engine's lease ends, and how far the engine's estimate of the store's time
+// is behind the store's clock.
 func (w registry) leased(n *node, until time.Time, lag time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -35,7 +35,7 @@ type effect struct {
 	calls   int
 	applied int // how many times the effect happened; it must not happen twice
 	when    int // position of the effect in the order of all effects and undos; 0 = no effect yet
-	undone  int // position of the undo in that order; 0 = not undone
+	undone  int // position of the undo in the order of all effects and undos; 0 = not undone
 }
 
 type callIn struct {
@@ -143,8 +143,8 @@ func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
 
 // apply records the effect of a call in the ledger. It returns an error if the effect was undone
-// before. If dedupe is true, a second call with the same idempotency key has no effect; otherwise
-// the effect happens again.
+// before. If the parameter dedupe is true, a second call with the same idempotency key has no
+// effect; otherwise the effect happens again.
 func (r *remote) apply(c *sdk.Call, dedupe bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -68,7 +68,8 @@ func New(cfg Config) *Firer {
 	return &Firer{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, ill: map[string]time.Time{}}
 }
 
-// Run starts runs until ctx ends. It logs an error of one schedule and works on the next schedule.
+// Run starts the runs of schedules until ctx ends. After an error of one schedule, it logs the
+// error and works on the next schedule.
 func (f *Firer) Run(ctx context.Context) {
 	for {
 		pause := f.cfg.MaxPause

@@ -16,8 +16,8 @@ type Retry struct {
 	Unanswered func(error)      // called once when the store stops answering; nil = not called
 }
 
-// Do calls the function read until that function returns nil or a lasting error (see Lasting), and
-// returns the same. If ctx ends first, Do returns the error of ctx.
+// Do repeats the read in the parameter read until it succeeds or returns a lasting error (see
+// Lasting). It returns nil, or the lasting error. If ctx ends first, Do returns the error of ctx.
 func (r *Retry) Do(ctx context.Context, read func() error) error {
 	most, pause := r.Most, Least
 	if most <= 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// putFrom and getFrom code the field From of the start of a run.
+// putFrom writes the field From of the start of a run, and getFrom reads it.
 func putFrom(e *encoder, ev *machine.Started) {
 	e.uint(uint64(ev.From.Run))
 	e.string(ev.From.Step)

@@ -27,10 +27,10 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part // where in b the record's strings are that were written in full, in order of writing
+	strings []part // places in b of the record's strings that were written in full, in the order of writing
 	// named maps a text to its index in the field strings. It is nil while that list is short.
 	named map[string]int
-	docs  []part // where in b the record's values are that were written in full, each with its tag
+	docs  []part // places in b of the record's values that were written in full, each with its tag
 	// valued maps the bytes of a value to the value's index in the field docs. It is nil while
 	// that list is short.
 	valued  map[string]int
@@ -59,10 +59,10 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends the part s to list and returns the list. If the list has more than manyParts
-// parts, note also keeps a map, so that the list can be searched. It maps the bytes of a part to
-// the index of the part. The parameter many is this map; nil = it does not exist yet. note also
-// returns the map.
+// note appends the part s to list and returns the list. If the list has more than manyParts parts,
+// note also keeps a map from the bytes of each part to the index of the part, so that the list can
+// be searched. The parameter many is this map; nil = it does not exist yet. note returns the map,
+// too.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {

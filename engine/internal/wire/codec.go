@@ -17,7 +17,7 @@ func Encode(records []machine.Record) ([]byte, error) {
 	return data, nil
 }
 
-// An Encoder encodes records. It reuses its memory for the next ones. The zero Encoder is ready
+// An Encoder encodes records. It reuses its memory for the next records. The zero Encoder is ready
 // to use, by one goroutine at a time.
 type Encoder struct{ e encoder }
 

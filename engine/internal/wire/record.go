@@ -26,8 +26,8 @@ func (e *encoder) records(records []machine.Record) error {
 	return nil
 }
 
-// precede inserts a number before the bytes b[first:], which says how many bytes these are. It
-// returns the longer slice.
+// precede counts the bytes b[first:] and inserts this number before them. It returns the longer
+// slice.
 func precede(b []byte, first int) []byte {
 	size := len(b) - first
 	var length [binary.MaxVarintLen64]byte
@@ -56,10 +56,10 @@ func (e *encoder) record(r *machine.Record) error {
 	return nil
 }
 
-// run writes a number and then the values that cannot be computed from the template. The two
-// lowest bits of the number are the template. The bits above them are a set of fields: those that
-// change but usually do not, and those that usually change with this template but do not. The
-// number 0 means that the run does not change.
+// run writes a number and then the values that cannot be computed from the template. The two lowest
+// bits of the number are the template. The bits above them are a set of fields: the fields in which
+// this change differs from the usual change with this template. The number 0 means that the run
+// does not change.
 func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	if p == nil {
 		e.uint(0)
@@ -272,8 +272,8 @@ func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	get(d, nodeCodec, h.mask&^u.follow, n)
 }
 
-// attempts returns the number of the node's attempts that change. With a template it is 1;
-// otherwise it is read.
+// attempts returns the number of the node's attempts that change. With a template this is 1;
+// otherwise the method reads the number.
 func (d *decoder) attempts(h *heading) int {
 	if h.kind != noTemplate {
 		return 1

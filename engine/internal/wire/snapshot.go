@@ -147,7 +147,7 @@ func decodeImage(data []byte) (model.Image, error) {
 func getNodes(d *decoder, im *model.Image) {
 	count, changed := d.small(int64(d.uint())), d.count()
 	if count > model.MaxNodes || count > int(im.Run.Steps)+changed || count < int(im.Run.Steps) {
-		d.fail() // every instance differs from a new node, so each one is among the changed nodes
+		d.fail() // the data is damaged: every instance differs from a new node, so the image must have each instance
 		return
 	}
 	im.Nodes = model.AppendSteps(make([]*model.Node, 0, count), 0, int(im.Run.Steps))

@@ -231,7 +231,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeUndFailuresBit, func(n *model.Node) *int32 { return &n.Und.Failures }),
 	blameCodec(model.NodeUndFailureBit, func(n *model.Node) *model.Track { return &n.Und }),
 	numberCodec(model.NodeUndoDoubtBit, func(n *model.Node) *int { return &n.UndoDoubt }),
-	{ // instances of a for_each step: whether they exist, index of the first, count
+	{ // only for a for_each step: whether its instances exist, index of the first instance, number of instances
 		bit: model.NodeExpansionBit,
 		put: func(e *encoder, n *model.Node) { e.bool(n.Expanded); e.int(int64(n.First)); e.int(int64(n.Count)) },
 		get: func(d *decoder, n *model.Node) { n.Expanded, n.First, n.Count = d.bool(), d.index(), d.index() },
@@ -356,9 +356,9 @@ func getCollected(d *decoder) *model.Collected {
 	return c
 }
 
-// putAllCollected writes all values of a list, and the field Fresh of each value. A later record needs
-// Fresh: its bytes must be the same, whether the engine has read the run from an image or from the
-// journal.
+// putAllCollected writes all values of a list, and the field Fresh of each value. An engine needs
+// Fresh to write later records: their bytes must be the same, whether the engine has read the run
+// from an image or from the journal.
 func putAllCollected(e *encoder, c *model.Collected) {
 	e.uint(uint64(c.Len()))
 	fresh := make([]int32, c.Len())

@@ -60,7 +60,7 @@ func List(root string) ([]string, error) {
 }
 
 // DurableMethods returns the names of the methods that change a store. It reads them from the
-// interfaces in engine/store/store.go and roles.go. root is the module's directory.
+// interfaces in engine/store/store.go and roles.go. The parameter root is the module's directory.
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{

@@ -1,12 +1,12 @@
-// Package steady builds test binaries in which a seed determines the order in which
-// goroutines run. Go leaves four choices to chance: which goroutine runs next, which ready
-// case a select takes, which of two timers with the same time fires first, and random
-// numbers, on which the order of maps depends. For one build, Overlay replaces the lines of
-// the runtime's source that make these choices. The new lines use a generator that a test can
-// seed. Overlay also removes the thread that takes the processor from a goroutine after a
-// time slice. The test needs one processor (GOMAXPROCS=1), no garbage collection while a seed
-// runs, and time that passes only in a testing/synctest bubble. Then a seed determines the
-// whole execution of a program, including every interleaving.
+// Package steady builds test binaries in which a seed determines the order in which goroutines run.
+// Go leaves four things to chance: which goroutine runs next; which ready case a select takes;
+// which of two timers with the same time fires first; and random numbers, which determine the order
+// of maps. For one build, Overlay replaces the lines of the runtime's source that decide these
+// things. The new lines use a generator that a test can seed. Overlay also removes the thread that
+// takes the processor from a goroutine after a time slice. The test needs one processor
+// (GOMAXPROCS=1), no garbage collection while a seed runs, and time that passes only in a
+// testing/synctest bubble. Then a seed determines the whole execution of a program, including every
+// interleaving.
 //
 // Use such a binary only for simulations.
 package steady
@@ -21,8 +21,8 @@ import (
 	"strings"
 )
 
-// An edit replaces the text old in a source file of the Go runtime by the text new. old must
-// occur there exactly once.
+// An edit replaces one text in a source file of the Go runtime: the text in the field old becomes
+// the text in the field new. The old text must occur in the file exactly once.
 type edit struct{ file, old, new string }
 
 var edits = []edit{

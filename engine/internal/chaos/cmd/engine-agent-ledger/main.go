@@ -153,9 +153,10 @@ func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error
 	})
 }
 
-// play calls the function effect, and causes a fault before or after this call. Some faults
-// replace the call. The parameter faults is a list with commas; play takes the n-th fault of the
-// list, counted from 1. If the list has fewer than n faults, play causes no fault.
+// play calls the function in the parameter effect, and causes a fault before or after this call.
+// With some faults, play does not call the function. The parameter faults is a list with commas;
+// play takes the n-th fault of the list, counted from 1. If the list has fewer than n faults, play
+// causes no fault.
 func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {
 	word := "ok"
 	if words := strings.Split(faults, ","); faults != "" && n <= len(words) {
