@@ -40,11 +40,11 @@ type Module struct {
 	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
-	chain  []string // paths of the modules from the main module to this one, both included
+	chain  []string // paths of the modules from the main module to this module; both are in the list
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
-	// Agents and variables of the module that have the name of an earlier one. Such a duplicate is an
-	// error. It is checked for other errors, but never used.
+	// Duplicates: agents and variables of the module whose name an earlier agent or variable already
+	// has. A duplicate is an error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
 	TwinVariables []*Variable
 }
@@ -181,7 +181,7 @@ type Workflow struct {
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
-	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines are set
+	Retention            time.Duration // how long runs are kept after their end; 0 = the engines decide
 	Unique               *eval.Expr    // the key of block unique; nil = none
 	UniqueRule           noun.Unique   // the other arguments of block unique
 	Priority             *eval.Expr

@@ -149,7 +149,7 @@ func (d graphDecoder) resolveConcurrency(w *Workflow, ns *names) {
 	d.refs.compile(w.Concurrency.Attr("key"), ns, a)
 }
 
-// resolveNotify compiles the expressions of a notify block. The parameter ns holds the names to
+// resolveNotify compiles the expressions of a notify block. The parameter `ns` holds the names to
 // which the expressions of the workflow can refer.
 func (d graphDecoder) resolveNotify(n *Notify, ns *names) {
 	own := *ns
@@ -370,7 +370,7 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method pop returns the smallest number first. So sortSteps keeps the
+// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps keeps the
 // order of the declarations for steps that do not depend on each other.
 type intHeap []int
 
@@ -436,7 +436,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 	}
 	var text []string
-	for i := len(path) - 1; i >= 0; i-- { // path goes from a step to its dependency, and the text goes the other way
+	for i := len(path) - 1; i >= 0; i-- { // path leads from a step to its dependencies; the text lists the steps in reverse order
 		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
 	var why []string
@@ -519,7 +519,7 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether step s may wait for more steps than the method upstream returned
+// maybeUpstream reports whether step s may wait for more steps than the method `upstream` returned
 // for s. The parameter `up` is this result. maybeUpstream returns true if the steps of w have a
 // cycle, and s is the pivot or waits for the pivot. Because of the cycle, it is not known for which
 // steps the pivot waits.

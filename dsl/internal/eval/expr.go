@@ -93,7 +93,8 @@ type Compiled struct {
 	Constant      *cty.Value // value of an expression without references; nil = the value is not constant
 }
 
-// evaluate evaluates the expression. ctx must hold the values of all references in the expression.
+// evaluate evaluates the expression. The parameter `ctx` must hold the values of all references in
+// the expression.
 func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if c.Secrets {
 		return secretTree(c.Syntax, ctx)
