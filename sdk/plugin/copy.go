@@ -15,7 +15,7 @@ import (
 
 // checkedCopy copies a binary to dir, which must be private, checks the SHA-256 of the
 // copy, and returns the path of the copy. The caller runs the copy and not the original,
-// because the original may change between the check and the start. If sum is empty,
+// because the original may change between the check and the start. If `sum` is empty,
 // checkedCopy does not check the copy.
 func checkedCopy(dir, original string, sum []byte) (string, error) {
 	in, err := os.Open(original)
@@ -41,7 +41,7 @@ func checkedCopy(dir, original string, sum []byte) (string, error) {
 	return path, nil
 }
 
-// openChecked opens a binary and checks the SHA-256 of the open file. If sum is empty, it does
+// openChecked opens a binary and checks the SHA-256 of the open file. If `sum` is empty, it does
 // not check.
 func openChecked(path string, sum []byte) (*os.File, error) {
 	file, err := os.Open(path)

@@ -135,7 +135,7 @@ func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*Plan, error)
 	return p, errors.Join(errs...)
 }
 
-// collect adds the fields of t to p, including those of embedded structs.
+// collect adds the fields of t to p, including the fields of embedded structs.
 func (pl planner) collect(p *Plan, t reflect.Type, index []int, outer []reflect.Type) []error {
 	var errs []error
 	for i := range t.NumField() {
