@@ -182,7 +182,7 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, r.head.Owner, changes), nil
 }
 
-// Alerts returns the alerts of a run, newest first. The parameter limit is the largest
+// Alerts returns the alerts of a run, newest first. The parameter `limit` is the largest
 // number of alerts. If the run's id is 0, Alerts returns alerts of all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {

@@ -81,7 +81,7 @@ func scanEvents(list *[]events.Event) func(row) error {
 	}
 }
 
-// KeepEvent stores which workflows need the event no more, and may quarantine it.
+// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
 func (s *eventbox) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	return s.writeUnowned(ctx, "keep an event", func(tx *tx) error {
 		_, err := tx.exec(eventKeep, seq, strings.Join(done, " "), why)

@@ -344,7 +344,7 @@ func sorted(batch []store.Transition) []store.Transition {
 }
 
 // learn records the outcomes of a batch. It returns the runs on which the writer still
-// works: the runs in the parameter mine and the new runs, but not runs that ended or that
+// works: the runs in the parameter `mine` and the new runs, but not runs that ended or that
 // another engine took over.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()
