@@ -27,7 +27,7 @@ func Parse(text string) (*Query, error) {
 // A parser reads the text of a query from left to right.
 type parser struct {
 	text  string
-	pos   int // index of the next byte in text
+	pos   int // index of the next byte in the field `text`
 	depth int // number of open parentheses
 	begun bool
 	out   strings.Builder

@@ -120,7 +120,7 @@ type Tick struct {
 	// Inbox holds the runs with waiting messages, ascending by id: runs of this engine and
 	// runs without an owner. It also holds runs that have ended if their owner is gone. It
 	// leaves out a run at rest (Head.AtRest) if MaxDeaths engines died with the run in hand
-	// (Hands). If the list is full (as long as the parameter limit of Tick), the engine's next
+	// (Hands). If the list is full (as long as the parameter `limit` of Tick), the engine's next
 	// tick continues after the last run of the list.
 	Inbox []status.RunID
 	Dead  []EngineID

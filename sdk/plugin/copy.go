@@ -58,7 +58,8 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 	return file, nil
 }
 
-// copyTo copies the bytes of in to a new executable file. The file must not exist yet.
+// copyTo copies the bytes that it reads from `in` to a new executable file. The file must not
+// exist yet.
 func copyTo(path string, in io.Reader) error {
 	// Without this lock, another goroutine could fork a process meanwhile. That process would
 	// have the copy open for writing, and the system does not run such a file.

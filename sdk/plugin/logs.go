@@ -47,7 +47,7 @@ type lines struct {
 
 	mu      sync.Mutex // protects the fields below
 	tokens  float64    // number of lines that may be logged now
-	last    time.Time  // time of the last change of tokens
+	last    time.Time  // time of the last change of the field `tokens`
 	dropped int        // number of lines dropped since the last report
 	tail    []string   // the latest lines, for error messages
 	panicks bool       // the agent has begun to print a Go panic

@@ -145,7 +145,7 @@ type Variable struct {
 	TypeText          string             // name of the type, for messages
 	typed             bool               // true = the variable has a declared type
 	kind              valueKind          // kind of the default; only for a variable without a declared type
-	element           cty.Type           // type of the elements if kind is kindList
+	element           cty.Type           // type of the elements if the field `kind` is kindList
 	defaults          *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
 	Default           cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
 	Sensitive         bool
@@ -195,7 +195,7 @@ type Workflow struct {
 	// say; nil = no step was moved.
 	Moved   map[string]string
 	height  int      // how deep the child runs of the workflow are nested; 0 = it starts none
-	visited bool     // true = height is set
+	visited bool     // true = the field `height` is set
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// Only for the workflow of a group.
@@ -374,7 +374,7 @@ type taken struct {
 	root   string               // first name of the reference, such as "step"
 	name   string               // second name of the reference
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
-	expr   *eval.Expr           // expression of the surroundings; nil = root.name
+	expr   *eval.Expr           // expression of the surroundings; nil = the reference ROOT.NAME, from the fields `root` and `name`
 }
 
 // A Schedule is a schedule block.

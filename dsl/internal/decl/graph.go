@@ -311,10 +311,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround looks for a step around the group w. A step in w names this step in depends_on. If
-// dependsAround finds the step in the workflow around w, the group w waits for it. If it finds the
-// step further outside, the outer group in the same workflow as the step waits for it. The result is
-// false if no step around the group has the name.
+// dependsAround handles a name in depends_on of a step in the group w: the name of a step around w.
+// If that step is in the workflow around w, the group w waits for it. If that step is further
+// outside, the outer group that is in the same workflow as that step waits for it. The result is
+// false if no step around w has the name.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false

@@ -65,7 +65,7 @@ type names struct {
 	variables map[string]*Variable
 	locals    map[string]*eval.Local
 	steps     []*Step        // steps of the workflow; nil outside of workflows
-	index     map[string]int // indexes in steps, by name of the step; nil outside of workflows
+	index     map[string]int // indexes in the field `steps`, by name of the step; nil outside of workflows
 	of        *Workflow      // workflow or group that contains the place; nil outside of workflows
 	hasEach   bool           // true = the place is inside of a step with for_each
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none

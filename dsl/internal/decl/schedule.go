@@ -180,8 +180,8 @@ func (d eventDecoder) resets(w *Workflow, unique *syntax.Block) {
 	}
 }
 
-// read reads an on_event block or a reset_on block and adds it to w. The type of the events is the label of the block,
-// unless the block has the argument `type`.
+// read reads an on_event block or a reset_on block and adds it to w. The type of the events is the
+// label of the block, or the argument `type` if the block has it.
 func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 	e := &OnEvent{Where: b.DefRange, When: b.Attr("when"), Variables: b.Attr("variables"), Key: b.Attr("key"), VariablesAt: b.DefRange, Noun: &noun.OnEvent{Name: b.Label, Type: b.Label}}
 	if e.Variables != nil {

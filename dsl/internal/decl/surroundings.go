@@ -109,7 +109,7 @@ func rename(t hcl.Traversal, root, name string) {
 	t[1] = hcl.TraverseAttr{Name: name, SrcRange: t[1].SourceRange()}
 }
 
-// fieldsOf returns the attribute of a step that the reference t uses. It returns nil if t uses the
+// fieldsOf returns the attribute that the reference t to a step uses. It returns nil if t uses the
 // whole value of the step.
 func fieldsOf(t hcl.Traversal, s *Step) map[string]hcl.Range {
 	if s.Each() || len(t) < 3 {

@@ -242,9 +242,9 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 }
 
 // allows reports whether the enum of f contains a value. If f has no enum, it returns true. The
-// parameter `src` is the JSON of the value, and out is the canonical form of src. A string in src
-// must equal the string in the enum byte for byte, even before Unicode is normalised: the general
-// evaluator compares strings in this way.
+// parameter `src` is the JSON of the value, and the parameter `out` is the canonical form of src.
+// A string in src must equal the string in the enum byte for byte, even before Unicode is
+// normalised: the general evaluator compares strings in this way.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true

@@ -29,8 +29,8 @@ type Context struct {
 // A reference reads one value. The path of the value is known when the definition is linked.
 type reference struct {
 	root  string           // first name of the reference, such as "var" or "step"
-	field string           // attribute after the root or the instance, such as "output"; "" if root is "var"
-	step  int              // index of the step; only if root is "step"
+	field string           // attribute after the root or the instance, such as "output"; "" if the field `root` is "var"
+	step  int              // index of the step; only if the field `root` is "step"
 	key   *reference       // reference to the key of the instance; nil = the key is constant, or there is no instance
 	name  string           // constant key of the instance; "" = no instance, or the key is not constant
 	each  bool             // true = the step has for_each
@@ -44,7 +44,7 @@ type reference struct {
 // A finding is the value that a reference has read: a part of a document, or a text.
 type finding struct {
 	raw       []byte // canonical JSON; nil = the value is a string, in the field `text`
-	text      string // the value, if raw is nil
+	text      string // the value, if the field `raw` is nil
 	sensitive bool   // true = the whole value is sensitive
 }
 

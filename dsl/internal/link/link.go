@@ -70,7 +70,7 @@ type linkedAction struct {
 	asks *linkedAction // action in the attribute `lookup` of a declared action; nil = none
 	// child holds the workflow of a child run; nil = this is the action of an agent
 	child   *workflowLinker
-	childIn cty.Type // object type of the variables of the child; only if child is not nil
+	childIn cty.Type // object type of the variables of the child; only if the field `child` is not nil
 }
 
 // An actionForm is a linked action block. It turns the arguments of a declared action into the

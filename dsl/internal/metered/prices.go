@@ -28,7 +28,7 @@ func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
 type payment struct {
 	m       *Meter
 	args    []cty.Value
-	weights []weight // sizes of args
+	weights []weight // sizes of the arguments in the field `args`
 	all     weight   // size of all arguments together
 }
 

@@ -63,10 +63,10 @@ func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
 	return &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
 }
 
-// Given returns the values that the block gives to the variables of the run that an event starts.
-// The parameters are the id of the event, the time at which it was sent, and its data. The result
-// `starts` is false if the event starts no run, because the condition of the block is false. An error
-// is about the event: its data do not fit the expressions of the block.
+// Given returns the values that the block gives to the variables of the run that an event starts. The
+// parameters are the id of the event, the time at which it was sent, and its data. The result
+// `starts` is false if the event starts no run, because the condition of the block is false. Given
+// returns an error if the data of the event do not fit the expressions of the block.
 func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
 	s := e.scope(id, at, data)
 	if e.When != nil {

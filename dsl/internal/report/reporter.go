@@ -60,7 +60,7 @@ func (r *Reporter) Push(d diag.Diagnostic) {
 }
 
 // Bounded runs the function `check`, but stops it after MaxErrors errors. Bounded returns true if
-// check reached its end.
+// this function reached its end.
 func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {

@@ -26,7 +26,7 @@ func Encode(v cty.Value, secrets bool) (Value, error) {
 type Encoder struct {
 	Out          []byte   // JSON written so far
 	path         []byte   // JSON pointer of the value that is being written
-	depth        int      // number of names and indexes in path
+	depth        int      // number of names and indexes in the field `path`
 	Sensitive    []string // JSON pointers of the sensitive parts written so far
 	Secrets      []Secret // secrets written so far
 	AllowSecrets bool     // false = a secret is an error

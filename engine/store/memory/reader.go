@@ -44,7 +44,8 @@ func (s *finder) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	return s.listLocked(f), nil
 }
 
-// familyLocked returns the runs with the ids of the filter, or the child runs of its parent.
+// familyLocked returns the runs with the ids of the filter, or the child runs of the run that
+// the filter names as parent.
 func (s *finder) familyLocked(f store.RunFilter) []store.RunRow {
 	var rows []store.RunRow
 	for _, id := range s.order {

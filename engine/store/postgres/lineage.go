@@ -175,7 +175,7 @@ func (l *lineage) ticked(line, at int64) bool {
 }
 
 // see compares the identity of a server with the lineage, and returns the timeline of the
-// connection. The function present reports whether the server's journal has the row of a
+// connection. The function `present` reports whether the server's journal has the row of a
 // mark. If the store must not write to this server, see returns a
 // *postgres.WrongServerError. If the server has lost confirmed commits, see returns no
 // error, but from then on the method `err` returns the loss.

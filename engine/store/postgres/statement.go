@@ -168,7 +168,7 @@ WITH own AS MATERIALIZED (
 )`
 	// replyKind is the kind of those elements in the arrays of alerts that are replies. In such an
 	// element, n counts the replies of the transition from 1, step is the state, code is the sink,
-	// and message is the correlation id. The statement of the commit before has numbered the earlier
+	// and message is the correlation id. The statement of the previous commit has numbered the earlier
 	// replies of the run, and only one engine can write the next row of the run. So the numbers have
 	// no gaps.
 	replyKind = "#reply"

@@ -29,7 +29,7 @@ type Writer struct {
 	db    *sql.DB
 	conn  *sql.Conn // connection to the server; nil = the connection must be opened first
 	stmts map[string]*sql.Stmt
-	raw   atomic.Pointer[net.Conn] // socket of conn; the method `cut` closes it
+	raw   atomic.Pointer[net.Conn] // socket of the field `conn`; the method `cut` closes it
 	line  int64                    // PostgreSQL timeline of conn's server; a failover begins a new timeline
 	batch batch
 	names map[string]bool    // names in the present batch

@@ -88,7 +88,7 @@ type stress struct {
 	alive  []store.EngineID
 	runs   status.RunID
 	landed map[status.RunID][]note // rows that were reported as committed
-	known  []status.RunID          // the runs in landed
+	known  []status.RunID          // the runs in the field `landed`
 	said   map[status.RunID][]store.MessageID
 	named  map[status.RunID]naming.Names // names of each run that was committed with names
 	found  []claim

@@ -1,5 +1,5 @@
 // Command demo shows the order process: an application that submits runs in its own transactions, two
-// engines of which one is killed, a run that waits for an operator, and the replies that the
+// engines, one of which is killed, a run that waits for an operator, and the replies that the
 // application gets. `make demo-orders` starts it with a private PostgreSQL.
 package main
 

@@ -146,7 +146,7 @@ func readKeys(ctx context.Context, db reader, text string, args []any) (list []s
 	return list, rows.Err()
 }
 
-// count returns the number that a statement returns.
+// count returns the number in the only row that a statement returns.
 func count(ctx context.Context, db reader, text string, args []any) (n int64, err error) {
 	err = db.QueryRowContext(ctx, text, args...).Scan(&n)
 	return n, err

@@ -29,7 +29,7 @@ const (
 
 // A confinement limits a tree of processes to half of the CPUs while the tree is busy.
 type confinement struct {
-	since    time.Time     // time of the last measurement of cpu; zero = not measured yet
+	since    time.Time     // time of the last measurement of the CPU time; zero = not measured yet
 	cpu      time.Duration // CPU time of the tree at the last measurement
 	confined bool          // the tree may use only half of the CPUs
 }
