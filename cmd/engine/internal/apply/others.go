@@ -104,7 +104,7 @@ const mostNamed = 8
 func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
-		w.View.Note("Going on with " + w.takenText(ctx, s, run))
+		w.View.Note("Continuing " + w.takenText(ctx, s, run))
 	}
 	if more := len(runs) - mostNamed; more > 0 {
 		w.View.Note(fmt.Sprintf("Continuing %s more that no engine owned. `engine list --status open` names them.", render.Count(more, "open run")))
