@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// timerLength is the length of the timer in the workflow named timer, in workflow.hcl.
+// timerLength is the length of the timer in the workflow "timer", in workflow.hcl.
 const timerLength = 5 * time.Second
 
 // senders is the number of goroutines that send signals at the same time.

@@ -12,7 +12,7 @@ import (
 	"runtime/metrics"
 )
 
-// Values for the parameter room of Pace: how many bytes a process may allocate between two
+// Values for the parameter `room` of Pace: how many bytes a process may allocate between two
 // collections. Larger values would save little CPU time. With these values, an engine
 // under load collects once a second, and an agent three times a second.
 const (

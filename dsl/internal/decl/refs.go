@@ -74,7 +74,7 @@ type names struct {
 	inNotify  bool           // true = the place is inside of a notify block
 }
 
-// compile compiles the expression e and checks each of its references. The parameter a says which
+// compile compiles the expression e and checks each of its references. The parameter `a` says which
 // references are allowed. The method `compile` returns nil if e is nil. After an error it sets
 // e.Bad.
 func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
@@ -656,8 +656,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// stepAround checks a reference t in group g to a step or group of the workflow w around g. After an
-// error it returns false.
+// stepAround checks a reference from inside of a group. The parameter `t` is the reference, and `g` is
+// the group. The parameter `w` is a workflow or group around g; the reference is to a step or group of
+// w with the given name. If stepAround has reported an error, it returns false.
 func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
 	i := w.Index[name]
 	for inner := g; inner != w; inner = inner.Outer {

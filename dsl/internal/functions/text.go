@@ -28,7 +28,7 @@ func mapText(impl func(string) string) function.Function {
 }
 
 // textPair returns a function of the language. The returned function has two string arguments,
-// whose names are the parameters a and b. The parameter `impl` computes its result, which has
+// whose names are the parameters `a` and `b`. The parameter `impl` computes its result, which has
 // the type in the parameter `ret`.
 func textPair(a, b string, ret cty.Type, impl func(x, y string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{

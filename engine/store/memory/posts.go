@@ -49,7 +49,7 @@ func (s *outbox) shownLocked(p *post) replies.Reply {
 	return r
 }
 
-// nextLocked calls the function fn for the next reply of each run that has a reply for the sink,
+// nextLocked calls the function `fn` for the next reply of each run that has a reply for the sink,
 // until it has called fn as often as the parameter `limit` says. If `due` is true, it leaves out
 // replies that no engine can claim now.
 func (s *outbox) nextLocked(sink string, limit int, due bool, fn func(i int)) {

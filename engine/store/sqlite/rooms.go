@@ -59,7 +59,8 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
 ORDER BY p.rank, p.run_id LIMIT ?4`
 )
 
-// mostNext is the largest number of runs of a line that one tick reads.
+// mostNext is the largest number of runs that one tick reads from one line (the runs that wait for
+// room under the same limit).
 const mostNext = 1000
 
 // A limit is the row of a run in the table `place`.

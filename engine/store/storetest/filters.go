@@ -25,8 +25,8 @@ func Addressed(limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: limit}
 }
 
-// Overdue returns a filter for open runs of live members, except the member self. It selects
-// only runs whose next_check is further in the past than the duration grace.
+// Overdue returns a filter for open runs of live members, except the member `self`. It selects
+// only runs whose next_check passed longer ago than the duration in the parameter `grace`.
 func Overdue(self store.EngineID, grace time.Duration, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerOther, Asking: self, Overdue: grace, Limit: limit}
 }

@@ -23,7 +23,7 @@ type order struct {
 // queue is the application's own reply queue.
 const queue = "orders"
 
-// create makes the application's tables. The table named told keeps every reply, to show that none is
+// create makes the application's tables. The table `told` keeps every reply, to show that none is
 // missing.
 func create(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, `

@@ -53,7 +53,7 @@ func New(t reflect.Type, u Usage) (*Plan, error) {
 	return p, nil
 }
 
-// A planner makes plans. In its methods, the parameter outer holds the types of the structs
+// A planner makes plans. In its methods, the parameter `outer` holds the types of the structs
 // around the type t, outermost first.
 type planner struct{ usage Usage }
 
@@ -211,7 +211,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // ignore the default: an input may use the same nested struct, and there it counts
+			return f, nil // ignore the default here: it counts only if an input uses the same nested struct
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err

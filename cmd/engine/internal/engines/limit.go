@@ -13,7 +13,7 @@ type callLimit struct {
 	inner invoke.Capacity
 	most  int // largest number of calls in flight; 0 = no limit
 
-	mu      sync.Mutex // protects the fields used, refused and onFree
+	mu      sync.Mutex // protects the fields `used`, `refused` and `onFree`
 	used    int
 	refused map[string]bool // keys of agents for which Slot or Reserve found no free slot
 	onFree  []func(key string)

@@ -87,7 +87,7 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 }
 
 // once returns the longest time that one iteration of a step can take. Its results have the same
-// meaning as the results of the method worst.
+// meaning as the results of the method `worst`.
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {

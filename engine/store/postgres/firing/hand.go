@@ -16,7 +16,7 @@ import (
 // handFunc is the function that starts the runs of the rows of a page.
 type handFunc = func(ctx context.Context, rows []firings.Row) (firings.Progress, error)
 
-// A page describes a page of rows with which the function hand was called.
+// A page describes a page of rows with which the function `hand` was called.
 type page struct {
 	progress firings.Progress
 	keys     []string // keys of these rows; only for strategies that make several passes
