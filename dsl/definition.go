@@ -39,16 +39,18 @@ func (d *Definition) Digest() string { return d.digest }
 // definitions have equal bytes. The caller must not change the bytes.
 func (d *Definition) Encode() []byte { return d.encoded }
 
-// All returns the names of all workflows, except the workflows of notifications. The result of Names
-// comes first. Then come the workflows that only a step can start (see Workflow.Inner), sorted.
+// All returns the names of all workflows, except the workflows of notifications. The names that the
+// method Names returns come first. Then come the workflows that only a step can start (see
+// Workflow.Inner), sorted.
 func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
 
 // Names returns the names of the workflows that a person, a program or a schedule can start. They are
 // ordered by file name and by position in the file.
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
-// Stored returns the names of all workflows of the definition, with the workflows of notifications.
-// The order is the order of All. After each workflow come the workflows of its notifications.
+// Stored returns the names of all workflows of the definition, including the workflows of
+// notifications. The order is the same as in the result of All. After each workflow come the
+// workflows of its notifications.
 func (d *Definition) Stored() []string {
 	var out []string
 	for _, name := range d.All() {
@@ -74,7 +76,8 @@ type manifest struct {
 	Language string `json:"language"`
 	manifestModule
 	Agents map[string]manifestAgent `json:"agents"`
-	// libraries by path, relative to the directory of the module; also the libraries of libraries
+	// all libraries by path, including the libraries of libraries; the path is relative to the
+	// directory of the module
 	Libraries map[string]manifestModule `json:"libraries,omitempty"`
 }
 

@@ -1,7 +1,7 @@
 package dsl
 
 // passOn is never called. It makes the compiler inline short methods of Value and Allowance in
-// engine/machine. The compiler knows the body of a method there only if this package uses the method.
+// engine/machine. The compiler can inline such a method there only if package dsl uses the method.
 // Without passOn, each call of JSON on a null value allocates memory (engine/machine,
 // TestEventsCostTheSameInLargeRuns).
 func passOn(v Value, a *Allowance) int64 {

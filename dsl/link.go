@@ -49,13 +49,13 @@ func (mod *Module) Agents() []AgentUse {
 // DeclaredActions returns the schemas of the declared actions, which are the action blocks of the
 // module's agents. In the result, the first key is the name of the agent block, and the second key
 // is the name of the action. Actions with errors are not in the result. The keys of the map named
-// agents are the names of the agent blocks.
+// `agents` are the names of the agent blocks.
 func (mod *Module) DeclaredActions(agents map[string]AgentBinary) map[string]map[string]schema.Action {
 	return link.DeclaredSchemas(mod.m, agents)
 }
 
 // Link checks a module against the schemas of its agents and returns the definition
-// of the module. The keys of the map named agents are the names of the agent blocks.
+// of the module. The keys of the map named `agents` are the names of the agent blocks.
 // The definition is nil if Link finds an error, or if Parse has found an error. The
 // diagnostics do not repeat the errors of Parse.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {

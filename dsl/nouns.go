@@ -126,8 +126,8 @@ type Secret = value.Secret
 // A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X".
 type SecretPart = value.SecretPart
 
-// NewValue makes a Value from canonical JSON. The Value uses the slice data without a copy, so the
-// caller must not change this slice afterwards. The parameter sensitive lists the JSON pointers
+// NewValue makes a Value from canonical JSON. The Value uses the slice `data` without a copy, so the
+// caller must not change this slice afterwards. The parameter `sensitive` lists the JSON pointers
 // (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	return value.NewValue(data, sensitive, secrets)

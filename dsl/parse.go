@@ -42,7 +42,7 @@ func (m *Module) Workflows() []string {
 func (m *Module) AutoVars() []Assignment { return append([]Assignment(nil), m.m.Auto...) }
 
 // ParseVars reads a file with values of variables. The file has one attribute for
-// each variable, at its top level. If filename ends in .json, src is read as JSON.
+// each variable, at its top level. If `filename` ends in .json, src is read as JSON.
 func ParseVars(filename string, src []byte) ([]Assignment, diag.Diagnostics) {
 	return decl.ParseVars(filename, src)
 }

@@ -33,8 +33,8 @@ type Agent struct {
 	configRaw  json.RawMessage
 }
 
-// New returns an agent without actions. The parameter name is the part NAME of the file name
-// engine-agent-NAME. The parameter version is a semantic version such as "1.2.0". The method
+// New returns an agent without actions. The parameter `name` is the part NAME of the file name
+// engine-agent-NAME. The parameter `version` is a semantic version such as "1.2.0". The method
 // Schema reports mistakes in the name, in the version, and in everything that is added later.
 func New(name, version string) *Agent {
 	a := &Agent{name: name, version: version, actions: map[string]*action{}}
@@ -68,7 +68,7 @@ func (a *Agent) Doc(text string) *Agent {
 // outputs.
 type None struct{}
 
-// Action adds an action to the agent a. The function fn does the work; several calls of fn may
+// Action adds an action to the agent a. The function `fn` does the work; several calls of fn may
 // run at the same time. In and Out are structs, and the tags of their fields define the schema.
 // The context of fn ends when the engine cancels the call, or at Call.CompleteBy. The package
 // comment says what fn may return.

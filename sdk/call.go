@@ -22,7 +22,7 @@ const (
 // A Call holds the data and the methods that an action gets in addition to its input. A
 // unit test of an action can use the zero Call.
 type Call struct {
-	IdempotencyKey string       // the same for all attempts of a step: pass it to the remote service
+	IdempotencyKey string       // the same text for all attempts of a step; pass it to the remote service
 	ForwardKey     string       // for an undo: the IdempotencyKey of the call to undo; otherwise ""
 	CompleteBy     time.Time    // time at which the context ends; no answer is sent after that time
 	Purpose        Purpose      // why the action is called: do, undo or lookup
@@ -39,10 +39,10 @@ type Call struct {
 	config json.RawMessage // configuration of the agent, for Excerpt
 }
 
-// Heartbeat reports that the work continues. progress is the part of the work that is
-// done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. note is a text for
-// people about the present work; it may be empty. Heartbeat does nothing if the action does
-// not declare Heartbeats.
+// Heartbeat reports that the work continues. The parameter `progress` is the part of the work
+// that is done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. The
+// parameter `note` is a text for people about the present work; it may be empty. Heartbeat does
+// nothing if the action does not declare Heartbeats.
 func (c *Call) Heartbeat(progress float64, note string) {
 	if c.emit == nil || !c.emit.schema.Heartbeats {
 		return
@@ -58,7 +58,7 @@ var ErrCallEnded = errors.New("sdk: the call has ended")
 
 // Checkpoint reports to the engine how much of the work is done, so that the next attempt can
 // continue from this point. The author of the agent numbers the parts of the work. The parameter
-// n means that part n and all parts before it are done. The parameter blob is the data with which
+// n means that part n and all parts before it are done. The parameter `blob` is the data with which
 // the next attempt continues after part n.
 //
 // Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
@@ -67,7 +67,7 @@ var ErrCallEnded = errors.New("sdk: the call has ended")
 // a crash, the next attempt may get an earlier checkpoint than the last one sent. The work
 // after a checkpoint must therefore be repeatable.
 //
-// Checkpoint keeps no reference to blob. It returns an error if blob is larger than
+// Checkpoint keeps no reference to blob. It returns an error if `blob` is larger than
 // MaxCheckpoint or if the action does not declare Checkpoints, and ErrCallEnded if the call
 // is over.
 func (c *Call) Checkpoint(n int64, blob []byte) error {
@@ -86,8 +86,8 @@ func (c *Call) Checkpoint(n int64, blob []byte) error {
 	return nil
 }
 
-// LastCheckpoint returns the last checkpoint that the engine stored for the earlier
-// attempts of this step. ok is false if the engine stored none.
+// LastCheckpoint returns the last checkpoint that the engine stored for the earlier attempts of
+// this step. The result `ok` is false if the engine stored none.
 func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 	if c.last == nil {
 		return 0, nil, false
@@ -95,22 +95,22 @@ func (c *Call) LastCheckpoint() (n int64, blob []byte, ok bool) {
 	return c.last.Number, c.last.Blob, true
 }
 
-// Excerpt returns the beginning of text, at most n bytes. If the cut would divide a value
-// of the call's input or of the agent's configuration, the result ends before that value.
-// This matters because the engine replaces secrets in an agent's messages, and it finds
-// only complete secrets. So an agent that shortens the output of a service or a program
-// must use Excerpt or ExcerptEnd.
+// Excerpt returns the beginning of a text, at most n bytes. If the cut would divide a value of
+// the call's input or of the agent's configuration, the result ends before that value. This
+// matters because the engine replaces secrets in an agent's messages, and it finds only
+// complete secrets. So an agent that shortens the output of a service or a program must use
+// Excerpt or ExcerptEnd.
 func (c *Call) Excerpt(text string, n int) string { return Excerpt(text, n, c.input, c.config) }
 
-// ExcerptEnd returns the end of text, at most n bytes. If the cut would divide a value of the
-// call's input or of the agent's configuration, the result begins after that value. Excerpt says
-// why.
+// ExcerptEnd returns the end of a text, at most n bytes. If the cut would divide a value of the
+// call's input or of the agent's configuration, the result begins after that value. The comment
+// of Excerpt says why.
 func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// An emitter passes the events of a call to the host. It drops an event if the method close was
-// called before, or if the time in the field until has passed.
+// An emitter passes the events of a call to the host. It drops an event if the method `close` was
+// called before, or if the time in the field `until` has passed.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time

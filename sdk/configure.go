@@ -17,11 +17,11 @@ type config struct {
 	apply func(ctx context.Context, v reflect.Value) error
 }
 
-// Configure declares the agent's configuration. T is a struct with the same tags as an
-// input. The values come from config {} in the agent block of the workflow files. fn is
-// called once for each process, before the first call of any action. If fn returns an
-// error, the engine does not use the process, and the operator sees the error. So the error
-// should say what to correct.
+// Configure declares the agent's configuration. T is a struct with the same tags as an input.
+// The values come from config {} in the agent block of the workflow files. The parameter `fn`
+// is called once for each process, before the first call of any action. If fn returns an error,
+// the engine does not use the process, and the operator sees the error. So the error should say
+// what to correct.
 func Configure[T any](a *Agent, fn func(ctx context.Context, cfg T) error) {
 	if a.config != nil {
 		a.errs = append(a.errs, errors.New("configuration: declared twice"))

@@ -17,8 +17,8 @@ const (
 	maxKnown = 4 << 10
 )
 
-// Excerpt returns the beginning of text, at most n bytes. If the cut would divide a value of the
-// given JSON documents, the result ends before that value. It is for a program that calls
+// Excerpt returns the beginning of a text, at most n bytes. If the cut would divide a value of
+// the given JSON documents, the result ends before that value. It is for a program that calls
 // agents; an action uses Call.Excerpt.
 func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
@@ -32,7 +32,7 @@ func Excerpt(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[:to], "")
 }
 
-// excerptEnd returns the end of text, at most n bytes. If the cut would divide a value of the
+// excerptEnd returns the end of a text, at most n bytes. If the cut would divide a value of the
 // given documents, the result begins after that value.
 func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	if len(text) <= n {
@@ -46,10 +46,11 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest is for a text that was cut and of which one side is kept. It returns how many bytes of
-// the kept side, counted from the cut, belong to a value that the cut divides. It returns 0 if
-// these are fewer than minKnown bytes. The parameter most is the length of the kept side. part(l)
-// returns the l bytes of the kept side at the cut, with the first byte on the other side.
+// longest is for a text that was cut into two sides, of which the caller keeps one. It returns how
+// many bytes of the kept side, counted from the cut, belong to a value that the cut divides. It
+// returns 0 if there are fewer than minKnown such bytes. The parameter `most` is the length of the
+// kept side. The function part returns, for a number l, the l bytes of the kept side that are next
+// to the cut, together with the first byte of the other side.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {

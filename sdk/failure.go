@@ -58,9 +58,9 @@ func (f *Failure) document(c *Call) json.RawMessage {
 	return raw
 }
 
-// Code returns a definite failure with the given code if err is the error target, in the sense of
-// errors.Is. Otherwise it returns err unchanged. Calls of Code may be nested: an error that
-// already is a *Failure is not changed. Use Code only for errors which say that nothing was done.
+// Code returns a definite failure with the given code if errors.Is(err, target) is true.
+// Otherwise it returns err unchanged. Calls of Code may be nested: an error that already is a
+// *Failure is not changed. Use Code only for errors which say that nothing was done.
 func Code(err, target error, code string) error {
 	if err == nil || !errors.Is(err, target) {
 		return err
@@ -71,7 +71,7 @@ func Code(err, target error, code string) error {
 	return &Failure{Code: code, Err: err}
 }
 
-// Unknown returns an error which says that the outcome is unknown. The parameter code says why:
+// Unknown returns an error which says that the outcome is unknown. The parameter `code` says why:
 // it is a code that the action declares, or a transient code such as CodeUnavailable. If err
 // contains a *Failure, the outcome is still unknown, but the RetryAfter of that *Failure is the
 // shortest pause before the next attempt. Unknown returns nil if err is nil.
@@ -133,7 +133,7 @@ func classify(err error) (*Failure, *unknownError) {
 	return nil, nil
 }
 
-// ValidCode reports whether code has the form of an error code: snake_case, at most 63 bytes.
+// ValidCode reports whether `code` has the form of an error code: snake_case, at most 63 bytes.
 func ValidCode(code string) bool { return names.Valid(code) }
 
 // isStandard reports whether every action may use the code without declaring it.

@@ -25,8 +25,8 @@ type InvokeOptions struct {
 	Ended func()
 }
 
-// Invoke calls an action in this process. ok is false if the time of the call is over. Then
-// the host must send nothing to the engine, not even an error (S28), because another
+// Invoke calls an action in this process. The result `ok` is false if the time of the call is
+// over. Then the host must send nothing to the engine, not even an error (S28), because another
 // attempt of the step may already be running.
 //
 // A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
@@ -119,7 +119,7 @@ func (a *Agent) prepare(ctx context.Context, req Request) (*action, reflect.Valu
 }
 
 // call runs the author's function. It makes one reply from the function's result, error or panic,
-// and calls the function answer with this reply.
+// and calls the function `answer` with this reply.
 func (act *action) call(ctx context.Context, c *Call, in reflect.Value, answer func(Reply)) {
 	var reply Reply
 	returned := false
@@ -192,8 +192,8 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether the time for an answer has passed. The parameter start is the time at
-// which the call began, and the parameter left is how long the call may take. The method also
+// over reports whether the time for an answer has passed. The parameter `start` is the time at
+// which the call began, and the parameter `left` is how long the call may take. The method also
 // compares the wall clock with complete-by, because the timers of this process do not run while
 // the machine sleeps.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {

@@ -27,7 +27,7 @@ type Request struct {
 	Checkpoint     *Checkpoint // last checkpoint of an earlier attempt; nil = none
 }
 
-// TimeLeft returns how long the agent may work if it starts at the time in the parameter now. The
+// TimeLeft returns how long the agent may work if it starts at the time in the parameter `now`. The
 // result is the time until CompleteBy, or Remaining if Remaining is shorter and not 0.
 func (r Request) TimeLeft(now time.Time) time.Duration {
 	left := r.CompleteBy.Sub(now)

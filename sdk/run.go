@@ -9,7 +9,7 @@ import (
 // caller. Run is for a host that uses a goroutine for each call anyway. The context ctx must end
 // at the latest when the duration that Request.TimeLeft returns has passed.
 //
-// Run calls the function answer once with the reply, in this goroutine. If the time is over,
+// Run calls the function `answer` once with the reply, in this goroutine. If the time is over,
 // it does not call answer (S28). Run returns when the action's function has returned, even
 // after complete-by. If the action's function ends its goroutine with runtime.Goexit, Run does
 // not return, but it still calls answer and InvokeOptions.Ended.

@@ -26,8 +26,9 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns all measured values of one number of one row. The parameter row is the name of
-// the row, and name is the name of the number. The keys of the map are the indexes of the rounds.
+// values returns all measured values of one number of one row. The parameter `row` is the name of
+// the row, and the parameter `name` is the name of the number. The keys of the map are the
+// indexes of the rounds.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {
@@ -38,17 +39,17 @@ func (b *book) values(row, name string) map[int]float64 {
 	return out
 }
 
-// median returns the median of a row's number over all rounds. ok is false if the number was
-// not measured.
+// median returns the median of a row's number over all rounds. The result `ok` is false if the
+// number was not measured.
 func (b *book) median(row, name string) (v float64, ok bool) {
 	return middle(b.values(row, name))
 }
 
 // ratio divides, in each round, a number of one row by a number of another row. The parameters
-// row and name select the first number, and the parameters to and toName select the second. ratio
-// returns the median of these quotients. ok is false if no round has both numbers. Both numbers
-// of a round were measured within a few minutes. So a machine that becomes slower or faster over
-// time hardly changes the ratio.
+// `row` and `name` select the first number, and the parameters `to` and `toName` select the
+// second number. The method `ratio` returns the median of these quotients. The result `ok` is
+// false if no round has both numbers. Both numbers of a round were measured within a few
+// minutes. So a machine that becomes slower or faster over time hardly changes the ratio.
 func (b *book) ratio(row, to, name, toName string) (v float64, ok bool) {
 	of, base := b.values(row, name), b.values(to, toName)
 	ratios := map[int]float64{}

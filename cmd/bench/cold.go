@@ -13,8 +13,8 @@ import (
 )
 
 // cold measures `engine apply`: the time from the start of its process to the start of the
-// first step, and the time to the end of the process. It uses the real binary. No agent process
-// is running before.
+// first step, and the time to the end of the process. It uses the real binary. Before the
+// measurement, no agent process is running.
 func (l processLab) cold(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

@@ -20,7 +20,7 @@ const jiffy = 10 * time.Millisecond
 // write-ahead log, and commits. The processes are the engine, its agent and its PostgreSQL
 // server.
 type usage struct {
-	// CPU time of the engine, of its agent and of the PostgreSQL server. The field engine
+	// CPU time of the engine, of its agent and of the PostgreSQL server. The field `engine`
 	// includes the benchmark, which runs in the same process as the engine.
 	engine, agent, server time.Duration
 	log                   float64 // bytes that the server wrote to its write-ahead log
@@ -133,7 +133,7 @@ func (d *database) cpu(ctx context.Context) (time.Duration, bool) {
 	return own + server, err == nil
 }
 
-// processCPU returns the CPU time of a process and the process id of its parent. If children is
+// processCPU returns the CPU time of a process and the process id of its parent. If `children` is
 // true, the time includes the child processes that the process has waited for.
 func processCPU(pid int, children bool) (used time.Duration, parent int, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -161,12 +161,12 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 }
 
 // A profiler writes one CPU profile of this process, which includes the engine. It profiles
-// only the first measurement that calls the method during.
+// only the first measurement that calls the method `during`.
 type profiler struct {
 	path string // file for the profile; "" = no profile is wanted, or it was already written
 }
 
-// during executes fn and returns the error of fn. If the field path is not "", it writes a CPU
+// during executes fn and returns the error of fn. If the field `path` is not "", it writes a CPU
 // profile of this call of fn.
 func (p *profiler) during(fn func() error) (err error) {
 	if p.path == "" {

@@ -27,7 +27,7 @@ type database struct {
 	pid   int // process id of the server's main process; 0 = not known yet
 }
 
-// makeDatabase creates a database on the PostgreSQL server with the address dsn. The method close
+// makeDatabase creates a database on the PostgreSQL server with the address dsn. The method `close`
 // of the result drops the database.
 func makeDatabase(ctx context.Context, dsn, suffix string) (*database, error) {
 	u, err := url.Parse(dsn)
@@ -78,7 +78,7 @@ func (d *database) close() error {
 	return errors.Join(errs, err, d.admin.Close())
 }
 
-// exec runs statements outside a transaction. The parameter doing is a text that describes the
+// exec runs statements outside a transaction. The parameter `doing` is a text that describes the
 // statements in errors.
 func (d *database) exec(ctx context.Context, doing string, statements ...string) error {
 	for _, s := range statements {
@@ -90,8 +90,8 @@ func (d *database) exec(ctx context.Context, doing string, statements ...string)
 }
 
 // arguments returns the database's address for the arguments of a command. The address has no
-// password, because other users can read the arguments. env is the environment for the command,
-// with the password.
+// password, because other users can read the arguments. The result `env` is the environment for
+// the command, with the password.
 func (d *database) arguments() (address string, env []string) {
 	u := *d.dsn
 	password, _ := u.User.Password()
@@ -101,7 +101,7 @@ func (d *database) arguments() (address string, env []string) {
 	return u.String(), append(os.Environ(), "PGPASSWORD="+password)
 }
 
-// newPool makes a pool of processes of the mock agent. If unary is true, each call has its own
+// newPool makes a pool of processes of the mock agent. If `unary` is true, each call has its own
 // stream. Otherwise all calls of a process use one stream, in batches.
 func newPool(w *work, unary bool, procs *processes) *agents.Pool {
 	return agents.NewPool(agents.Options{Catalog: w.catalog, Observer: procs, Unary: unary})

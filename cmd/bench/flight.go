@@ -15,8 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// done is the number of steps that are finished in each run that a flock makes. The step after
-// them has started.
+// done is the number of finished steps in each run that a flock makes. The next step has started.
 const done = 3
 
 // firstID is the smallest id of the open runs. It is larger than the ids of all finished
@@ -24,8 +23,8 @@ const done = 3
 const firstID = status.RunID(1) << 50
 
 // A flock makes runs in flight in a database. Their journals have the same rows as if an engine
-// had written them. In contrast to an engine, the flock commits a thousand runs together, and
-// calls no agent.
+// had written them. Unlike an engine, the flock commits a thousand runs together, and calls no
+// agent.
 type flock struct {
 	d      *database
 	work   *work
@@ -73,8 +72,8 @@ func flocked(ctx context.Context, d *database, w *work, n int) (store.EngineID, 
 }
 
 // write stores one part of the n runs, in batches. Several goroutines call write at the same time,
-// and each of them stores another part. The parameter writers is the number of these goroutines,
-// and writer is the index of the goroutine that makes this call.
+// and each of them stores another part. The parameter `writers` is the number of these goroutines,
+// and the parameter `writer` is the index of the goroutine that makes this call.
 func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	w, err := f.d.store.OpenWriter(ctx, f.owner, writer)
 	if err != nil {

@@ -6,19 +6,20 @@ import "fmt"
 type goal struct {
 	what, beside string                      // name of the figure, and what it is compared with
 	must, aim    float64                     // required value and wanted value
-	least        bool                        // must and aim are lower bounds; false = upper bounds
+	least        bool                        // true = the fields `must` and `aim` are lower bounds; false = they are upper bounds
 	digits       int                         // digits after the point when the figure is printed
 	got          func(*book) (float64, bool) // returns the figure; false = not measured
 }
 
-// between makes a function that reads a ratio of two numbers from the book. The parameters row
-// and name select the first number, and the parameters to and toName select the second.
+// between makes a function that reads a ratio of two numbers from the book. The parameters
+// `row` and `name` select the first number, and the parameters `to` and `toName` select the
+// second number.
 func between(row, to, name, toName string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.ratio(row, to, name, toName) }
 }
 
 // of makes a function that reads one number from the book: its median over all rounds. The
-// parameters row and name select the number.
+// parameters `row` and `name` select the number.
 func of(row, name string) func(*book) (float64, bool) {
 	return func(b *book) (float64, bool) { return b.median(row, name) }
 }

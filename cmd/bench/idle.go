@@ -23,12 +23,12 @@ type idling struct {
 	closing closers
 	p       *proxy
 	begun   time.Time // start of the counting
-	before  [2]int64  // number of statements and number of pings before the time in the field begun
+	before  [2]int64  // number of statements and number of pings before the time in the field `begun`
 	err     error     // error of the start; nil = the engine runs
 }
 
 // startIdling starts the idle engine and its proxy, and waits until the engine is idle. It
-// stores an error in the field err.
+// stores an error in the field `err`.
 func (l processLab) startIdling(ctx context.Context) *idling {
 	i := &idling{}
 	i.err = func() error {
@@ -80,7 +80,7 @@ func (l processLab) idle(ctx context.Context) error {
 	return nil
 }
 
-// serve starts `engine serve` with the real binary. The function stop ends this process.
+// serve starts `engine serve` with the real binary. The function `stop` ends this process.
 func (l processLab) serve(ctx context.Context, dsn *url.URL) (stop func() error, err error) {
 	path, err := l.binary("engine")
 	if err != nil {

@@ -63,8 +63,8 @@ func (r result) quantile(q float64) time.Duration {
 }
 
 // load keeps l.inFlight runs in flight: each goroutine submits a run, waits for the end of the
-// run and submits the next one. load counts the runs that end in a window. The load is the same
-// before and in the windows.
+// run and submits the next one. The method `load` counts the runs that end in a window. The load
+// is the same before and in the windows.
 func (r loader) load(ctx context.Context, l load) (result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -120,9 +120,9 @@ type finish struct {
 	took time.Duration // from the submission to the end
 }
 
-// watch waits until the last time window of the measurement ends. The result out has the costs at
+// watch waits until the last time window of the measurement ends. The result `out` has the costs at
 // the beginning of the first window and at the end of each window. It also has the length of all
-// windows together, but no counted runs yet. The result begin is the time at which the first
+// windows together, but no counted runs yet. The result `begin` is the time at which the first
 // window began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
@@ -157,7 +157,7 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures in the book, as numbers of one row. The parameter calls is the number of
+// put records the figures in the book, as numbers of one row. The parameter `calls` is the number of
 // calls that each run makes. The recorded costs are the costs of one call on average.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())

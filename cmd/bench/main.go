@@ -137,11 +137,11 @@ type plan struct {
 	scale  int           // size of pgbench's table, in units of 100,000 rows
 	minute time.Duration // length of each of the five parts of the long measurement: one minute, or less with -short
 
-	large int // number of calls of a large run in the part shapes
+	large int // number of calls of a large run in the part "shapes"
 
 	queued     int           // number of runs in the queue: submitted, but without an owner
 	queueLimit time.Duration // time after which no more runs are submitted
-	claim      time.Duration // time in which an engine claims runs
+	claim      time.Duration // duration of a measurement in which an engine claims queued runs
 
 	finished int // number of finished runs in the database during the scans of a Supervisor
 	scans    int // number of measured scans of a Supervisor

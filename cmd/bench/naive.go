@@ -32,7 +32,7 @@ type naive struct {
 	conns chan *naiveConn
 	db    *sql.DB
 
-	mu    sync.Mutex               // protects the field steps
+	mu    sync.Mutex               // protects the field `steps`
 	steps map[store.WorkflowID]int // number of steps of each workflow
 }
 

@@ -25,7 +25,7 @@ type yardstick interface {
 }
 
 // newYardstick makes a yardstick and its table. If pgbench is installed, the yardstick uses it.
-// Otherwise the yardstick has the type clients, which needs no other program.
+// Otherwise the yardstick has the type `clients`, which needs no other program.
 func newYardstick(ctx context.Context, d *database, dir string, scale int) (yardstick, error) {
 	path, err := findTool(ctx, d, "pgbench")
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *pgbench) rate(ctx context.Context, clients int, d time.Duration) (float
 		"--jobs=" + strconv.Itoa(min(2, clients))}
 	out, err := p.run(ctx, append(args, "--transactions=1")...)
 	if err == nil && d > 0 {
-		if m := connecting.FindStringSubmatch(out); m != nil { // pgbench before version 14 does not say it
+		if m := connecting.FindStringSubmatch(out); m != nil { // pgbench before version 14 does not print this time
 			ms, err := strconv.ParseFloat(m[1], 64)
 			if err != nil {
 				return 0, fmt.Errorf("pgbench: time to connect: %w", err)

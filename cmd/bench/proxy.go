@@ -20,11 +20,12 @@ type proxy struct {
 	statements, pings atomic.Int64
 
 	wg    sync.WaitGroup
-	mu    sync.Mutex // protects the field conns
+	mu    sync.Mutex // protects the field `conns`
 	conns []net.Conn // all connections, from the engine and to the server
 }
 
-// listen starts a proxy on the loopback address. server is the address of the database server.
+// listen starts a proxy on the loopback address. The parameter `server` is the address of the
+// database server.
 func listen(server string) (*proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *proxy) serve(client net.Conn) {
 }
 
 // forward passes the client's messages to the server, and passes every message except the
-// first to the method count. The first message of a connection has no byte for its kind.
+// first to the method `count`. The first message of a connection has no byte for its kind.
 func (p *proxy) forward(server io.Writer, client io.Reader) {
 	head := make([]byte, 5)
 	for size := 4; ; size = 5 {

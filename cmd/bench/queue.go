@@ -109,7 +109,7 @@ func (mute) Invoke(ctx context.Context, _ invoke.Call) (sdk.Reply, error) {
 	return sdk.Reply{}, ctx.Err()
 }
 
-// Start begins a call that gets no answer. When ctx ends, the function done is called with the
+// Start begins a call that gets no answer. When ctx ends, the function `done` is called with the
 // error of ctx.
 func (mute) Start(ctx context.Context, _ invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })

@@ -108,7 +108,7 @@ func (r *running) submit(ctx context.Context, workflow string) (store.Submitted,
 	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
 }
 
-// once is the method that submits one run of a workflow and waits for its end. The parameter end
+// once is the method that submits one run of a workflow and waits for its end. The parameter `end`
 // is the expected status of the ended run. If the run has another status, once returns an error.
 func (r *running) once(ctx context.Context, workflow string, end status.RunState) error {
 	run, err := r.submit(ctx, workflow)
@@ -141,7 +141,7 @@ func (r *running) quiet(ctx context.Context) error {
 }
 
 // busy waits until the engine has committed nothing for a second, but at most as long as the
-// parameter limit says. It returns the time at which it saw the last commit.
+// parameter `limit` says. It returns the time at which it saw the last commit.
 func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, error) {
 	const still, look = time.Second, 50 * time.Millisecond
 	began := time.Now()
@@ -172,7 +172,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // processes records which agent processes are running. It is an observer of the pool.
 type processes struct {
 	agents.NoObserver
-	mu   sync.Mutex   // protects the field pids
+	mu   sync.Mutex   // protects the field `pids`
 	pids map[int]bool // ids of the running processes
 }
 
@@ -214,7 +214,8 @@ type counted struct {
 	commits, rows atomic.Int64
 }
 
-// newCounted returns a counted for a store. If the store keeps snapshots, the counted does, too.
+// newCounted returns a counted for a store. If the store keeps snapshots, the result keeps
+// snapshots, too.
 func newCounted(s store.Store) *counted {
 	c := &counted{Full: store.Complete(s), Keeper: noSnapshots{}}
 	if role, ok := snapshots.Of(c.Full); ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Number of open runs in the database, how many of them a scan must find, and the constant grace,
+// Number of open runs in the database, how many of them a scan must find, and the constant `grace`,
 // on which that depends.
 const (
 	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
@@ -96,8 +96,9 @@ func (s *scene) once(ctx context.Context) (scan, error) {
 }
 
 // scans makes many scans alternately in two databases: without and with finished runs. It begins
-// with a few scans as a warm-up. The parameter passes is the number of measured scans in each
-// database, after the warm-up. scans returns the median durations for each database.
+// with a few scans as a warm-up. The parameter `passes` is the number of measured scans in each
+// database, after the warm-up. The function `scans` returns the median durations for each
+// database.
 func scans(ctx context.Context, without, with *scene, passes int) (out [2]scan, err error) {
 	var all [2][]scan
 	for i := range passes + passes/10 {

@@ -34,7 +34,7 @@ func shapes() []shape {
 	}
 }
 
-// small returns how many small runs the benchmark compares with one large run. The parameter large
+// small returns how many small runs the benchmark compares with one large run. The parameter `large`
 // is the number of calls of the large run. If all calls of a run are in flight together, the small
 // runs together make as many calls as the large run. Otherwise they make a quarter of that number.
 func (s shape) small(large int) int {
@@ -80,9 +80,9 @@ func (l runLab) shapes(ctx context.Context) (err error) {
 	return nil
 }
 
-// shaped returns a subject that measures several runs of a workflow. The parameter row is the name
-// of the workflow, and also the name of the row of figures. The parameter runs is the number of
-// runs, and calls is the number of calls that each run makes.
+// shaped returns a subject that measures several runs of a workflow. The parameter `row` is the name
+// of the workflow, and also the name of the row of figures. The parameter `runs` is the number of
+// runs, and `calls` is the number of calls that each run makes.
 func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject {
 	all := runs * calls
 	return subject{row, func(ctx context.Context, round int) error {
@@ -107,7 +107,7 @@ func (l runLab) shaped(row string, r *running, s shape, runs, calls int) subject
 }
 
 // runAll starts runs of a workflow, all together or one after the other, and waits until all have
-// ended. The parameter end is the expected status of the ended runs. If a run has another status,
+// ended. The parameter `end` is the expected status of the ended runs. If a run has another status,
 // runAll returns an error.
 func (r loader) runAll(ctx context.Context, workflow string, end status.RunState, runs int, together bool) error {
 	if !together {
@@ -127,7 +127,7 @@ func (r loader) runAll(ctx context.Context, workflow string, end status.RunState
 	return errors.Join(failed...)
 }
 
-// shapesSource returns the workflow files of all shapes. The parameter large is the number of
+// shapesSource returns the workflow files of all shapes. The parameter `large` is the number of
 // calls in a large run. Each workflow has a separate file, because one of the workflows needs
 // more than half of the allowed size of a file.
 func shapesSource(large int) fs.FS {

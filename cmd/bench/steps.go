@@ -170,7 +170,7 @@ func (l runLab) pgbenchAt(yard yardstick, d *database, clients int) subject {
 		}
 		after, _ := d.cpu(ctx)
 		l.book.put(round, row, "tps", rate)
-		// The variable used is the CPU time without the cost of the connections. If it is not
+		// The variable `used` is the CPU time without the cost of the connections. If it is not
 		// positive, nearly all CPU time was for the connections, so there is no figure.
 		if used := (after - before) - (before - begin); known && rate > 0 && used > 0 {
 			l.book.put(round, row, "all µs/step", microseconds(used)/(rate*l.p.each.Seconds()))
@@ -187,8 +187,9 @@ func (l runLab) engineAt(name string, r *running, inFlight int) subject {
 		load{workflow: "five", end: status.RunSucceeded, inFlight: inFlight, warm: l.p.warm, window: l.p.each})
 }
 
-// loaded returns a subject that measures an engine under a load. calls is the number of calls
-// in each run. If profiled is true, the profiler may write a CPU profile of the measurement.
+// loaded returns a subject that measures an engine under a load. The parameter `calls` is the
+// number of calls in each run. If `profiled` is true, the profiler may write a CPU profile of the
+// measurement.
 func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load) subject {
 	return subject{row, func(ctx context.Context, round int) error {
 		var res result
@@ -208,7 +209,7 @@ func (l runLab) loaded(row string, r *running, profiled bool, calls int, ld load
 	}}
 }
 
-// closers holds functions that clean up. The method close calls them in reverse order.
+// closers holds functions that clean up. The method `close` calls them in reverse order.
 type closers struct{ all []func() error }
 
 func (c *closers) add(fn func() error) { c.all = append(c.all, fn) }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A table prints lines immediately, and keeps the first error of printing in the field err.
+// A table prints lines immediately, and keeps the first error of printing in the field `err`.
 type table struct {
 	w   io.Writer
 	err error
@@ -41,7 +41,7 @@ func (t *table) scans(found [2]scan, finished int) {
 
 // takeovers prints the figures of takeovers of n runs, one line for each round. The caller has
 // sorted the rounds by the time of the takeover divided by the time of psql, smallest first. The
-// parameter finished is the number of finished runs in the database.
+// parameter `finished` is the number of finished runs in the database.
 func (t *table) takeovers(rounds []takeover, n, finished int) {
 	const columns = "%-36s %10s %10s %8s %9s %12s %12s %9s"
 	t.say("")

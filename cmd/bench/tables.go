@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// cell returns the median of a number of a row as text. The parameter format is a format string of
-// package fmt, such as "%.2f". cell returns "-" if the number was not measured.
+// cell returns the median of a number of a row as text. The parameter `format` is a format string of
+// package fmt, such as "%.2f". The function `cell` returns "-" if the number was not measured.
 func cell(b *book, row, name, format string) string {
 	v, ok := b.median(row, name)
 	if !ok {
@@ -16,9 +16,9 @@ func cell(b *book, row, name, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// ratioCell returns the ratio of two numbers as text. The parameters row and name select the first
-// number, and the parameters to and toName select the second. ratioCell returns "-" if the numbers
-// were not measured.
+// ratioCell returns the ratio of two numbers as text. The parameters `row` and `name` select the
+// first number, and the parameters `to` and `toName` select the second number. ratioCell returns
+// "-" if the numbers were not measured.
 func ratioCell(b *book, row, to, name, toName string) string {
 	v, ok := b.ratio(row, to, name, toName)
 	if !ok {
@@ -28,7 +28,7 @@ func ratioCell(b *book, row, to, name, toName string) string {
 }
 
 // steps prints the figures of the engine on each store, and those of pgbench and the naive
-// store. yard is the name of the yardstick.
+// store. The parameter `yard` is the name of the yardstick.
 func (t *table) steps(b *book, p plan, yard string) {
 	const columns = "%-14s %8s %10s %10s %10s %8s %8s %8s %8s %9s %8s %9s %9s %9s %10s"
 	t.say("")
@@ -187,8 +187,8 @@ func (t *table) cold(b *book, p plan) {
 	t.say("Medians of %d, from the start of the process to the start of the first of %d steps, which has committed twice by then, and to the end of the process.", p.colds, steps)
 }
 
-// idle prints how many statements and pings per minute an idle engine sends. took is how long
-// they were counted.
+// idle prints how many statements and pings per minute an idle engine sends. The parameter
+// `took` is how long they were counted.
 func (t *table) idle(b *book, took time.Duration) {
 	t.say("")
 	t.say("idle engine: %s statements a minute, and %s empty ones of the connection that listens, over %s",

@@ -24,8 +24,9 @@ type takeover struct {
 func (t takeover) ratio() float64 { return t.took.Seconds() / t.psql.Seconds() }
 
 // takeovers makes n runs in flight. In each round, psql first reads the rows of these runs. Then
-// a new engine takes over the runs from an engine that is dead. takeovers returns the figures of
-// all rounds. They are sorted by the time of the takeover divided by the time of psql.
+// a new engine takes over the runs from an engine that is dead. The function `takeovers` returns
+// the figures of all rounds. They are sorted by the time of the takeover divided by the time of
+// psql.
 func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *profiler) (out []takeover, err error) {
 	psql, err := findTool(ctx, d, "psql")
 	if err != nil {
@@ -97,9 +98,9 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	return owner, took, nil
 }
 
-// A passes is an Observer of an engine. It closes the channel in the field all when the engine
-// has reported the takeover of all runs. The field left holds the number of runs whose takeover
-// the engine has not reported yet.
+// A passes is an Observer of an engine. It closes the channel in the field `all` when the
+// engine has reported the takeover of all runs. The field `left` holds the number of runs whose
+// takeover the engine has not reported yet.
 type passes struct {
 	engine.NoObserver
 	left atomic.Int64
@@ -115,7 +116,7 @@ func (p *passes) Pass(s engine.PassStats) {
 	}
 }
 
-// silent is an Invoker that the engine never calls. It is used together with the type occupied,
+// silent is an Invoker that the engine never calls. It is used together with the type `occupied`,
 // which reports that no agent has a free slot.
 type silent struct{}
 

@@ -15,12 +15,12 @@ import (
 
 const (
 	greedyTenants = 3 // number of greedy workflows: their expressions cost nearly as much as one expression may
-	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow hog
+	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow "hog"
 )
 
-// tenants measures how long a run of the workflow quiet takes. It measures this three times: on
-// an idle engine, with runs of greedy workflows in flight, and with runs of the workflow hog in
-// flight.
+// tenants measures how long a run of the workflow "quiet" takes. It measures this three times:
+// on an idle engine, with runs of greedy workflows in flight, and with runs of the workflow
+// "hog" in flight.
 func (l runLab) tenants(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -133,8 +133,8 @@ locals {
 	return fstest.MapFS{"tenants.hcl": {Data: []byte(b.String())}}
 }
 
-// tenants prints how long a run of the workflow quiet takes: alone, with greedy runs, and with
-// hog runs.
+// tenants prints how long a run of the workflow "quiet" takes: alone, with greedy runs, and
+// with hog runs.
 func (t *table) tenants(b *book) {
 	const columns = "%-28s %9s %9s %9s"
 	t.say("")

@@ -9,7 +9,7 @@ import (
 
 // ticks holds the time that all CPUs of the machine together have spent since the start of the
 // machine: all time, idle time, and time that the host of this virtual machine gave to other
-// virtual machines. The unit is that of /proc/stat.
+// virtual machines. The unit is the same as in /proc/stat.
 type ticks struct{ all, idle, stolen float64 }
 
 // Indexes of fields in the first line of /proc/stat. The field after "cpu" has the index 0.
@@ -51,9 +51,9 @@ func parseTicks(stat string) (m ticks, err error) {
 	return m, nil
 }
 
-// since returns how the CPUs were used between an earlier measurement and m. idle is the
-// percentage of the CPU time that was idle. stolen is the percentage that the host gave to
-// other virtual machines.
+// since returns how the CPUs were used between an earlier measurement and m. The result `idle`
+// is the percentage of the CPU time that was idle. The result `stolen` is the percentage that
+// the host gave to other virtual machines.
 func (m ticks) since(before ticks) (idle, stolen float64) {
 	all := m.all - before.all
 	if all <= 0 {

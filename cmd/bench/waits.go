@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// timerLength is the length of the timer in the workflow named timer, in workflow.hcl.
+// timerLength is the length of the timer in the workflow "timer", in workflow.hcl.
 const timerLength = 5 * time.Second
 
 // senders is the number of goroutines that send signals at the same time.
@@ -140,8 +140,8 @@ func (d *database) ended(ctx context.Context, workflow string, n int) error {
 }
 
 // signalled sends a signal to n waiting runs, as `engine signal` does, and waits until these runs
-// have ended. The result sent is n divided by the seconds until the last signal was sent. The
-// result perSecond is n divided by the seconds until the last run had ended.
+// have ended. The result `sent` is n divided by the seconds until the last signal was sent. The
+// result `perSecond` is n divided by the seconds until the last run had ended.
 func signalled(ctx context.Context, d *database, n int) (sent, perSecond float64, err error) {
 	runs, err := d.waiting(ctx, n)
 	if err != nil {

@@ -29,7 +29,7 @@ type work struct {
 }
 
 // value returns the value of the only variable of each run, as JSON. The value is a string whose
-// length is the constant payload.
+// length is the constant `payload`.
 func (w *work) value() string { return strconv.Quote(strings.Repeat("x", payload)) }
 
 // link parses workflow.hcl and links its workflows with the agents in the directory dir.
@@ -60,7 +60,7 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 	return w, nil
 }
 
-// bind parses the workflows in fsys, and links them with their agents. The parameter find is a
+// bind parses the workflows in fsys, and links them with their agents. The parameter `find` is a
 // function that returns an agent. The parameter "one" is the name of a workflow: bind computes the
 // variables for this workflow.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 )
 
-// An environment looks up environment variables for the command. The field held has the
+// An environment looks up environment variables for the command. The field `held` has the
 // credentials that takeEnvironment removed from the process's environment.
 type environment struct{ held map[string]string }
 

@@ -14,11 +14,11 @@ import (
 func root(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "engine",
-		Short: "Durable workflows in HCL that undo what they did when they fail",
+		Short: "Durable workflows in HCL that undo their effects when they fail",
 		Long: `engine runs workflows written in HCL. Every step is recorded before it is
 done, so a run survives crashes, and a run that fails is undone step by step.
 
-Without --dsn the state is a file, .engine/state.db beside the workflow.`,
+Without --dsn the state is a file, .engine/state.db next to the workflow.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,

@@ -1,7 +1,7 @@
 package cron
 
-// A Schedule says when runs start. It also says what happens if the run of the tick before is still
-// open, and what happens to ticks that the engines have missed.
+// A Schedule says when runs start. It also says what happens if the run of the previous tick is
+// still open, and what happens to ticks that the engines have missed.
 type Schedule struct {
 	Name      string
 	Cron      string // cron expression, as it is in the source
@@ -14,7 +14,7 @@ type Schedule struct {
 // Text returns a text that changes if and only if the timetable of the schedule changes.
 func (s *Schedule) Text() string { return s.Cron + " " + s.Zone }
 
-// Overlap says what a schedule does at a tick if the run of the tick before has not ended.
+// Overlap says what a schedule does at a tick if the run of the previous tick has not ended.
 type Overlap uint8
 
 // The values of Overlap.
@@ -25,10 +25,10 @@ const (
 	OverlapCancel                // the tick cancels the run, and starts its own run at once
 )
 
-// OverlapNames maps each Overlap to its word in the argument overlap.
+// OverlapNames maps each Overlap to its word in the argument `overlap`.
 var OverlapNames = []string{"skip", "queue", "allow", "cancel"}
 
-// String returns the word that means o in the argument overlap.
+// String returns the word that means o in the argument `overlap`.
 func (o Overlap) String() string { return OverlapNames[o] }
 
 // CatchUp says what a schedule does about missed ticks: no engine has handled them in time.
@@ -41,8 +41,8 @@ const (
 	CatchUpAll                   // each missed tick starts a run, oldest first
 )
 
-// CatchUpNames maps each CatchUp to its word in the argument catch_up.
+// CatchUpNames maps each CatchUp to its word in the argument `catch_up`.
 var CatchUpNames = []string{"latest", "none", "all"}
 
-// String returns the word that means c in the argument catch_up.
+// String returns the word that means c in the argument `catch_up`.
 func (c CatchUp) String() string { return CatchUpNames[c] }

@@ -14,7 +14,7 @@ func Trigger(schedule string, tick time.Time) string {
 	return triggerPrefix + schedule + " " + tick.UTC().Format(time.RFC3339)
 }
 
-// TickOf returns the schedule and the tick in a text that Trigger returned. The result ok is false
+// TickOf returns the schedule and the tick in a text that Trigger returned. The result `ok` is false
 // for any other text: no schedule started a run with such a trigger.
 func TickOf(trigger string) (schedule string, tick time.Time, ok bool) {
 	rest, found := strings.CutPrefix(trigger, triggerPrefix)

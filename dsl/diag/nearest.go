@@ -8,15 +8,15 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Nearest returns the candidate that is most similar to name. A candidate is similar if at most
-// three changes of one character turn it into name. If name is shorter than four characters, the
-// number of changes must be less than its length. A candidate is also similar if name is its first
-// or last part. Nearest returns "" if no candidate is similar. It never returns a candidate that
-// equals name.
+// Nearest returns the candidate that is most similar to a name, the parameter `name`. A candidate
+// is similar if at most three changes of one character turn it into the name. If the name has less
+// than four characters, there must be fewer changes than characters. A candidate is also similar
+// if the name is its first or last part. Nearest returns "" if no candidate is similar. It never
+// returns a candidate that equals the name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // with 4, a short name would be similar to nearly every candidate
+		bestDist = n // if bestDist were 4, a short name would be similar to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)
@@ -26,7 +26,7 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	if best == "" {
-		for _, c := range sorted { // name may be the first or the last part of a candidate
+		for _, c := range sorted { // the name may be the first or the last part of a candidate
 			if c != name && len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
 				return c
 			}
@@ -37,7 +37,7 @@ func Nearest(name string, candidates []string) string {
 
 // DidYouMean returns a sentence that suggests the nearest candidate. The sentence begins with a
 // blank, so the caller can append it to a message. DidYouMean returns "" if no candidate is
-// similar to name.
+// similar to the name.
 func DidYouMean(name string, candidates []string) string {
 	if s := Nearest(name, candidates); s != "" {
 		return fmt.Sprintf(" Did you mean %q?", s)

@@ -147,7 +147,7 @@ func printable(s string) string {
 }
 
 // wrap breaks a line at blanks, into parts of at most width characters. Only a part that is a
-// single long word is wider. If width is 0, wrap returns the line as one part.
+// single long word is wider. If `width` is 0, wrap returns the line as one part.
 func wrap(line string, width int) []string {
 	if width <= 0 || utf8.RuneCountInString(line) <= width {
 		return []string{line}

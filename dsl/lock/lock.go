@@ -35,7 +35,8 @@ type Agent struct {
 	Hashes     map[string]string // hex SHA-256 of the binary, by platform such as "linux_amd64"
 }
 
-// Agent returns the entry of the agent with this name. ok is false if the lock has no such entry.
+// Agent returns the entry of the agent with this name. The result `ok` is false if the lock has
+// no such entry.
 func (l Lock) Agent(name string) (a Agent, ok bool) {
 	for _, a := range l.Agents {
 		if a.Name == name {

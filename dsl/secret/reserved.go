@@ -10,8 +10,8 @@ import "strings"
 // env(), not by secret("env:…"), not by the env list of an agent. A program that
 // --on-alert names gets none of these variables either.
 //
-// No other code decides which variables belong to the engine. ReservedEnv ignores
-// upper and lower case in name, because some operating systems do so, too.
+// No other code decides which variables belong to the engine. ReservedEnv ignores upper and
+// lower case in the name of a variable, because some operating systems do so, too.
 func ReservedEnv(name string) bool {
 	name = strings.ToUpper(name)
 	return strings.HasPrefix(name, "ENGINE_") || strings.HasPrefix(name, "PG")

@@ -13,9 +13,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Resolve puts the secrets into the JSON of v and returns the result. It calls lookup with
-// references such as "env:X" or "file:X". If lookup fails, Resolve returns the error of lookup,
-// with the reference before the error text. The caller must neither change nor store the result.
+// Resolve puts the secrets into the JSON of v and returns the result. It calls the function
+// `lookup` with references such as "env:X" or "file:X". If this function fails, Resolve returns
+// its error, with the reference before the error text. The caller must neither change nor store
+// the result.
 func Resolve(v value.Value, lookup func(ref string) (string, error)) ([]byte, error) {
 	if len(v.Secrets()) == 0 {
 		return v.JSON(), nil

@@ -27,7 +27,7 @@ func Parse(text string) (*Query, error) {
 // A parser reads the text of a query from left to right.
 type parser struct {
 	text  string
-	pos   int // index of the next byte in text
+	pos   int // index of the next byte in the field `text`
 	depth int // number of open parentheses
 	begun bool
 	out   strings.Builder
@@ -104,8 +104,8 @@ func (p *parser) plain(c byte) error {
 	return nil
 }
 
-// escapes reports whether a backslash escapes the next character in the quote that begins here: the
-// quote follows the letter E, and this letter is a word of its own.
+// escapes reports whether a backslash escapes the next character in the quote that begins at p.pos.
+// This is so if the quote follows the letter E, and this letter is a word of its own.
 func (p *parser) escapes() bool {
 	if p.pos == 0 || p.text[p.pos-1] != 'e' && p.text[p.pos-1] != 'E' {
 		return false

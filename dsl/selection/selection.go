@@ -15,7 +15,7 @@ type Selection struct {
 	Key      string // column that identifies a row and orders the rows
 	PageSize int    // largest number of rows in one page
 	Parallel int    // number of pages that one engine works on at the same time, at least 1
-	MaxKeys  int    // largest number of keys of the strategy in_memory
+	MaxKeys  int    // largest number of keys of the strategy `in_memory`
 	// Columns holds the columns to which the block refers as row.COLUMN, sorted.
 	Columns []string
 }
@@ -32,14 +32,14 @@ const (
 	InMemory                 // all keys are read first; then the rows with these keys
 )
 
-// StrategyNames maps each Strategy to its word in the argument strategy.
+// StrategyNames maps each Strategy to its word in the argument `strategy`.
 var StrategyNames = []string{"keyset", "exhaust", "window", "locked", "in_memory"}
 
-// String returns the word that means s in the argument strategy.
+// String returns the word that means s in the argument `strategy`.
 func (s Strategy) String() string { return StrategyNames[s] }
 
 // Repeats reports whether the strategy makes several passes over the rows. Such a strategy must
-// remember the keys that a firing has handed on.
+// remember the keys of the rows whose runs a firing has already started or refused.
 func (s Strategy) Repeats() bool { return s == Exhaust || s == Locked }
 
 // Limits and defaults of the arguments of a select block.

@@ -26,8 +26,8 @@ var ErrFormat = errors.New(`a duration is a string such as "500ms", "90s", "36h"
 // ErrZero says that a duration is zero, although it must be longer.
 var ErrZero = errors.New("a duration is greater than zero")
 
-// Parse parses a duration such as "90s", "1h30m" or "2d12h". A duration of zero is an error, and a
-// duration of more than 100 years, too.
+// Parse parses a duration such as "90s", "1h30m" or "2d12h". A duration of zero, or of more than
+// 100 years, is an error.
 func Parse(s string) (time.Duration, error) {
 	span, err := parseUnits(s)
 	switch {

@@ -8,10 +8,9 @@
 // transition twice. A store does not know what a workflow is and makes no decisions about
 // runs.
 //
-// The interface Store consists of four small roles with 15 methods: Catalogue, Members,
-// Journal and Inbox. All other roles are optional. The comment of each optional role says
-// what happens in a store without the role. The function Complete adds a fallback for
-// missing roles. The packages postgres, sqlite and memory below this one implement Store.
-// Package storetest holds the rules that these packages obey. Package storekit holds the
-// code that they share.
+// The interface Store consists of four small roles with 15 methods: Catalogue, Members, Journal
+// and Inbox. All other roles are optional. The comment of each optional role says what happens
+// in a store without the role. The function Complete adds a fallback for missing roles. The
+// packages postgres, sqlite and memory below this package implement Store. Package storetest
+// holds the rules that these packages obey. Package storekit holds the code that they share.
 package store

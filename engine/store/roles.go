@@ -65,7 +65,7 @@ type Hands interface {
 	// former list. It returns ErrFenced if the engine was declared dead.
 	Hold(ctx context.Context, engine EngineID, runs []status.RunID) error
 	// Suspects returns, for each of the given runs, how many engines died with the run in
-	// hand, and whether an engine other than self has the run in hand now. If neither is
+	// hand, and whether an engine other than `self` has the run in hand now. If neither is
 	// the case for a run, the result has no entry for the run.
 	Suspects(ctx context.Context, self EngineID, runs []status.RunID) (map[status.RunID]Suspicion, error)
 	// Absolve resets the number of deaths that was counted for each of the runs to 0. An
@@ -100,11 +100,11 @@ type Evidence interface {
 	// storekit.MaxLogLines lines and removes older lines. It ignores lines of runs that do
 	// not exist.
 	KeepLogs(ctx context.Context, lines []LogLine) error
-	// Logs returns the log lines of a run whose ids are greater than the parameter after,
-	// in the order of their ids. It returns no more lines than the parameter limit says.
+	// Logs returns the log lines of a run whose ids are greater than the parameter `after`,
+	// in the order of their ids. It returns no more lines than the parameter `limit` says.
 	Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]LogLine, error)
 	// Undelivered returns the alerts that were not pushed to people yet, oldest first. It
-	// returns no more alerts than the parameter limit says.
+	// returns no more alerts than the parameter `limit` says.
 	Undelivered(ctx context.Context, limit int) ([]AlertRow, error)
 	// Delivered records that the alerts with these ids were pushed to people. For an alert
 	// that was recorded already, Delivered changes nothing.
@@ -142,12 +142,12 @@ type LogLine struct {
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
-	// Alerts returns the alerts of a run, or of all runs if run is 0, newest first. It
-	// returns no more alerts than the parameter limit says.
+	// Alerts returns the alerts of a run, or of all runs if `run` is 0, newest first. It
+	// returns no more alerts than the parameter `limit` says.
 	Alerts(ctx context.Context, run status.RunID, limit int) ([]AlertRow, error)
 	// Places returns which open runs hold a place in the limit of this workflow and key
 	// (naming.Room). It also counts the open runs that wait in line. Places.Open has no more names
-	// than the parameter limit says.
+	// than the parameter `limit` says.
 	Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error)
 }
 
@@ -190,14 +190,14 @@ type Retainer interface {
 	// clock of the store.
 	//
 	// Retain examines runs that were created early enough to be removed, oldest first. One call
-	// examines no more runs than the parameter limit says. If there may be more, it sets
+	// examines no more runs than the parameter `limit` says. If there may be more, it sets
 	// RetainStats.More, and the next call continues after the last examined run. Otherwise the
 	// next call begins with the oldest run again.
 	//
-	// A run is removed completely and at once: afterwards Load, Runs and all other methods
-	// find nothing of it. Another run can use its name and its unique key, even if the
-	// removed run succeeded (language.md, Uniqueness). A run stays if it is open, finished
-	// later, has waiting messages, or is a child of a run that exists.
+	// A run is removed completely and at once: afterwards Load, Runs and all other methods find
+	// nothing of the run. Another run can use its name and its unique key, even if the removed
+	// run succeeded (language.md, Uniqueness). A run stays if it is open, finished later, has
+	// waiting messages, or is a child of a run that exists.
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of

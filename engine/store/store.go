@@ -53,7 +53,7 @@ type Catalogue interface {
 	Definition(ctx context.Context, id WorkflowID) (Definition, string, error)
 	// Pin stores the value of a setting if the setting has no value yet. It returns the
 	// stored value. If two callers call Pin at the same time, the store keeps the first
-	// value, and both callers get this value. If value is "", Pin only reads the setting.
+	// value, and both callers get this value. If `value` is "", Pin only reads the setting.
 	// The result "" means that the setting has no value.
 	Pin(ctx context.Context, setting, value string) (string, error)
 }
@@ -82,7 +82,7 @@ type Members interface {
 	// commit only while its fence row exists.
 	Join(ctx context.Context, address string, lease time.Duration, writers int) (EngineID, error)
 	// Tick renews the lease of an engine and returns the work for the engine. No list of runs in
-	// the result is longer than the parameter limit says. If the lease had expired or the engine
+	// the result is longer than the parameter `limit` says. If the lease had expired or the engine
 	// was declared dead, Tick returns ErrLapsed. Then the engine must stop all its work and join
 	// again.
 	Tick(ctx context.Context, engine EngineID, lease time.Duration, limit int) (Tick, error)
@@ -96,7 +96,7 @@ type Members interface {
 	// the engine is fenced. Other engines can take over the runs that the engine still
 	// owns. Leave counts no death for the runs that the engine had in hand.
 	Leave(ctx context.Context, engine EngineID) error
-	// Members returns the live members, and those dead ones that the store has not removed
+	// Members returns the live members, and the dead members that the store has not removed
 	// yet, in the order of their numbers. A member is alive while Member.Left is positive.
 	Members(ctx context.Context) ([]Member, error)
 }
@@ -120,13 +120,13 @@ type Tick struct {
 	// Inbox holds the runs with waiting messages, ascending by id: runs of this engine and
 	// runs without an owner. It also holds runs that have ended if their owner is gone. It
 	// leaves out a run at rest (Head.AtRest) if MaxDeaths engines died with the run in hand
-	// (Hands). If the list is full (as long as the parameter limit of Tick), the engine's next
+	// (Hands). If the list is full (as long as the parameter `limit` of Tick), the engine's next
 	// tick continues after the last run of the list.
 	Inbox []status.RunID
 	Dead  []EngineID
-	// Next holds the runs of this engine that wait in line, are the next ones, and have room in
-	// their limit (naming.Room). The engine should admit them (Transition.Admit). The outcome may
-	// still be naming.ErrFull, because another run may be admitted first.
+	// Next holds the runs of this engine that are the next in line and for which their limit has
+	// room (naming.Room). The engine should admit them (Transition.Admit). The outcome may still
+	// be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
 }
 
@@ -150,8 +150,8 @@ type Journal interface {
 	// exist is missing from the result. Load reads many runs with few statements, because a
 	// takeover may load thousands of runs. The function LoadRun reads one run.
 	Load(ctx context.Context, runs ...status.RunID) ([]Loaded, error)
-	// Rows returns the journal rows of a run whose seq is at least the parameter from. It
-	// returns no more rows than the parameter limit says. Rows never makes a commit slower.
+	// Rows returns the journal rows of a run whose seq is at least the parameter `from`. It
+	// returns no more rows than the parameter `limit` says. Rows never makes a commit slower.
 	Rows(ctx context.Context, run status.RunID, from int32, limit int) ([]Row, error)
 	// Runs returns the runs that a filter selects, in the order that RunFilter describes.
 	// If there is no index for a filter, Runs returns an error, because it must never read
@@ -176,9 +176,9 @@ type Inbox interface {
 	// already has a message with the same Dedup, Post adds nothing and returns the id of
 	// the earlier message. It returns ErrNotFound if there is no such run.
 	Post(ctx context.Context, m Message) (MessageID, error)
-	// Messages returns the messages of a run whose ids are greater than the parameter after,
+	// Messages returns the messages of a run whose ids are greater than the parameter `after`,
 	// in order of arrival, which is the order of their ids. It returns no more messages than
-	// the parameter limit says.
+	// the parameter `limit` says.
 	Messages(ctx context.Context, run status.RunID, after MessageID, limit int) ([]Message, error)
 	// Discard removes messages of a run that has ended. Messages of an open run stay. If a
 	// message contains a late reply, the caller must store the reply with Evidence.KeepLate
@@ -275,10 +275,10 @@ type Transition struct {
 	// the place until the run has ended. A new run (Seq 0) also gets no place if another run waits
 	// in line. If the run holds a place already, the transition needs no other place.
 	Admit bool
-	// Checks are the business rows that the store checks in the transaction that accepts the run. If
-	// one of them refuses the run, nothing is committed, and the outcome is an *admission.Error. Only
-	// a submission may have Checks. A store that cannot run them refuses the submission with
-	// admission.Unable. If the run exists already, the store runs no check.
+	// Checks are checks of business rows. The store runs them in the transaction that accepts the
+	// run. If one of them refuses the run, nothing is committed, and the outcome is an
+	// *admission.Error. Only a submission may have Checks. A store that cannot run checks refuses
+	// the submission with admission.Unable. If the run exists already, the store runs no check.
 	Checks []admission.Check
 	Frees  bool // true = the run has ended and frees its place, so the store sends a hint to the engines
 }

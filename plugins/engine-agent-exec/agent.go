@@ -30,7 +30,7 @@ const (
 	maxOutput     = 1 << 20
 )
 
-// runIn is the input of the actions run and query.
+// runIn is the input of the actions `run` and `query`.
 type runIn struct {
 	Argv      []string          `agent:"argv" doc:"Program and arguments. No shell is involved; write [\"sh\", \"-c\", …] for one."`
 	Env       map[string]string `agent:"env,optional,sensitive" doc:"The program's whole environment, in addition to ENGINE_*."`
@@ -42,7 +42,7 @@ type runIn struct {
 	Parse     string            `agent:"parse,optional" default:"auto" enum:"auto|json|none" doc:"Whether stdout is read as JSON; with json it must be."`
 }
 
-// runOut is the output of the actions run and query.
+// runOut is the output of the actions `run` and `query`.
 type runOut struct {
 	ExitCode  int    `agent:"exit_code"`
 	Stdout    string `agent:"stdout"`
@@ -55,7 +55,7 @@ type runOut struct {
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
 	// If the agent kills a program, the program may have done a part of its work. Then the
-	// outcome of the action run is unknown. So only the action query, which changes nothing, is
+	// outcome of the action `run` is unknown. So only the action `query`, which changes nothing, is
 	// declared with sdk.Cancellable.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
@@ -67,7 +67,7 @@ func newAgent() *sdk.Agent {
 	return a
 }
 
-// rules holds the meaning of each exit code. The method check makes the rules from the inputs
+// rules holds the meaning of each exit code. The method `check` makes the rules from the inputs
 // `ok_codes` and `errors`.
 type rules struct {
 	ok     map[int]bool   // exit codes that mean success
@@ -154,7 +154,7 @@ func invalid(format string, args ...any) error {
 }
 
 // parseJSON parses one JSON document. Numbers keep their exact form. It returns an error if
-// data is not JSON, or contains more than one document.
+// `data` is not JSON, or contains more than one document.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

@@ -138,8 +138,8 @@ func (p *program) start() error {
 
 // own starts the program and waits for its end, both on one locked thread. The kernel kills the
 // program when the thread that started it ends. So this thread must exist until the program has
-// ended. own sends the result of the start to the channel started, and the result of the wait to
-// the channel p.done.
+// ended. The method `own` sends the result of the start to the channel `started`, and the result
+// of the wait to the channel p.done.
 func (p *program) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -166,7 +166,7 @@ func (p *program) wait() error { return <-p.done }
 // output is a Writer that keeps the first bytes that are written to it. It keeps one byte more
 // than its limit. The additional byte shows that there were more bytes than the limit.
 type output struct {
-	limit int    // largest number of bytes that the method text returns
+	limit int    // largest number of bytes that the method `text` returns
 	buf   []byte // kept bytes
 }
 

@@ -23,7 +23,7 @@ type callIn struct {
 	IdempotencyHeader *string           `agent:"idempotency_header,optional" doc:"Header that carries the idempotency key; \"\" = none. Default: the agent's."`
 }
 
-// readIn is the input of the actions get and head.
+// readIn is the input of the actions `get` and `head`.
 type readIn struct {
 	callIn
 	FollowRedirects bool `agent:"follow_redirects,optional" default:"true" doc:"Follow redirects to the same host."`
@@ -38,7 +38,7 @@ type writeIn struct {
 	ContentType string            `agent:"content_type,optional" doc:"Content type of the body; default: the type of json, form or body."`
 }
 
-// requestIn is the input of the action request.
+// requestIn is the input of the action `request`.
 type requestIn struct {
 	writeIn
 	Method string `agent:"method" doc:"Any method, such as PUT."`
@@ -54,7 +54,7 @@ type callOut struct {
 }
 
 // agent holds the configuration and the HTTP client of the agent's process. The method
-// configure sets both.
+// `configure` sets both.
 type agent struct {
 	conf   config
 	client *http.Client // does not follow redirects: the method named do follows them
@@ -65,7 +65,7 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("http", version).Doc("Calls services over HTTP.")
 	h := &agent{}
 	sdk.Configure(a, h.configure)
-	// Only the actions get and head are declared with sdk.Cancellable, because they change
+	// Only the actions `get` and `head` are declared with sdk.Cancellable, because they change
 	// nothing. The outcome of an interrupted POST, PUT, PATCH or DELETE is unknown.
 	codes := []sdk.Option{sdk.Errors(codeNotFound, codeConflict), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return slices.Concat(codes, opts) }

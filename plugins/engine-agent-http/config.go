@@ -64,7 +64,7 @@ func (h *agent) configure(_ context.Context, c config) error {
 	h.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			// The agent has proxy variables in its environment only if the argument env of the
+			// The agent has proxy variables in its environment only if the argument `env` of the
 			// agent block lists them.
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           out.dial,

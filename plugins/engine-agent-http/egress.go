@@ -18,15 +18,15 @@ type egress struct {
 	names       []string
 	ranges      []netip.Prefix // allowed addresses
 	listed      bool           // allow_hosts is not empty, so only its host names and ranges are allowed
-	denyPrivate bool           // private addresses are refused, except those in the field ranges
+	denyPrivate bool           // private addresses are refused, except those in the field `ranges`
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
-// newEgress makes an egress from the arguments allow_hosts (the parameter list) and deny_private.
-// It returns an error if an entry of the list is wrong. It also returns an error if there are
-// restrictions and the environment names a proxy. The reason: with a proxy, this agent does not
-// connect to the services, so it cannot check their addresses.
+// newEgress makes an egress from the arguments allow_hosts and deny_private. The parameter `list`
+// holds the value of allow_hosts. It returns an error if an entry of the list is wrong. It also
+// returns an error if there are restrictions and the environment names a proxy. The reason: with a
+// proxy, this agent does not connect to the services, so it cannot check their addresses.
 func newEgress(list []string, denyPrivate bool) (egress, error) {
 	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
 	for _, text := range list {
@@ -79,7 +79,7 @@ type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// check returns an error if the agent may not connect to an IP address. The parameter host is the
+// check returns an error if the agent may not connect to an IP address. The parameter `host` is the
 // host name or address that was resolved to this IP address.
 func (e egress) check(host string, address netip.Addr) error {
 	address = address.Unmap().WithZone("")
@@ -97,9 +97,9 @@ func (e egress) check(host string, address netip.Addr) error {
 	return nil
 }
 
-// dial resolves the host in the parameter address (HOST:PORT), checks the resulting IP address,
-// and connects to it. The checked IP address is exactly the one of the connection. So the check
-// also works after a redirect, and for a host name that later resolves to another IP address.
+// dial resolves the host in the parameter `address` (HOST:PORT), checks the resulting IP address,
+// and connects to it. The connection uses exactly the checked IP address. So the check also works
+// after a redirect, and for a host name that later resolves to another IP address.
 func (e egress) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	if e.guards() {

@@ -124,8 +124,8 @@ func (h *agent) target(text string, query map[string]string) (*url.URL, error) {
 	return u, nil
 }
 
-// relative returns the URL base with the path and the query of u appended. "/orders" and "orders"
-// both mean the path of base followed by /orders.
+// relative returns the URL in the parameter `base` with the path and the query of u appended.
+// "/orders" and "orders" both mean the path of base followed by /orders.
 func relative(base, u *url.URL) *url.URL {
 	out := base.JoinPath(u.EscapedPath())
 	if u.Path == "" {
@@ -199,10 +199,10 @@ func (h *agent) send(ctx context.Context, c *sdk.Call, x exchange, u *url.URL) (
 	return h.client.Do(req)
 }
 
-// setOwn sets a header and writes its name in lower case. It does nothing if the parameter name
-// or value is "". The reason for the lower case: net/http may repeat a request that has the
-// header Idempotency-Key in exactly this spelling. But only the engine may repeat a call, because
-// it records every attempt. Services ignore the case of header names.
+// setOwn sets a header and writes its name in lower case. It does nothing if the parameter `name`
+// or the parameter `value` is "". The reason for the lower case: net/http may repeat a request
+// that has the header Idempotency-Key in exactly this spelling. But only the engine may repeat a
+// call, because it records every attempt. Services ignore the case of header names.
 func setOwn(h http.Header, name, value string) {
 	if name == "" || value == "" {
 		return

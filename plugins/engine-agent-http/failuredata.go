@@ -12,12 +12,12 @@ import (
 )
 
 // failureData returns what the workflow reads as step.NAME.error.data after a refused request:
-// the body of the response. The parameter how is the input `response` and chooses between JSON
+// the body of the response. The parameter `how` is the input `response` and chooses between JSON
 // and text, as it does for a result. If the body is too large for error.data, failureData returns
 // the beginning of the body as text, with a note that says so.
 //
-// The parameter whole is false if body is only the beginning of the response. The result is nil
-// if there is no body, if how is "none", or if the body is not text in UTF-8.
+// The parameter `whole` is false if `body` is only the beginning of the response. The result is nil
+// if there is no body, if `how` is "none", or if the body is not text in UTF-8.
 func failureData(c *sdk.Call, how, contentType string, body []byte, whole bool) any {
 	if !whole {
 		body = withoutPart(body)
@@ -41,7 +41,7 @@ func failureData(c *sdk.Call, how, contentType string, body []byte, whole bool) 
 }
 
 // cut returns the beginning of a text, with a note that says how many bytes of the body remain.
-// The parameter size is the length of the body in bytes. If whole is false, the response was even
+// The parameter `size` is the length of the body in bytes. If `whole` is false, the response was even
 // longer, and the note says "at least". Call.Excerpt cuts the text, so that no part of a secret
 // remains. JSON escapes some characters, so cut shortens the text until its JSON is small enough.
 func cut(c *sdk.Call, text string, size int, whole bool) string {

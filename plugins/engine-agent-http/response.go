@@ -52,8 +52,8 @@ func headers(h http.Header) map[string]string {
 	return m
 }
 
-// read stores the body in the output. The parameter how is the input `response`, and says in which
-// form. read returns an error if the body does not have this form.
+// read stores the body in the output. The parameter `how` is the input `response`, and says in which
+// form. The method `read` returns an error if the body does not have this form.
 func (out *callOut) read(how, contentType string, data []byte) error {
 	if how == "none" {
 		return nil
@@ -87,7 +87,7 @@ func isJSON(contentType string) bool {
 }
 
 // parseJSON parses one JSON document. Numbers keep their exact form. It returns an error if
-// data is not JSON, or contains more than one document.
+// `data` is not JSON, or contains more than one document.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -108,7 +108,7 @@ type reply struct {
 	data any    // what the workflow reads as error.data (failureData); nil = no data
 }
 
-// refusal returns the error for the reply. The parameter code is the error code that the input
+// refusal returns the error for the reply. The parameter `code` is the error code that the input
 // `errors` gives to the status of the reply; "" = `errors` does not list this status.
 func (r reply) refusal(c *sdk.Call, method string, u *url.URL, code string) error {
 	status := r.resp.StatusCode
@@ -163,7 +163,7 @@ func excerpt(c *sdk.Call, data []byte) string {
 const maxRetryAfter = 24 * time.Hour
 
 // retryAfter returns the wait for which the header Retry-After asks, in seconds or as a date. It
-// returns 0 if the parameter text is "" or is neither of the two.
+// returns 0 if the parameter `text` is "" or is neither of the two.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

@@ -41,19 +41,19 @@ type failure struct {
 	Times      int           `agent:"times,optional" default:"0" doc:"Only for the first calls of a key, this many; 0 = always."`
 }
 
-// callIn is the input of the actions call and call_once.
+// callIn is the input of the actions `call` and `call_once`.
 type callIn struct {
 	script
 	Value any `agent:"value,optional" doc:"Returned unchanged."`
 }
 
-// doIn is the input of the actions do and do_once.
+// doIn is the input of the actions `do` and `do_once`.
 type doIn struct {
 	callIn
 	Undo *script `agent:"undo,optional" doc:"How the call of undo for this call is answered."`
 }
 
-// undoIn is the input of the action undo. This action is declared with sdk.ByKey, so all its
+// undoIn is the input of the action `undo`. This action is declared with sdk.ByKey, so all its
 // inputs must be optional.
 type undoIn struct {
 	Undo *script `agent:"undo,optional" doc:"How the call is answered."`

@@ -55,7 +55,7 @@ type ledger struct {
 
 	mu       sync.Mutex // protects the fields below
 	accounts map[string]*account
-	read     int64 // number of bytes of the file whose entries are already in the field accounts
+	read     int64 // number of bytes of the file whose entries are already in the field `accounts`
 }
 
 func newLedger(path string) *ledger {

@@ -60,7 +60,7 @@ func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, 
 }
 
 // within reports whether a call is among the first calls with its key. The parameter n is the
-// number of the call, counted from 1. The parameter times is the number of calls that count as
+// number of the call, counted from 1. The parameter `times` is the number of calls that count as
 // the first ones; 0 = all calls.
 func within(n, times int) bool { return times == 0 || n <= times }
 
@@ -82,10 +82,10 @@ func (f *failure) failure() error {
 	return &sdk.Failure{Code: f.code(), Message: f.text(), Permanent: f.Permanent, RetryAfter: f.RetryAfter}
 }
 
-// gate returns the path of the file for which a call waits. The parameter hold is the name of the
-// file. The file is in the directory of the ledger, because a test knows that directory. If hold
-// is "", the call waits for no file, and gate returns "". gate returns an error if hold is not a
-// file name, or if there is no ledger file.
+// gate returns the path of the file for which a call waits. The parameter `hold` is the name of the
+// file. The file is in the directory of the ledger, because a test knows that directory. If `hold` is
+// "", the call waits for no file, and gate returns "". The method `gate` returns an error if `hold` is
+// not a file name, or if there is no ledger file.
 func (m *mock) gate(hold string) (path string, err error) {
 	switch {
 	case hold == "":
@@ -108,7 +108,7 @@ const (
 	poll = 20 * time.Millisecond  // pause between two checks for the file for which the call waits
 )
 
-// wait waits for the latency, and then until a file exists. The parameter gate is the path of
+// wait waits for the latency, and then until a file exists. The parameter `gate` is the path of
 // this file; if it is "", wait waits only for the latency. Meanwhile it sends heartbeats. If ctx
 // ends first, it returns the error of ctx.
 func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) error {

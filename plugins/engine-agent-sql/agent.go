@@ -23,14 +23,14 @@ type statement struct {
 	Args []any // arguments in the form that the driver accepts
 }
 
-// queryIn is the input of the action query.
+// queryIn is the input of the action `query`.
 type queryIn struct {
 	SQL    string            `agent:"sql" doc:"One statement, with $1, $2, … for the arguments."`
 	Args   any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
 	Errors map[string]string `agent:"errors,optional,codes" pattern:"[0-9A-Z]{2}([0-9A-Z]{3})?" doc:"SQLSTATE, or its first two characters, to error code."`
 }
 
-// execIn is the input of the actions exec and exec_plain.
+// execIn is the input of the actions `exec` and `exec_plain`.
 type execIn struct {
 	SQL        string            `agent:"sql,optional" doc:"One statement, with $1, $2, … for the arguments."`
 	Args       any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
@@ -44,7 +44,7 @@ type rowsOut struct {
 	RowsAffected int64 `agent:"rows_affected" doc:"Rows that all statements changed or returned."`
 }
 
-// agent holds the state of the agent's process. The method configure sets it.
+// agent holds the state of the agent's process. The method `configure` sets it.
 type agent struct {
 	db      *database
 	effects *dedupe
@@ -55,8 +55,8 @@ func newAgent() *sdk.Agent {
 	a := sdk.New("sql", version).Doc("Reads and changes PostgreSQL databases.")
 	s := &agent{}
 	sdk.Configure(a, s.configure)
-	// The action exec is declared with sdk.Cancellable, because its lookup can find out whether
-	// the transaction was committed. The action exec_plain is not, because it records no key
+	// The action `exec` is declared with sdk.Cancellable, because its lookup can find out whether
+	// the transaction was committed. The action `exec_plain` is not, because it records no key
 	// that a lookup could find.
 	codes := []sdk.Option{sdk.Errors(codeConflict, codeTooManyRows), sdk.AnyErrors()}
 	with := func(opts ...sdk.Option) []sdk.Option { return append(opts, codes...) }

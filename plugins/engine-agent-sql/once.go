@@ -16,7 +16,7 @@ import (
 )
 
 // A dedupe reads and writes the dedupe table. The table holds the idempotency key and the
-// result of each call of the action exec.
+// result of each call of the action `exec`.
 type dedupe struct {
 	db    *database
 	table string // name of the table, quoted for SQL
@@ -25,7 +25,7 @@ type dedupe struct {
 // exec executes statements once for each idempotency key. The same transaction inserts a row
 // with the key into the dedupe table. So a second call with the same key waits until the
 // transaction of the first call ends. Then it finds the result of the first call in the row. The
-// parameter codes maps SQLSTATEs to error codes of the workflow.
+// parameter `codes` maps SQLSTATEs to error codes of the workflow.
 func (e *dedupe) exec(ctx context.Context, c *sdk.Call, codes map[string]string, sts []statement) (rowsOut, error) {
 	if c.IdempotencyKey == "" {
 		return rowsOut{}, invalid("the call has no idempotency key")
@@ -87,7 +87,7 @@ type storedResult struct {
 	Affected int64 `json:"rows_affected"`
 }
 
-// recorded returns the result that the dedupe table holds for a key. The parameter request is the
+// recorded returns the result that the dedupe table holds for a key. The parameter `request` is the
 // fingerprint of the call's statements; "" = do not compare it. If the table holds another
 // fingerprint for the key, the error is a definite failure with codeKeyReused.
 func (e *dedupe) recorded(ctx context.Context, tx *sql.Tx, key, request string) (rowsOut, error) {

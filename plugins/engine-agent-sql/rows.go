@@ -48,7 +48,7 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 		return nil, 0, err
 	}
 	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes stmt in any case
-	defer func() { tx.session.failed(err) }() // before stmt.Close: closes a lost connection
+	defer func() { tx.session.failed(err) }() // this must run before stmt.Close, because it closes a lost connection
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {

@@ -18,12 +18,12 @@ import (
 const resetTime = time.Second
 
 // A session is a database connection that one call uses. At the end of the call, the method
-// close discards the state of the connection: settings, temporary tables, advisory locks,
+// `close` discards the state of the connection: settings, temporary tables, advisory locks,
 // prepared statements and LISTEN. So this state cannot change how the next call works.
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// If the context of the call ends before the function stop is called, the socket is closed.
+	// If the context of the call ends before the function `stop` is called, the socket is closed.
 	// Once stop was called, the end of the context does not close the socket any more. stop
 	// returns false if the context has already ended.
 	stop   func() bool
@@ -47,7 +47,7 @@ func openDatabase(c *connector, maxConnections, maxRows int) *database {
 }
 
 // session takes a connection from the pool for a call. When ctx ends, the connection is
-// closed, even during a statement. The caller must call the method close of the session.
+// closed, even during a statement. The caller must call the method `close` of the session.
 func (d *database) session(ctx context.Context) (*session, error) {
 	conn, err := d.Conn(ctx)
 	if err != nil {

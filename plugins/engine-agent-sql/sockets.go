@@ -67,13 +67,13 @@ type dialer struct {
 	socket *socket    // latest network connection; nil = none
 }
 
-// socket is a network connection. When it is closed, it calls the function forget.
+// socket is a network connection. When it is closed, it calls the function `forget`.
 type socket struct {
 	net.Conn
 	forget func() // removes the connection from connector.sockets; nil = Close does not call it
 }
 
-// Close calls the function forget and closes the network connection.
+// Close calls the function `forget` and closes the network connection.
 func (s *socket) Close() error {
 	if s.forget != nil {
 		s.forget()
@@ -81,7 +81,7 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// DialContext opens a network connection and keeps it in the field socket.
+// DialContext opens a network connection and keeps it in the field `socket`.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{KeepAlive: time.Minute}).DialContext(ctx, network, address)
 	if err != nil {

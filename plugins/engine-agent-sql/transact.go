@@ -70,7 +70,7 @@ func shorten(c *sdk.Call, text string) string {
 }
 
 // definite converts an error to a definite failure. It must be called only if nothing was
-// committed. The parameter codes maps SQLSTATEs, or their first two characters, to error codes of
+// committed. The parameter `codes` maps SQLSTATEs, or their first two characters, to error codes of
 // the workflow.
 func definite(ctx context.Context, c *sdk.Call, codes map[string]string, err error) error {
 	var failure *sdk.Failure

@@ -32,7 +32,7 @@ type Options struct {
 }
 
 // Submit submits a run of a published workflow, and returns the public id of the run. The parameter
-// input holds the values of the workflow's variables: a value that encoding/json writes as an object.
+// `input` holds the values of the workflow's variables: a value that encoding/json writes as an object.
 // nil = no values. The database checks the input against the published definition. If the input does
 // not fit, Submit returns the error of the database, and the transaction can no longer commit.
 func Submit(ctx context.Context, q Queryer, workflow string, input any, o Options) (run string, err error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Reply tells the submitter of a run what has become of the run.
+// A Reply notifies the submitter of a run about what has happened to the run.
 type Reply struct {
 	Run         string // public id of the run
 	Workflow    string
@@ -29,7 +29,7 @@ type Rows interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Replies takes replies out of a queue, and returns at most as many as the parameter most says. It
+// Replies takes replies out of a queue, and returns at most as many as the parameter `most` says. It
 // returns only the next reply of each run, so call it again until it returns none. In a transaction
 // that does not commit, the replies stay in the queue. Several consumers can take replies from one
 // queue at the same time: each reply goes to one of them, and the replies of a run keep their order.

@@ -12,7 +12,7 @@ import (
 	"runtime/metrics"
 )
 
-// Values for the parameter room of Pace: how many bytes a process may allocate between two
+// Values for the parameter `room` of Pace: how many bytes a process may allocate between two
 // collections. Larger values would save little CPU time. With these values, an engine
 // under load collects once a second, and an agent three times a second.
 const (
@@ -28,10 +28,10 @@ const CommandLimit = 40 << 20
 const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A collection
-// begins when the process has allocated a certain number of bytes since the collection before.
-// This number is the parameter room or the size of the live objects, whichever is larger. For
-// example, if room is 64 MiB and the live objects have 10 MiB, a collection begins at 74 MiB.
-// With Go's default it would begin at 20 MiB.
+// begins when the process has allocated a certain number of bytes since the previous
+// collection. This number is the parameter `room` or the size of the live objects, whichever is
+// larger. For example, if `room` is 64 MiB and the live objects have 10 MiB, a collection begins
+// at 74 MiB. With Go's default it would begin at 20 MiB.
 //
 // Pace returns when ctx ends, and restores the former setting. It does nothing if the environment
 // sets GOGC, or if the program has set another percentage than Go's default. A memory limit still
@@ -55,7 +55,7 @@ func Pace(ctx context.Context, room int) {
 }
 
 // Hold makes the collector run as often as needed to keep the memory of the process below the
-// parameter limit, in bytes. If the live objects need more, Hold raises the limit to 125 % of
+// parameter `limit`, in bytes. If the live objects need more, Hold raises the limit to 125 % of
 // their size plus half of the given limit. With Pace alone a process could take twice the size
 // of its live objects, and more on a busy machine. Hold returns when ctx ends, and restores the
 // former limit. It does nothing if the environment or the program has set a memory limit before.
@@ -75,7 +75,7 @@ func Hold(ctx context.Context, limit int64) {
 	})
 }
 
-// afterEach calls the function do after each garbage collection, until ctx ends. The argument of
+// afterEach calls the function `do` after each garbage collection, until ctx ends. The argument of
 // do is the size of the live objects, in bytes.
 func afterEach(ctx context.Context, do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -107,13 +107,13 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 	}, struct{}{})
 }
 
-// least is a heap size in bytes. The function percent counts a smaller heap as one of this size,
-// because otherwise the percentage would be extremely large.
+// least is a heap size in bytes. The function `percent` treats a smaller heap like a heap of this
+// size, because otherwise the percentage would be extremely large.
 const least = 4 << 20
 
 // percent returns a value for GOGC. With this value, the next collection begins after the program
-// has allocated as many bytes as the parameter room says. The result is at least Go's default.
-// The parameter live is the size of the live objects, in bytes.
+// has allocated as many bytes as the parameter `room` says. The result is at least Go's default.
+// The parameter `live` is the size of the live objects, in bytes.
 func percent(room int, live uint64) int {
 	p := float64(room) / float64(max(live, least)) * 100
 	// The percentage is rounded, because small changes are not worth a new setting.

@@ -52,9 +52,9 @@ func (s *Scanner) End() bool {
 	return s.Pos == len(s.Src)
 }
 
-// Text reads a string and returns its bytes with the quotes. The result plain is true if the
-// string has only ASCII characters and no escapes. If it is true, the bytes between the quotes are
-// the value of the string.
+// Text reads a string and returns its bytes with the quotes. The result `plain` is true if the
+// string has only ASCII characters and no escapes. If `plain` is true, the bytes between the
+// quotes are the value of the string.
 func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	if s.Peek() != '"' {
 		return nil, false, false
@@ -83,7 +83,7 @@ func (s *Scanner) Text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// isHex reports whether four bytes of src are hexadecimal digits. The parameter from is the index
+// isHex reports whether four bytes of src are hexadecimal digits. The parameter `from` is the index
 // of the first of these bytes.
 func isHex(src []byte, from int) bool {
 	if from+4 > len(src) {

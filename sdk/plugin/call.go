@@ -17,7 +17,7 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil if the method unary returns it
+	done    func(sdk.Reply, error) // called once with the result; nil if the method `unary` returns it
 	start   time.Time
 	left    time.Duration
 
@@ -36,8 +36,8 @@ type call struct {
 	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
-// prepare checks whether the call can be sent. If it cannot, the result over is true, and the
-// result reply or the result err says why.
+// prepare checks whether the call can be sent. If it cannot, the result `over` is true, and the
+// result `reply` or the result `err` says why.
 func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
 	p := c.process
 	if err := p.Err(); err != nil {

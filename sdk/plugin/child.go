@@ -42,8 +42,8 @@ type child struct {
 
 	mu      sync.Mutex     // protects the fields below
 	process *leash.Process // nil before the start
-	killed  bool           // the method kill was called
-	exit    error          // how the process ended; valid once the channel exited is closed
+	killed  bool           // the method `kill` was called
+	exit    error          // how the process ended; valid once the channel `exited` is closed
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -53,8 +53,8 @@ func newChild(o *OpenOptions, l *lines) *child {
 }
 
 // prepare sets the command that starts the agent process, and returns c as the runner of this
-// command. It implements go-plugin's RunnerFunc. The parameter spec contains the environment for
-// the handshake, and dir is the private directory for sockets.
+// command. It implements go-plugin's RunnerFunc. The parameter `spec` contains the environment for
+// the handshake, and the parameter `dir` is the private directory for sockets.
 func (c *child) prepare(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 	c.dir = dir
 	path := c.options.Path
@@ -159,7 +159,7 @@ func (c *child) kill() {
 // endPatience is how long hasEnded waits for the end of a process.
 const endPatience = 200 * time.Millisecond
 
-// hasEnded reports whether the process has ended without a call of the method kill. It returns
+// hasEnded reports whether the process has ended without a call of the method `kill`. It returns
 // false if no process was started, or if the process does not end within endPatience.
 func (c *child) hasEnded() bool {
 	c.mu.Lock()
@@ -226,7 +226,7 @@ func (c *child) Stdout() io.ReadCloser {
 }
 
 // Stderr returns an empty reader to go-plugin. With the real output, go-plugin would end the
-// host after a JSON line whose @message is not a string. The method stay reads the standard
+// host after a JSON line whose @message is not a string. The method `stay` reads the standard
 // error of the process.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 

@@ -16,10 +16,10 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. With the
-// generated code, the encoding would cost more than the rest of a call. The bytes are
-// those of InvocationBatch and ResultBatch in agent.proto; a test compares both codecs.
-// All other messages use the generated code.
+// The batches of a session are encoded and decoded here, field by field. With the generated
+// code, the encoding would cost more than the rest of a call. The bytes are the same as for
+// InvocationBatch and ResultBatch in agent.proto; a test compares both codecs. All other
+// messages use the generated code.
 
 // codec is a gRPC codec. It encodes and decodes batches itself, and uses gRPC's codec for
 // protobuf for all other messages.
@@ -27,7 +27,7 @@ type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// A batch is a message that encodes itself. The method bound returns the largest size, in
+// A batch is a message that encodes itself. The method `bound` returns the largest size, in
 // bytes, that the encoded message can have.
 type batch interface {
 	bound() int
@@ -177,11 +177,12 @@ type field struct {
 	data   []byte // content of a field with a length
 }
 
-var errGarbage = errors.New("plugin: a message that makes no sense")
+var errGarbage = errors.New("plugin: a message that cannot be decoded")
 
-// fields decodes the fields of a message and calls the function take for every field. For a field
-// whose wire type the protocol does not use, it passes field number 0 to the function. fields
-// returns errGarbage if the bytes are not a message. It also returns an error of the function.
+// fields decodes the fields of a message and calls the function `take` for every field. For a field
+// whose wire type the protocol does not use, it passes field number 0 to the function. The
+// function `fields` returns errGarbage if the bytes are not a message. If the function `take` returns
+// an error, it returns this error.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)

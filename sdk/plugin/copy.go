@@ -15,7 +15,7 @@ import (
 
 // checkedCopy copies a binary to dir, which must be private, checks the SHA-256 of the
 // copy, and returns the path of the copy. The caller runs the copy and not the original,
-// because the original may change between the check and the start. If sum is empty,
+// because the original may change between the check and the start. If `sum` is empty,
 // checkedCopy does not check the copy.
 func checkedCopy(dir, original string, sum []byte) (string, error) {
 	in, err := os.Open(original)
@@ -41,7 +41,7 @@ func checkedCopy(dir, original string, sum []byte) (string, error) {
 	return path, nil
 }
 
-// openChecked opens a binary and checks the SHA-256 of the open file. If sum is empty, it does
+// openChecked opens a binary and checks the SHA-256 of the open file. If `sum` is empty, it does
 // not check.
 func openChecked(path string, sum []byte) (*os.File, error) {
 	file, err := os.Open(path)
@@ -58,7 +58,8 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 	return file, nil
 }
 
-// copyTo copies the bytes of in to a new executable file. The file must not exist yet.
+// copyTo copies the bytes that it reads from `in` to a new executable file. The file must not
+// exist yet.
 func copyTo(path string, in io.Reader) error {
 	// Without this lock, another goroutine could fork a process meanwhile. That process would
 	// have the copy open for writing, and the system does not run such a file.

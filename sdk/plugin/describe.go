@@ -31,7 +31,7 @@ type DescribeOptions struct {
 	TempDir  string // directory in which to create the private directory; "" = os.TempDir
 }
 
-// Describe runs the binary with the argument describe, in an empty environment, for at most
+// Describe runs the binary with the argument `describe`, in an empty environment, for at most
 // ten seconds. It returns the description that the binary prints. Like Open, it makes a
 // private copy, checks the checksum of the copy and runs the copy. It does not check the
 // protocol versions: see Description.Compatible. The error is a *StartError if the binary is
@@ -82,7 +82,7 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 // private copy of the file. If no copy can be made, it runs the file itself, which stays open
 // from the check to the start. (A user who may write to the open file can still change it
 // meanwhile. But a file that replaces it under the same path is not run.) The caller must call
-// the function done at the end.
+// the function `done` at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {

@@ -68,13 +68,13 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start begins a call like Call, but does not wait for its end. The function done is called
+// Start begins a call like Call, but does not wait for its end. The function `done` is called
 // once, with the results that Call would return. It is called after the functions in the options
-// o, and perhaps before Start returns. The function done and the functions in o must not block,
+// o, and perhaps before Start returns. The function `done` and the functions in o must not block,
 // because that would delay the answers to other calls. They must not call Process.Close.
 //
 // If the call ends because complete-by passes or because it is cancelled, o.OnEvent and the
-// function done may run at the same time.
+// function `done` may run at the same time.
 func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
 	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
 	g := &Ongoing{call: c}

@@ -46,8 +46,8 @@ func newLife(socketDir string) *life {
 	return l
 }
 
-// begin records that an action's function runs. The caller must call the function end when
-// that function has returned. If the process has to end before that, life calls the function cancel.
+// begin records that an action's function runs. The caller must call the function `end` when
+// that function has returned. If the process has to end before that, life calls the function `cancel`.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
 	l.enter(r)

@@ -30,7 +30,7 @@ const (
 // beginning of a secret if it stands before this mark.
 const cutMark = "…"
 
-// shortened returns the first bytes of text, at most as many as the parameter most says. If
+// shortened returns the first bytes of text, at most as many as the parameter `most` says. If
 // it cuts the text, it appends cutMark.
 func shortened(text string, most int) string {
 	if len(text) <= most {
@@ -47,7 +47,7 @@ type lines struct {
 
 	mu      sync.Mutex // protects the fields below
 	tokens  float64    // number of lines that may be logged now
-	last    time.Time  // time of the last change of tokens
+	last    time.Time  // time of the last change of the field `tokens`
 	dropped int        // number of lines dropped since the last report
 	tail    []string   // the latest lines, for error messages
 	panicks bool       // the agent has begun to print a Go panic
@@ -129,7 +129,7 @@ func (l *lines) admit(line []byte) bool {
 	return ok
 }
 
-// take does the work of admit, except for the report about dropped lines. The result dropped is
+// take does the work of admit, except for the report about dropped lines. The result `dropped` is
 // the number of dropped lines that the caller must report; it is 0 if ok is false.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
@@ -151,7 +151,7 @@ func (l *lines) take(line []byte) (ok bool, dropped int) {
 }
 
 // report logs how many lines were dropped, if any were. The caller must not hold l.mu: a
-// logger may be slow, and the method recent must not wait for the logger.
+// logger may be slow, and the method `recent` must not wait for the logger.
 func (l *lines) report(dropped int) {
 	if dropped > 0 {
 		l.logger.Warn("agent logs too much; lines dropped", "dropped", dropped)
@@ -187,9 +187,9 @@ func (l *lines) recent() string {
 	return strings.ToValidUTF8(strings.Join(l.tail, "\n"), "�")
 }
 
-// parseLine returns the level, message and attributes of a JSON log line. message is "" if
-// the line is not a JSON log line. parseLine checks the types of all values, because the line
-// comes from another process.
+// parseLine returns the level, message and attributes of a JSON log line. The result `message`
+// is "" if the line is not a JSON log line. parseLine checks the types of all values, because
+// the line comes from another process.
 func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr) {
 	if line[0] != '{' {
 		return 0, "", nil
@@ -213,8 +213,8 @@ func parseLine(line []byte) (level slog.Level, message string, attrs []slog.Attr
 	return level, message, attrs
 }
 
-// take removes the given keys from the map named fields. It returns the value of the first key
-// whose value is a string; "" if there is no such key.
+// take removes the given keys from the map `fields`. It returns the value of the first key whose
+// value is a string; "" if there is no such key.
 func take(fields map[string]any, keys ...string) string {
 	text := ""
 	for _, key := range keys {

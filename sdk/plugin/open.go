@@ -36,7 +36,7 @@ type OpenOptions struct {
 	Path         string       // path of the binary; absolute, or relative to the working directory
 	Checksum     []byte       // SHA-256 that the binary must have; nil = not checked
 	Env          []string     // environment, as KEY=value; no other variables are passed on
-	Dir          string       // working directory; "" = that of the host
+	Dir          string       // working directory; "" = the working directory of the host
 	TempDir      string       // directory in which to create the private directory; "" = os.TempDir
 	Logger       *slog.Logger // logger for all output of the agent; nil = the output is dropped
 	PayloadLimit int          // largest size of an input or an output, in bytes; 0 = DefaultPayloadLimit
@@ -104,8 +104,8 @@ func (o *OpenOptions) validate() error {
 }
 
 // Open starts an agent and reads its schema. The process runs until it ends itself, or until
-// Close or Kill is called. ctx limits only the start. The error is a *StartError if the
-// binary is the cause.
+// Close or Kill is called. The parameter `ctx` limits only the start. The error is a
+// *StartError if the binary is the cause.
 func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 	o := options.withDefaults()
 	if err := o.validate(); err != nil {

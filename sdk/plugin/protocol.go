@@ -77,7 +77,7 @@ func (p *agentPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, conn
 }
 
 // versions returns go-plugin's plugin set for each version of the protocol up to the parameter
-// newest. If newest is 0, it returns the sets of all versions.
+// `newest`. If `newest` is 0, it returns the sets of all versions.
 func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range supported() {
@@ -89,7 +89,7 @@ func versions(s *server, newest int) map[int]goplugin.PluginSet {
 }
 
 // mismatch returns an error if an agent and this engine have no common version of the protocol.
-// Then the result hint says which side to update. If they have a common version, hint is "" and
+// Then the result `hint` says which side to update. If they have a common version, hint is "" and
 // err is nil.
 func mismatch(agent []int) (hint string, err error) {
 	ours := supported()

@@ -313,7 +313,7 @@ func TestRogueBreaksItsSession(t *testing.T) {
 					t.Errorf("reply = %.200v, want unknown %s", r, code)
 				}
 			}
-			book.await(t, "its calls go one by one")
+			book.await(t, "each call has its own stream")
 			out(action)
 			out("good")
 			for range 2 {

@@ -106,8 +106,8 @@ type job struct {
 }
 
 // An allowance says until when the agent may answer a call. The answer must come before the
-// duration in the field left has passed since the time in the field start. It must also come
-// before the time completeBy.
+// duration in the field `left` has passed since the time in the field `start`. It must also
+// come before the time completeBy.
 type allowance struct {
 	start      time.Time
 	left       time.Duration
@@ -222,7 +222,7 @@ func (j *job) run() {
 	l := j.link
 	l.server.life.enter(&j.running)
 	defer l.server.life.leave(&j.running)
-	// The method flush sends the reply, or leaves it to a goroutine that is already sending.
+	// The method `flush` sends the reply, or leaves it to a goroutine that is already sending.
 	defer func() { l.flush(time.Since(j.time.start) < brisk) }()
 	defer j.cancel()
 	l.server.agent.Run(j.ctx, j.req, sdk.InvokeOptions{Logger: l.server.logger, OnEvent: j.event, Ended: j.ended}, j.answer)
@@ -241,7 +241,7 @@ func (j *job) answer(reply sdk.Reply) {
 	o.bound()
 	l := j.link
 	l.mu.Lock()
-	l.queue = append(l.queue, o) // the method run sends the reply after the action's function has returned
+	l.queue = append(l.queue, o) // the method `run` sends the reply after the action's function has returned
 	l.mu.Unlock()
 }
 
@@ -296,9 +296,9 @@ func (l *link) send() {
 }
 
 // flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush leaves the items to that goroutine. If the parameter yield is true and
+// already sending, flush leaves the items to that goroutine. If the parameter `yield` is true and
 // other calls are in flight, flush lets other goroutines run before each batch, because the other
-// calls may reply soon. If yield is true and l.yielding is true, flush leaves the items to the
+// calls may reply soon. If `yield` is true and l.yielding is true, flush leaves the items to the
 // goroutine that has set l.yielding.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()

@@ -54,7 +54,7 @@ type session struct {
 	last    uint64   // id of the last call
 	busy    int      // number of calls in state callSent
 	waiting []*call  // calls that were not sent yet, oldest first; some may be over
-	stale   int      // number of calls in the field waiting that are over
+	stale   int      // number of calls in the field `waiting` that are over
 	cancels []uint64 // ids of calls for which a cancel must be sent
 	lost    error    // error because of which the session sends nothing any more; nil = it sends
 
@@ -165,7 +165,7 @@ func (c *call) timeout() {
 }
 
 // expireLocked records that complete-by of a call has passed. The call was sent before. The
-// caller must call the method listen afterwards.
+// caller must call the method `listen` afterwards.
 func (s *session) expireLocked(c *call) {
 	c.timer.Stop()
 	c.state = callListening
@@ -293,7 +293,7 @@ func (s *session) fill() bool {
 	return cancels+len(s.out.calls) > 0
 }
 
-// dropLocked removes the first n calls from the field waiting.
+// dropLocked removes the first n calls from the field `waiting`.
 func (s *session) dropLocked(n int) {
 	clear(s.waiting[:n])
 	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
@@ -301,7 +301,7 @@ func (s *session) dropLocked(n int) {
 	}
 }
 
-// tidyLocked removes calls that are over from the field waiting, if many of them are over.
+// tidyLocked removes calls that are over from the field `waiting`, if many of them are over.
 func (s *session) tidyLocked() {
 	if s.stale <= maxBatch || s.stale <= len(s.waiting)/2 || len(s.waiting) == 0 {
 		return
@@ -395,8 +395,8 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. If the parameter late is true, it passes the reply
-// only to OnLate, and ends the call with an error. If the parameter first is true as well,
+// answered ends a call with the agent's reply. If the parameter `late` is true, it passes the reply
+// only to OnLate, and ends the call with an error. If the parameter `first` is true as well,
 // answered reports to the code that started the call that complete-by has passed, and does this
 // before OnLate.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
@@ -440,7 +440,7 @@ func (s *session) lose(err error) {
 	}
 	s.mu.Unlock()
 	if s.process.Err() == nil && !s.process.asked.Load() {
-		s.process.options.Logger.Warn("the agent's session ended; its calls go one by one from now on", "error", err, "calls", len(ends))
+		s.process.options.Logger.Warn("the agent's session ended; from now on each call has its own stream", "error", err, "calls", len(ends))
 	}
 	for _, end := range ends {
 		end()

@@ -39,8 +39,8 @@ func executable(path string) (string, error) {
 	return abs, nil
 }
 
-// execError returns a *StartError with a hint why the system did not start a binary. err is
-// the error of the system.
+// execError returns a *StartError with a hint why the system did not start a binary. The
+// parameter `err` is the error of the system.
 func execError(path string, err error) *StartError {
 	e := &StartError{Path: path, Reason: ReasonNotExecutable, Err: err}
 	switch {
@@ -55,7 +55,7 @@ func execError(path string, err error) *StartError {
 }
 
 // startError returns the error that people see when a start has failed. It finds the cause
-// from the output of the process and from the parameter ended, which is the result of the
+// from the output of the process and from the parameter `ended`, which is the result of the
 // method hasEnded. It does not depend on the texts of go-plugin's errors.
 func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	path := c.options.Path
@@ -96,7 +96,7 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
 
-// withOutput returns an error. Its text is the parameter what, followed by the latest lines that
+// withOutput returns an error. Its text is the parameter `what`, followed by the latest lines that
 // the process printed.
 func (c *child) withOutput(what string) error {
 	if tail := c.lines.recent(); tail != "" {

@@ -95,7 +95,7 @@ func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 }
 
 // expireUnary records and reports that complete-by has passed. It ends the stream with the
-// function end, either now or after the wait for a late reply.
+// function `end`, either now or after the wait for a late reply.
 func (c *call) expireUnary(end func()) {
 	c.expiry.Do(func() {
 		c.expired.Store(true)

@@ -38,7 +38,7 @@ type Action struct {
 	// Cancellable means that the engine may interrupt a call in flight. The action then
 	// stops early.
 	Cancellable   bool          `json:"cancellable,omitempty"`
-	CompensatedBy string        `json:"compensated_by,omitempty"` // name of the action that undoes the effect of this one; "" = none
+	CompensatedBy string        `json:"compensated_by,omitempty"` // name of the action that undoes the effect of this action; "" = none
 	Typical       time.Duration `json:"typical,omitempty"`        // usual duration in nanoseconds; 0 = not known
 }
 
@@ -58,9 +58,9 @@ const (
 	KindObject Kind = "object"
 )
 
-// A Type is the type of a value in the workflow language. Its JSON form is that of the package
-// cty: "string", ["list","number"], ["object",{"a":"string"},["a"]]. The last part of the
-// object names the optional attributes. The JSON form of KindAny is "dynamic".
+// A Type is the type of a value in the workflow language. Its JSON form is the same as in the
+// package cty: "string", ["list","number"], ["object",{"a":"string"},["a"]]. The last part of
+// the object names the optional attributes. The JSON form of KindAny is "dynamic".
 type Type struct {
 	Kind   Kind
 	Elem   *Type   // type of the elements of a list, set or map; nil for other kinds

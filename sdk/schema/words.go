@@ -51,7 +51,7 @@ func (w *Words) CheckPattern(text string) error {
 	return fmt.Errorf("%q does not match %s", text, w.text)
 }
 
-// CheckCode returns an error if the field accepts only error codes, and text is not an error code
+// CheckCode returns an error if the field accepts only error codes, and `text` is not an error code
 // that an agent may use. The text is a value of a map, an element of a list, or the string
 // itself.
 func (w *Words) CheckCode(text string) error {

@@ -14,14 +14,15 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// agentRule is a rule about the whole agent. The function check returns an error if it is broken.
+// agentRule is a rule about the whole agent. The function `check` returns an error if the agent
+// breaks the rule.
 type agentRule struct {
 	name, reason string
 	check        func(*harness) error
 }
 
-// caseRule is a rule about one case. If the function applies returns true, the function check is
-// called. It returns an error if the agent breaks the rule.
+// caseRule is a rule about one case. The function `check` is called only if the function
+// `applies` returns true. It returns an error if the agent breaks the rule.
 type caseRule struct {
 	name, reason string
 	applies      func(*subject) bool
@@ -30,7 +31,7 @@ type caseRule struct {
 
 func agentRules() []agentRule {
 	return []agentRule{{
-		"the schema survives its way through JSON",
+		"the schema is the same after it was written as JSON and read again",
 		"workflows are checked against the schema that describe prints, long before the agent runs",
 		schemaRoundTrip,
 	}}
@@ -48,7 +49,7 @@ func caseRules() []caseRule {
 		},
 		{
 			"input that the action does not know is refused as invalid, without an effect",
-			"a misspelt input must not be dropped silently, nor bring the agent down",
+			"a misspelt input must not be ignored, and must not end the agent process",
 			func(s *subject) bool { return !s.Panics }, refusesNonsense,
 		},
 		{
@@ -58,53 +59,53 @@ func caseRules() []caseRule {
 		},
 		{
 			"the same key at the same time gives one effect",
-			"an engine that was thought dead may still be calling while another one has taken over",
+			"an engine that was declared dead may still make calls after another engine has taken over its runs",
 			func(s *subject) bool { return succeeds(s) && s.action.Idempotent }, sameKeyAtOnce,
 		},
 		{
 			"a read-only action has no effect",
-			"it is allowed where nothing can be undone any more",
+			"a workflow may call it where an effect could not be undone any more",
 			func(s *subject) bool { return succeeds(s) && s.action.ReadOnly && s.Effects != nil }, readsOnly,
 		},
 		{
-			"the undo takes the effect back, and may be repeated",
+			"the undo reverts the effect, and may be repeated",
 			"compensation is repeated until it succeeds, and its reply can be lost too",
 			undone, undoes,
 		},
 		{
-			"the undo of what was never done succeeds and does nothing",
+			"the undo of a call that was never made succeeds and does nothing",
 			"when a call's outcome is unknown the engine undoes it, whether it happened or not",
 			func(s *subject) bool { return undone(s) && s.undoByKey() }, undoesNothing,
 		},
 		{
 			"a call that arrives after its own undo has no effect",
-			"a delayed message would leave an effect that nobody undoes any more",
+			"a delayed call would leave an effect that is never undone",
 			func(s *subject) bool { return undone(s) && s.LateDo == "" && (s.undoByKey() || s.action.Idempotent) }, refusesLateCall,
 		},
 		{
-			"the lookup tells done from never done, and does nothing itself",
-			"the engine believes it instead of repeating the call",
+			"the lookup says whether the call had its effect, and has no effect itself",
+			"the engine relies on its answer, and does not repeat the call",
 			func(s *subject) bool { return succeeds(s) && s.action.Lookup }, looksUp,
 		},
 		{
-			"nothing is said after complete-by, and the work stops",
-			"by then another instance may be at work on the same step",
+			"after complete-by the agent sends nothing, and the work stops",
+			"after that time another attempt of the same step may be running",
 			func(s *subject) bool { return s.Slow }, silentAfterDeadline,
 		},
 		{
 			"a cancelled call ends within its grace",
-			"an operator who cancels a run, and every compensation, waits for it",
+			"the cancel of a run and every compensation wait for the end of the call",
 			func(s *subject) bool { return s.Slow && s.action.Cancellable }, stopsWhenCancelled,
 		},
 		{
-			"heartbeats and checkpoints are sent where they are declared",
-			"an action that declares heartbeats and sends none is taken for dead; one without checkpoints starts over",
+			"an action that declares heartbeats or checkpoints sends them",
+			"without heartbeats the call counts as failed; without checkpoints the next attempt begins at the start",
 			func(s *subject) bool {
 				return s.Slow && (s.action.Heartbeats || s.action.Checkpoints)
 			}, sendsEvents,
 		},
 		{
-			"a panic is an unknown outcome, and the agent lives on",
+			"a panic is an unknown outcome, and the agent process continues",
 			"other calls run in the same process",
 			func(s *subject) bool { return s.Panics }, survivesPanic,
 		},
@@ -199,7 +200,7 @@ func (s *subject) checkReply(r sdk.Reply) error {
 }
 
 // tidy undoes a call if the action has an undo. So the service is in the same state at the start
-// of each rule. tidy returns an error if the undo fails.
+// of each rule. The method `tidy` returns an error if the undo fails.
 func (s *subject) tidy(key string, output json.RawMessage) error {
 	if s.action.CompensatedBy == "" {
 		return nil

@@ -189,7 +189,7 @@ func (p *inProcess) end() {
 }
 
 // stopped waits until all running functions of actions have returned, and returns true. If
-// that takes longer than the parameter limit, it returns false.
+// that takes longer than the parameter `limit`, it returns false.
 func (p *inProcess) stopped(limit time.Duration) bool {
 	p.mu.Lock()
 	idle := p.idle
@@ -256,8 +256,8 @@ func (s *subject) do(key string) (json.RawMessage, error) {
 	return reply.Output, wantResult("the call", reply)
 }
 
-// undo undoes the call that had the given key. The parameter output is what that call returned;
-// nil = not known. undo returns an error if the reply is not a result.
+// undo undoes the call that had the given key. The parameter `output` is what that call returned;
+// nil = not known. The method `undo` returns an error if the reply is not a result.
 func (s *subject) undo(key string, output json.RawMessage) error {
 	req := s.request(s.key())
 	req.Action, req.Purpose, req.ForwardKey = s.action.CompensatedBy, sdk.PurposeUndo, key

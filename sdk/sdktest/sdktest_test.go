@@ -216,21 +216,21 @@ func TestBadAgents(t *testing.T) {
 		"ignores the key":           {faults{ignoresKey: true}, "same key twice", "effects went from"},
 		"checks, then acts":         {faults{checksThenActs: true}, "same key at the same time", "effects of 8 calls"},
 		"forgets the result":        {faults{forgetsResult: true}, "same key twice", "differs"},
-		"undo of nothing fails":     {faults{undoFails: true}, "undo of what was never done", "unknown outcome"},
-		"undo does nothing":         {faults{undoDoesNothing: true}, "takes the effect back", "after its undo"},
-		"undo works once":           {faults{undoOnce: true}, "takes the effect back", "second time"},
-		"undo of nothing owes":      {faults{undoOwes: true}, "undo of what was never done", "effects went from"},
+		"undo of nothing fails":     {faults{undoFails: true}, "undo of a call that was never made", "unknown outcome"},
+		"undo does nothing":         {faults{undoDoesNothing: true}, "reverts the effect", "after its undo"},
+		"undo works once":           {faults{undoOnce: true}, "reverts the effect", "second time"},
+		"undo of nothing owes":      {faults{undoOwes: true}, "undo of a call that was never made", "effects went from"},
 		"late call is not refused":  {faults{forgetsUndo: true}, "arrives after its own undo", "ended with a result"},
-		"lookup lies":               {faults{lookupLies: true}, "the lookup tells", "never used it says a result"},
-		"lookup denies":             {faults{lookupDenies: true}, "the lookup tells", "it says not done"},
-		"lookup works":              {faults{lookupWorks: true}, "the lookup tells", "effects went from"},
+		"lookup lies":               {faults{lookupLies: true}, "the lookup says whether", "never used it says a result"},
+		"lookup denies":             {faults{lookupDenies: true}, "the lookup says whether", "it says not done"},
+		"lookup works":              {faults{lookupWorks: true}, "the lookup says whether", "effects went from"},
 		"read-only writes":          {faults{readWrites: true}, "read-only action", "effects went from"},
 		"odd code":                  {faults{oddCode: true}, "declared code", `"weird" is not declared`},
 		"acts, then refuses":        {faults{actsOnRefusal: true}, "declared code", "nothing was done, but effects"},
-		"deaf to the deadline":      {faults{deafToDeadline: true}, "nothing is said after complete-by", "still runs 1s after"},
+		"deaf to the deadline":      {faults{deafToDeadline: true}, "after complete-by the agent sends nothing", "still runs 1s after"},
 		"deaf to cancel":            {faults{deafToDeadline: true}, "cancelled call", "after it was cancelled"},
-		"declares heartbeats only":  {faults{noHeartbeats: true}, "heartbeats and checkpoints", "no heartbeat"},
-		"declares checkpoints only": {faults{noCheckpoints: true}, "heartbeats and checkpoints", "no checkpoint"},
+		"declares heartbeats only":  {faults{noHeartbeats: true}, "heartbeats or checkpoints", "no heartbeat"},
+		"declares checkpoints only": {faults{noCheckpoints: true}, "heartbeats or checkpoints", "no checkpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestBadCases(t *testing.T) {
 	}{
 		"no such action": {func(*shop) sdktest.Case { return sdktest.Case{Action: "sell"} }, []string{`no action "sell"`}},
 		"not slow": {func(*shop) sdktest.Case { return sdktest.Case{Action: "price", Input: `{"sku":"x"}`, Slow: true} },
-			[]string{"nothing is said", "really slow"}},
+			[]string{"the agent sends nothing", "really slow"}},
 		"wrong code": {func(*shop) sdktest.Case {
 			return sdktest.Case{Action: "order", Input: `{"sku":"lamp"}`, Code: "sold_out"}
 		},
@@ -290,7 +290,7 @@ func TestBadCases(t *testing.T) {
 			[]string{"a panic is", "ended with a result"}},
 		"counts nothing": {func(*shop) sdktest.Case {
 			return sdktest.Case{Action: "order", Input: `{"sku":"lamp"}`, Effects: func() int { return 0 }}
-		}, []string{"takes the effect back", "counts nothing"}},
+		}, []string{"reverts the effect", "counts nothing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -345,11 +345,11 @@ func TestForeignTargets(t *testing.T) {
 	}{
 		"undo does not exist": {
 			foreign{`{"name":"f","version":"1.0.0","actions":{"a":{"compensated_by":"b"}}}`, result(`{}`)},
-			sdktest.Case{Action: "a"}, []string{"the schema survives", "does not exist"},
+			sdktest.Case{Action: "a"}, []string{"the schema is the same after", "does not exist"},
 		},
 		"undo by key wants input": {
 			foreign{`{"name":"f","version":"1.0.0","actions":{"a":{"compensated_by":"b"},"b":{"by_key":true,"inputs":[{"name":"x","type":"string"}]}}}`, result(`{}`)},
-			sdktest.Case{Action: "a"}, []string{"the schema survives", "is not optional"},
+			sdktest.Case{Action: "a"}, []string{"the schema is the same after", "is not optional"},
 		},
 		"output of another type": {foreign{foreignSchema, result(`{"id":1}`)}, sdktest.Case{Action: "a"}, []string{"fits the schema", "id: must be a string"}},
 		"takes anything":         {foreign{foreignSchema, result(`{"id":"x"}`)}, sdktest.Case{Action: "a"}, []string{"does not know is refused", "sdktest_no_such_input"}},
@@ -359,7 +359,7 @@ func TestForeignTargets(t *testing.T) {
 				onEvent(sdk.Heartbeat{})
 			}
 			return sdk.Reply{}, context.DeadlineExceeded
-		}}, sdktest.Case{Action: "a", Slow: true}, []string{"nothing is said after", "1 events"}},
+		}}, sdktest.Case{Action: "a", Slow: true}, []string{"after complete-by the agent sends nothing", "1 events"}},
 		"breaks": {foreign{foreignSchema, func(sdk.Request, func(sdk.Event)) (sdk.Reply, error) { return sdk.Reply{}, broken }},
 			sdktest.Case{Action: "a"}, []string{"fits the schema", "connection lost"}},
 		"never answers": {foreign{foreignSchema, func(sdk.Request, func(sdk.Event)) (sdk.Reply, error) {

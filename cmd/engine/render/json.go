@@ -32,9 +32,10 @@ type JSON struct {
 
 var _ View = (*JSON)(nil)
 
-// NewJSON returns a JSON view that writes to out. version is the version of the program. If a fact
-// ends the command, the function `exit` returns the exit code; otherwise it returns a negative
-// number. The parameter `now` is a clock: it gives the time for lines that are not about facts.
+// NewJSON returns a JSON view that writes to out. The parameter `version` is the version of the
+// program. If a fact ends the command, the function `exit` returns the exit code; otherwise it
+// returns a negative number. The parameter `now` is a clock: it gives the time for lines that are
+// not about facts.
 func NewJSON(out io.Writer, version string, exit func(story.Fact) int, now func() time.Time) *JSON {
 	return &JSON{out: out, exit: exit, now: now, binary: version}
 }

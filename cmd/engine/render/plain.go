@@ -11,7 +11,7 @@ import (
 
 // A Plain is a view that writes one line for each event, for pipes and log files.
 type Plain struct {
-	mu    sync.Mutex // protects writes to out
+	mu    sync.Mutex // protects writes to the field `out`
 	out   io.Writer
 	exit  func(story.Fact) int
 	board *board
@@ -68,7 +68,7 @@ func pairs(a, b story.Fact) bool {
 }
 
 // pairText returns the end of the line that describes an attempt a and its retry b. If the attempt
-// was successful, the text says why it is repeated nevertheless.
+// was successful, the text says why the engine repeats the step nevertheless.
 func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {

@@ -185,7 +185,7 @@ func iterationOf(f story.Fact) string {
 	return story.IterationText(f.Iteration, f.Iterations) + ", "
 }
 
-// heldText returns a text that says why a step is held. The parameter why is the reason; "" = the
+// heldText returns a text that says why a step is held. The parameter `why` is the reason; "" = the
 // reason is not known. The text also names the agent for which the step waits, if it is known.
 func heldText(agent, why string) string {
 	agent = Clean(agent)
@@ -231,8 +231,8 @@ func undoBlame(f story.Fact) string {
 	return s
 }
 
-// blame returns a text such as "book failed: no_carrier", where no_carrier is the parameter why.
-// If the fact names no step, blame returns only why.
+// blame returns a text such as "book failed: no_carrier", where no_carrier is the parameter `why`.
+// If the fact names no step, blame returns only `why`.
 func blame(f story.Fact, why string) string {
 	if f.Step == "" {
 		return why
@@ -277,7 +277,7 @@ func undoEnd(f story.Fact, why string) string {
 }
 
 // undoneText returns a text that says why the effect of a step was not undone. It knows two values
-// of the parameter status. It returns any other value unchanged, but without control characters.
+// of the parameter `status`. It returns any other value unchanged, but without control characters.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

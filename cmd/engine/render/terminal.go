@@ -212,7 +212,7 @@ type styled struct {
 }
 
 // fit shortens a line to the width of the terminal, which is given in columns, and adds the colour
-// of the line. If columns is 0, fit does not shorten the line.
+// of the line. If `columns` is 0, fit does not shorten the line.
 func (t *Terminal) fit(l styled, columns int) string {
 	s := t.cut(l, columns)
 	if t.opts.Color && l.style != "" {
@@ -222,7 +222,7 @@ func (t *Terminal) fit(l styled, columns int) string {
 }
 
 // cut shortens the text of a line to the width of the terminal, which is given in columns. If
-// columns is 0, cut does not shorten the text.
+// `columns` is 0, cut does not shorten the text.
 func (t *Terminal) cut(l styled, columns int) string {
 	s := l.text
 	if t.opts.ASCII {

@@ -29,7 +29,7 @@ func main() {
 	}))
 }
 
-// run calls the function look to find vulnerabilities, if the database answers. It returns the
+// run calls the function `look` to find vulnerabilities, if the database answers. It returns the
 // exit code of the command.
 func run(ctx context.Context, db string, out io.Writer, look func() error) int {
 	if err := reachable(ctx, db); err != nil {

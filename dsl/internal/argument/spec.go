@@ -171,8 +171,8 @@ func (s *Spec) checkWords(v cty.Value) error {
 	return nil
 }
 
-// checkWord returns an error if the parameter text does not match the pattern of the field. It also
-// returns an error if the field holds codes and the parameter code is not a valid error code.
+// checkWord returns an error if the parameter `text` does not match the pattern of the field. It also
+// returns an error if the field holds codes and the parameter `code` is not a valid error code.
 func (s *Spec) checkWord(text, code string) error {
 	if err := s.Words.CheckPattern(text); err != nil {
 		return err
@@ -207,9 +207,10 @@ func (s *Spec) Preset() *ready {
 	return ReadyOf(s.Field.Name, s.mark(s.Default))
 }
 
-// takes is the method that says whether the JSON of an argument is valid without more checks. It
-// returns false if the JSON is null, or if the argument has an enum that does not contain the JSON.
-// It also returns false if the argument has a pattern, codes, or defaults inside of its value.
+// takes reports whether the JSON of an argument is certainly valid, so that no other check is
+// needed. It returns false if the JSON is null, or if the argument has an enum that does not
+// contain the JSON. It also returns false if the argument has a pattern, codes, or defaults inside
+// of its value.
 func (s *Spec) takes(json []byte) bool {
 	return s.Words == nil && s.Fill == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

@@ -78,7 +78,7 @@ func (d actionDecoder) action(b *syntax.Block) *Action {
 // object reads an attribute whose value must be the type of an object. It returns the type and the
 // defaults of the optional attributes. The parameter `name` is the attribute's name, for messages.
 // Agents have no tuples, so a tuple inside of the type is an error. After an error, the
-// method object returns false.
+// method `object` returns false.
 func (d actionDecoder) object(e *eval.Expr, name string) (cty.Type, *typeexpr.Defaults, bool) {
 	ty, defaults, ok := d.lit.typeOf(e)
 	if !ok {
@@ -97,7 +97,7 @@ func (d actionDecoder) object(e *eval.Expr, name string) (cty.Type, *typeexpr.De
 
 // errorCodes returns the error codes in the attribute `errors` of an action block. The attribute is
 // a list of codes, or an object with one entry for each code. The value of such an entry is an
-// object, which may have the attribute retryable. After an error, errorCodes returns nil.
+// object, which may have the attribute `retryable`. After an error, errorCodes returns nil.
 func (d actionDecoder) errorCodes(e *eval.Expr) []ErrorCode {
 	if e == nil {
 		return nil
@@ -137,7 +137,7 @@ func (d actionDecoder) wrongErrors(e *eval.Expr) {
 	d.Errorf(e.Range, "Invalid value for errors", "errors is a list of codes, or an object such as { sold_out = {}, busy = { retryable = true } }.")
 }
 
-// retryableOf returns the attribute retryable of the object v, or false if v does not have it. The
+// retryableOf returns the attribute `retryable` of the object v, or false if v does not have it. The
 // result `ok` is false if v is not an object, or if v has other attributes.
 func retryableOf(v cty.Value) (retryable, ok bool) {
 	if v.IsNull() || !v.Type().IsObjectType() {
@@ -152,8 +152,9 @@ func retryableOf(v cty.Value) (retryable, ok bool) {
 	return retryable, true
 }
 
-// resolve compiles the expressions of all action blocks of an agent. The input of an action may
-// refer to its arguments, and the result and the conditions to the reply.
+// resolve compiles the expressions of all action blocks of an agent. The input block of an
+// action may refer to the arguments of the action. The result and the conditions may refer to
+// the reply of the agent.
 func (d actionDecoder) resolve(a *Agent, refs referenceDecoder) {
 	for _, x := range append(append([]*Action(nil), a.Actions...), a.twinActions...) {
 		d.span(x.Block.Attr("timeout"), "timeout", &x.Timeout)

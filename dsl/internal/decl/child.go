@@ -53,7 +53,7 @@ func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 }
 
 // find sets the workflow of the child of step s. A child from the same module gets the values of all
-// variables of the module. The parameter own holds the workflows of the module by name.
+// variables of the module. The parameter `own` holds the workflows of the module by name.
 func (d childDecoder) find(s *Step, own map[string]*Workflow) {
 	c := s.Child
 	if c.Library != "" {
@@ -154,7 +154,7 @@ func (w *Workflow) agents() []string {
 
 // visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle, and a
 // child run that is nested too deep. It makes a step a pivot if the workflow of its child has a pivot.
-// The parameter chain holds the workflows on the way to w: each of them starts the next one, and the
+// The parameter `chain` holds the workflows on the way to w: each of them starts the next one, and the
 // last one starts w.
 func (d childDecoder) visit(w *Workflow, chain []*Workflow) {
 	if w.visited {

@@ -40,11 +40,11 @@ type Module struct {
 	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
-	chain  []string // paths of the modules from the main module to this one, both included
+	chain  []string // paths of the modules from the main module to this module; both are in the list
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
-	// Agents and variables of the module that have the name of an earlier one. Such a duplicate is an
-	// error. It is checked for other errors, but never used.
+	// Duplicates: agents and variables of the module whose name an earlier agent or variable already
+	// has. A duplicate is an error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
 	TwinVariables []*Variable
 }
@@ -145,7 +145,7 @@ type Variable struct {
 	TypeText          string             // name of the type, for messages
 	typed             bool               // true = the variable has a declared type
 	kind              valueKind          // kind of the default; only for a variable without a declared type
-	element           cty.Type           // type of the elements if kind is kindList
+	element           cty.Type           // type of the elements if the field `kind` is kindList
 	defaults          *typeexpr.Defaults // defaults of optional attributes in the declared type; nil = none
 	Default           cty.Value          // default, converted to Type; cty.NilVal = the variable has no default
 	Sensitive         bool
@@ -181,7 +181,7 @@ type Workflow struct {
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
-	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines are set
+	Retention            time.Duration // how long runs are kept after their end; 0 = the engines decide
 	Unique               *eval.Expr    // the key of block unique; nil = none
 	UniqueRule           noun.Unique   // the other arguments of block unique
 	Priority             *eval.Expr
@@ -195,7 +195,7 @@ type Workflow struct {
 	// say; nil = no step was moved.
 	Moved   map[string]string
 	height  int      // how deep the child runs of the workflow are nested; 0 = it starts none
-	visited bool     // true = height is set
+	visited bool     // true = the field `height` is set
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
 	// Only for the workflow of a group.
@@ -374,7 +374,7 @@ type taken struct {
 	root   string               // first name of the reference, such as "step"
 	name   string               // second name of the reference
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
-	expr   *eval.Expr           // expression of the surroundings; nil = root.name
+	expr   *eval.Expr           // expression of the surroundings; nil = the reference ROOT.NAME, from the fields `root` and `name`
 }
 
 // A Schedule is a schedule block.

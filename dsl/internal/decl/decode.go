@@ -191,7 +191,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	return s
 }
 
-// rerun reads the argument on_rerun. It returns noun.RerunDefault if the argument is missing or
+// rerun reads the argument `on_rerun`. It returns noun.RerunDefault if the argument is missing or
 // invalid.
 func (d *decoder) rerun(e *eval.Expr) noun.Rerun {
 	if e == nil {

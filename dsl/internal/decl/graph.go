@@ -149,7 +149,7 @@ func (d graphDecoder) resolveConcurrency(w *Workflow, ns *names) {
 	d.refs.compile(w.Concurrency.Attr("key"), ns, a)
 }
 
-// resolveNotify compiles the expressions of a notify block. The parameter ns holds the names to
+// resolveNotify compiles the expressions of a notify block. The parameter `ns` holds the names to
 // which the expressions of the workflow can refer.
 func (d graphDecoder) resolveNotify(n *Notify, ns *names) {
 	own := *ns
@@ -311,10 +311,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround looks for a step around the group w. A step in w names this step in depends_on. If
-// dependsAround finds the step in the workflow around w, the group w waits for it. If it finds the
-// step further outside, the outer group in the same workflow as the step waits for it. The result is
-// false if no step around the group has the name.
+// dependsAround handles a name in depends_on of a step in the group w: the name of a step around w.
+// If that step is in the workflow around w, the group w waits for it. If that step is further
+// outside, the outer group that is in the same workflow as that step waits for it. The result is
+// false if no step around w has the name.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false
@@ -370,7 +370,7 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method pop returns the smallest number first. So sortSteps keeps the
+// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps keeps the
 // order of the declarations for steps that do not depend on each other.
 type intHeap []int
 
@@ -436,7 +436,7 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 	}
 	var text []string
-	for i := len(path) - 1; i >= 0; i-- { // path goes from a step to its dependency, and the text goes the other way
+	for i := len(path) - 1; i >= 0; i-- { // path leads from a step to its dependencies; the text lists the steps in reverse order
 		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
 	var why []string
@@ -519,7 +519,7 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether step s may wait for more steps than the method upstream returned
+// maybeUpstream reports whether step s may wait for more steps than the method `upstream` returned
 // for s. The parameter `up` is this result. maybeUpstream returns true if the steps of w have a
 // cycle, and s is the pivot or waits for the pivot. Because of the cycle, it is not known for which
 // steps the pivot waits.

@@ -8,9 +8,9 @@ import (
 )
 
 // A group block becomes two things: a step that starts a child run, and the workflow of this child
-// run. The steps in the block are the steps of this workflow. They may refer to values around the
-// group. For each such value the workflow gets a hidden variable, and the step of the group passes
-// the value to the child run.
+// run. The steps in the block are the steps of this workflow. The steps may refer to values around
+// the group. For each such value the workflow gets a hidden variable, and the step of the group
+// passes the value to the child run.
 
 // A groupDecoder reads group blocks.
 type groupDecoder struct{ *decoder }

@@ -48,8 +48,9 @@ func commonPrimitive(elements []cty.Type) cty.Type {
 	return elements[0]
 }
 
-// convertKind returns the value x for a variable. It returns an error if x does not have the same
-// kind as the default. If x is a list and v.element is known, convertKind converts the elements.
+// convertKind converts x to a value that the variable may have. It returns an error if x does not
+// have the same kind as the default. If x is a list and v.element is known, convertKind converts
+// the elements.
 func (v *Variable) convertKind(x cty.Value) (cty.Value, error) {
 	ty := x.Type()
 	switch list := ty.IsTupleType() || ty.IsListType() || ty.IsSetType(); {

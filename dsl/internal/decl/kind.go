@@ -11,8 +11,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// kinds holds, for each kind of step, the attribute or block that makes a step be of this kind.
-// The function at returns whether a step block has it, and its place in the source.
+// kinds holds, for each kind of step, the attribute or block that makes a step a step of this
+// kind. The function `at` returns whether a step block has this attribute or block, and its
+// place in the source.
 var kinds = []struct {
 	name string
 	kind StepKind

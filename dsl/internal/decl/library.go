@@ -52,7 +52,7 @@ func (d libraryDecoder) library(b *syntax.Block) {
 
 // open returns the library at a path. The parameter `name` is this path, relative to the directory
 // of the main module. The parameters `label` and `e` are the name and the attribute `source` of the
-// library block. The method open reads a library once, even if several blocks name the same path.
+// library block. The method `open` reads a library once, even if several blocks name the same path.
 // After an error it returns nil.
 func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 	chain := append(slices.Clone(d.m.chain), name)

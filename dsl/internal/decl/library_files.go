@@ -59,7 +59,7 @@ type librarySource interface {
 // liveLibraries is a librarySource that reads the file system.
 type liveLibraries struct {
 	root fs.FS                       // file system that contains the libraries
-	home string                      // path of the directory of the main module in root
+	home string                      // path of the directory of the main module in the file system `root`
 	env  func(string) (string, bool) // looks up an environment variable; nil = no variable is set
 }
 

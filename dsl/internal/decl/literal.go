@@ -108,7 +108,7 @@ func (d literalDecoder) literal(e *eval.Expr, name string) (cty.Value, bool) {
 
 // constant returns the value of an attribute that may call functions, but must not contain
 // references. If the attribute contains a reference, constant reports an error with the text in the
-// parameter why. constant returns false after any error.
+// parameter `why`. The method `constant` returns false after any error.
 func (d literalDecoder) constant(e *eval.Expr, why string) (cty.Value, bool) {
 	if e.Bad {
 		return cty.NilVal, false

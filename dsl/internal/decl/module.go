@@ -238,7 +238,7 @@ func (m *Module) loadValues(r *report.Reporter, fsys fs.FS) {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
 		if m.File == "" {
-			return // the method load has reported the error
+			return // the method `load` has reported the error
 		}
 		r.Errorf(hcl.Range{}, "Cannot read the module", "%s.", err)
 		return

@@ -54,9 +54,9 @@ func (d moveDecoder) moves(blocks []*syntax.Block) {
 }
 
 // follow follows the moved blocks from the step `from` to its present name. For example, the blocks
-// a → b and b → c give a the present name c. follow adds the result to each workflow that has a step
-// with the present name. It reports an error if no workflow has such a step, if the blocks form a
-// cycle, or if a workflow still has the step `from`.
+// a → b and b → c give a the present name c. The method `follow` adds the result to each workflow that
+// has a step with the present name. It reports an error if no workflow has such a step, if the
+// blocks form a cycle, or if a workflow still has the step `from`.
 func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 	m := byFrom[from]
 	to, steps := m.to, 0

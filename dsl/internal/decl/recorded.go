@@ -68,8 +68,8 @@ func (d readRecorder) recordExpr(e *eval.Expr) {
 	}
 }
 
-// literalPart returns the words of a message that name those arguments of a function that must be
-// plain strings, such as "its first argument".
+// literalPart returns words for a message, such as "its first argument". They name the arguments
+// of a function that must be plain strings.
 func literalPart(function string) string {
 	switch function {
 	case "fileset":

@@ -30,7 +30,7 @@ type visit uint8
 
 const (
 	unseen   visit = iota // the search has not reached the local
-	active                // the search is inside of the local; to reach the local again means a cycle
+	active                // the search is inside of the local; if it reaches the local again, there is a cycle
 	finished              // the local is compiled
 )
 
@@ -65,7 +65,7 @@ type names struct {
 	variables map[string]*Variable
 	locals    map[string]*eval.Local
 	steps     []*Step        // steps of the workflow; nil outside of workflows
-	index     map[string]int // indexes in steps, by name of the step; nil outside of workflows
+	index     map[string]int // indexes in the field `steps`, by name of the step; nil outside of workflows
 	of        *Workflow      // workflow or group that contains the place; nil outside of workflows
 	hasEach   bool           // true = the place is inside of a step with for_each
 	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
@@ -74,8 +74,9 @@ type names struct {
 	inNotify  bool           // true = the place is inside of a notify block
 }
 
-// compile compiles the expression e and checks each of its references. The parameter a says which
-// references are allowed. compile returns nil if e is nil. After an error it sets e.Bad.
+// compile compiles the expression e and checks each of its references. The parameter `a` says which
+// references are allowed. The method `compile` returns nil if e is nil. After an error it sets
+// e.Bad.
 func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compiled {
 	if e == nil {
 		return nil
@@ -143,7 +144,7 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 }
 
 // reference checks one reference, t, and adds it to c. If t refers to a local, reference adds the
-// local to the map locals. If t is not allowed, reference reports an error and returns false.
+// local to the map `locals`. If t is not allowed, reference reports an error and returns false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
@@ -542,8 +543,8 @@ func validSecretRef(ref string) bool {
 }
 
 // secretPlaces finds the calls of secret() that are in an allowed place of the expression e, and
-// adds them to the map `out`. The whole expression may be such a call, and so may a part of a
-// template or a value of an object or a tuple.
+// adds them to the map `out`. Such a call may be the whole expression, a part of a template, or
+// a value in an object or a tuple.
 func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -586,16 +587,17 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 }
 
 // stepInNotify reports that an expression in a notify block uses a step. If a local uses the step,
-// the parameter why is a sentence that names the local; otherwise it is "". The message begins with
+// the parameter `why` is a sentence that names the local; otherwise it is "". The message begins with
 // this sentence.
 func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
 	d.Errorf(at, "Reference not available here",
 		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
 }
 
-// around handles a reference t of a group to a value that is declared outside of the group. It adds a
-// hidden variable to the group, and changes t to a reference to this variable. handled = false means
-// that t refers to a value of the group itself, or to no value. ok = false means that there was an error.
+// around handles the reference t in a group, if t refers to a value that is declared outside of the
+// group. It adds a hidden variable to the group, and changes t to a reference to this variable. The
+// result `handled` is false if t refers to a value of the group itself, or to no value. The result `ok`
+// is false after an error.
 func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
 	g := ns.of
 	if g == nil || g.Outer == nil {
@@ -654,8 +656,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// stepAround checks a reference t in group g to a step or group of the workflow w around g. After an
-// error it returns false.
+// stepAround checks a reference from inside of a group. The parameter `t` is the reference, and `g` is
+// the group. The parameter `w` is a workflow or group around g; the reference is to a step or group of
+// w with the given name. If stepAround has reported an error, it returns false.
 func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
 	i := w.Index[name]
 	for inner := g; inner != w; inner = inner.Outer {

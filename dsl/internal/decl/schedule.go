@@ -88,7 +88,7 @@ func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 }
 
 // scheduleVariables reads the argument `variables` of a schedule. If the argument has errors, it
-// reports them, and the result broken is true.
+// reports them, and the result `broken` is true.
 func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list []noun.Assignment, broken bool) {
 	if !e.Bad {
 		for _, t := range e.Syntax.Variables() {
@@ -118,7 +118,7 @@ func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list 
 }
 
 // word reads the argument e, which must be one of the words. It returns the index of the word. If e
-// is missing or invalid, word returns 0, the index of the default. The parameter name is the name of
+// is missing or invalid, word returns 0, the index of the default. The parameter `name` is the name of
 // the argument, for messages.
 func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	if e == nil {
@@ -180,8 +180,8 @@ func (d eventDecoder) resets(w *Workflow, unique *syntax.Block) {
 	}
 }
 
-// read reads an on_event block or a reset_on block and adds it to w. The type of the events is the label of the block,
-// unless the block has the argument `type`.
+// read reads an on_event block or a reset_on block and adds it to w. The type of the events is the
+// label of the block, or the argument `type` if the block has it.
 func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 	e := &OnEvent{Where: b.DefRange, When: b.Attr("when"), Variables: b.Attr("variables"), Key: b.Attr("key"), VariablesAt: b.DefRange, Noun: &noun.OnEvent{Name: b.Label, Type: b.Label}}
 	if e.Variables != nil {
@@ -216,7 +216,7 @@ const rowName = "row"
 // A selectDecoder reads the select block of a schedule.
 type selectDecoder struct{ scheduleDecoder }
 
-// read reads a select block and adds it to the schedule s. The parameter variables is the argument
+// read reads a select block and adds it to the schedule s. The parameter `variables` is the argument
 // `variables` of the schedule; nil = the schedule has none.
 func (d selectDecoder) read(s *Schedule, b *syntax.Block, variables *eval.Expr) {
 	n := &noun.Selection{Selection: selection.Selection{
@@ -246,8 +246,8 @@ func (d selectDecoder) read(s *Schedule, b *syntax.Block, variables *eval.Expr) 
 	n.Columns = sorted.Keys(cols)
 }
 
-// parallel reads the arguments parallel and stable, and reports why pages cannot be worked on at the
-// same time.
+// parallel reads the arguments `parallel` and `stable`. It reports an error if an engine must not
+// work on several pages at the same time.
 func (d selectDecoder) parallel(b *syntax.Block, n *noun.Selection) {
 	e := b.Attr("parallel")
 	d.whole(e, "parallel", 1, selection.MaxParallel, &n.Parallel)
@@ -265,7 +265,7 @@ func (d selectDecoder) parallel(b *syntax.Block, n *noun.Selection) {
 	}
 }
 
-// query reads the arguments sql and args.
+// query reads the arguments `sql` and `args`.
 func (d selectDecoder) query(b *syntax.Block, n *noun.Selection) {
 	e := b.Attr("sql")
 	args := b.Attr("args")
@@ -310,7 +310,7 @@ func (d selectDecoder) query(b *syntax.Block, n *noun.Selection) {
 	}
 }
 
-// args reads the argument args: an object of texts, numbers, bools and nulls.
+// args reads the argument `args`: an object of texts, numbers, bools and nulls.
 func (d selectDecoder) args(e *eval.Expr, n *noun.Selection) {
 	if e == nil {
 		return
@@ -340,7 +340,7 @@ func (d selectDecoder) args(e *eval.Expr, n *noun.Selection) {
 	}
 }
 
-// key reads the argument key, which must be a column of the row.
+// key reads the argument `key`, which must be a column of the row.
 func (d selectDecoder) key(e *eval.Expr, n *noun.Selection, cols map[string]bool) {
 	if e == nil || e.Bad {
 		return

@@ -95,7 +95,7 @@ func (w *Workflow) hint(name string) string {
 	return fmt.Sprintf(" It is inside of group %q. From outside only the outputs of a group can be used: write output \"NAME\" { value = step.%s.output... } in the group, and group.%s%s.output.NAME here.", g.Name, name, g.Name, instanceKey(g))
 }
 
-// referenceTo returns the expression ROOT.NAME. The parameter at is the place of the expression in
+// referenceTo returns the expression ROOT.NAME. The parameter `at` is the place of the expression in
 // messages.
 func referenceTo(at hcl.Range, root, name string) *eval.Expr {
 	return &eval.Expr{Range: at, Syntax: &hclsyntax.ScopeTraversalExpr{SrcRange: at, Traversal: hcl.Traversal{
@@ -109,7 +109,7 @@ func rename(t hcl.Traversal, root, name string) {
 	t[1] = hcl.TraverseAttr{Name: name, SrcRange: t[1].SourceRange()}
 }
 
-// fieldsOf returns the attribute of a step that the reference t uses. It returns nil if t uses the
+// fieldsOf returns the attribute that the reference t to a step uses. It returns nil if t uses the
 // whole value of the step.
 func fieldsOf(t hcl.Traversal, s *Step) map[string]hcl.Range {
 	if s.Each() || len(t) < 3 {

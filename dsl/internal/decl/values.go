@@ -22,7 +22,7 @@ import (
 type variableReader struct{ *report.Reporter }
 
 // ParseVars parses a values file, which is a file with values of variables, and returns the values.
-// The parameter src is the text of the file.
+// The parameter `src` is the text of the file.
 func ParseVars(filename string, src []byte) ([]noun.Assignment, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{filename: src}}
 	out := variableReader{r}.parseVars(filename, src)

@@ -41,8 +41,8 @@ type StepShape struct {
 	Given func(*Scope) (value.Value, error)
 }
 
-// Run evaluates an expression for a run. self is the index of the step that self.* describes.
-// The text of the error contains no sensitive text.
+// Run evaluates an expression for a run. The parameter `self` is the index of the step that
+// self.* describes. The text of the error contains no sensitive text.
 func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s, self: self, c: c})
 	if diags.HasErrors() {
@@ -51,7 +51,8 @@ func (ev *Evaluator) Run(c *Compiled, s *Scope, self int) (cty.Value, error) {
 	return v, nil
 }
 
-// Value evaluates an expression. w supplies the values of the references in the expression.
+// Value evaluates an expression. The parameter w supplies the values of the references in the
+// expression.
 func (ev *Evaluator) Value(c *Compiled, w World) (cty.Value, hcl.Diagnostics) {
 	if c.Constant != nil {
 		return *c.Constant, nil

@@ -71,7 +71,7 @@ func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json
 // A Compiled is an expression with a list of its references.
 type Compiled struct {
 	Syntax  hclsyntax.Expression // the expression in the source
-	Metered hclsyntax.Expression // the expression with nodes that count its cost; evaluate uses this form
+	Metered hclsyntax.Expression // the expression with nodes that count its cost; the method `evaluate` uses this form
 	Refs    []hcl.Traversal      // references in the expression, without invalid references
 	Vars    bool                 // true = the expression or one of its locals uses var.*
 	Locals  []*Local             // locals to which the expression itself refers, sorted by name
@@ -93,7 +93,8 @@ type Compiled struct {
 	Constant      *cty.Value // value of an expression without references; nil = the value is not constant
 }
 
-// evaluate evaluates the expression. ctx must hold the values of all references in the expression.
+// evaluate evaluates the expression. The parameter `ctx` must hold the values of all references in
+// the expression.
 func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if c.Secrets {
 		return secretTree(c.Syntax, ctx)

@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 )
 
-// Line evaluates an expression for a run, as Run does. In contrast to Run, it adds the errors with
-// their places to r. Their texts contain no sensitive text either. Line returns false after an
-// error.
+// Line evaluates an expression for a run, like the method Run. It does not return the errors: it
+// adds them to r, with their places. The texts of these errors contain no sensitive text. Line
+// returns false after an error.
 func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value, bool) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s})
 	for _, d := range diags {

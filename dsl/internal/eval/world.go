@@ -180,7 +180,7 @@ func (ev *Evaluator) stepValue(i int, r StepResult) (cty.Value, error) {
 // ErrorType is the type of step.NAME.error.
 var ErrorType = cty.Object(map[string]cty.Type{"code": cty.String, "message": cty.String, "data": cty.DynamicPseudoType})
 
-// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. The parameter out is the
+// instanceValue returns the value of step.NAME or step.NAME[KEY] in a run. The parameter `out` is the
 // type of the output.
 func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	output, err := decodeOutput(r.Output, out)
@@ -336,7 +336,7 @@ func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 }
 
 // SelfValue returns the value of self in a run. The field Self of the scope s must not be nil. The
-// parameter shape describes the step: it holds the types of the input and the output.
+// parameter `shape` describes the step: it holds the types of the input and the output.
 func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
 	input := s.Self.Input
 	if shape.Given != nil {

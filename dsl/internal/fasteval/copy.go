@@ -29,7 +29,7 @@ type copier struct {
 }
 
 // Canonical checks the JSON text in raw against the shape sh, and returns the canonical form of the
-// text. The result ok is false if sh is nil, or if the general evaluator must convert the value or
+// text. The result `ok` is false if sh is nil, or if the general evaluator must convert the value or
 // report an error.
 func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
@@ -43,7 +43,7 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// value copies one value. It returns false if the general evaluator must copy the value. If hidden
+// value copies one value. It returns false if the general evaluator must copy the value. If `hidden`
 // is true, the value is inside of a part that is already marked as sensitive. Then the method
 // does not mark the parts of the value once more.
 func (c *copier) value(sh *Shape, hidden bool) bool {
@@ -109,8 +109,9 @@ func (c *copier) numeral() bool {
 // general evaluator keeps, so it loses no digit.
 const shortNumber = 100
 
-// appendNumber appends the number whose text is raw to the slice out, in the same form as
-// value.NumberText. It returns the longer slice. It returns false if the number is not allowed.
+// appendNumber appends a number to the slice `out`, in the form that value.NumberText returns.
+// The parameter `raw` is the text of the number. It returns the longer slice. It returns false
+// if the number is not allowed.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {
@@ -210,8 +211,8 @@ func (c *copier) key() (raw []byte, ok bool) {
 	return raw, ok && plain && c.Take(':')
 }
 
-// attribute copies the value of one attribute of an object or map. The result keep is false if the
-// shape does not have the attribute; then the caller removes the attribute. The result ok is false
+// attribute copies the value of one attribute of an object or map. The result `keep` is false if the
+// shape does not have the attribute; then the caller removes the attribute. The result `ok` is false
 // if the general evaluator must copy the value.
 func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
@@ -241,9 +242,9 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 }
 
 // allows reports whether the enum of f contains a value. If f has no enum, it returns true. The
-// parameter src is the JSON of the value, and out is the canonical form of src. A string in src
-// must equal the string in the enum byte for byte, even before Unicode is normalised: the general
-// evaluator compares strings in this way.
+// parameter `src` is the JSON of the value, and the parameter `out` is the canonical form of src.
+// A string in src must equal the string in the enum byte for byte, even before Unicode is
+// normalised: the general evaluator compares strings in this way.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true

@@ -49,8 +49,8 @@ const (
 	directOperation
 )
 
-// Compile compiles the expression e of a step. The parameter self is the index of the step, and the
-// parameter to is the shape that the result must have. The parameter effort limits the cost of
+// Compile compiles the expression e of a step. The parameter `self` is the index of the step, and the
+// parameter `to` is the shape that the result must have. The parameter `effort` limits the cost of
 // compiling. Compile returns nil if the general evaluator must evaluate e.
 func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *metered.Allowance) *Expr {
 	if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Secrets {
@@ -61,8 +61,8 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	return x.direct(e.Syntax, to)
 }
 
-// direct compiles an expression. The result of the expression must have the shape to. direct
-// returns nil if the general evaluator must evaluate the expression.
+// direct compiles an expression. The result of the expression must have the shape to. The
+// method `direct` returns nil if the general evaluator must evaluate the expression.
 func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
@@ -295,10 +295,11 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 	return nil
 }
 
-// WriteInto evaluates d. It appends the result as JSON to the slice out, and the JSON pointers of
-// the sensitive parts to marks. It returns both slices. path is the JSON pointer of the result in
-// its document. If hidden is true, the whole result is sensitive. WriteInto returns false if the
-// general evaluator must evaluate d. Then the returned bytes may end with a part of the result.
+// WriteInto evaluates d. It appends the result as JSON to the slice `out`, and the JSON pointers of
+// the sensitive parts to the slice `marks`. It returns both slices. The parameter `path` is the
+// JSON pointer of the result in its document. If `hidden` is true, the whole result is sensitive.
+// WriteInto returns false if the general evaluator must evaluate d. Then the returned bytes may end
+// with a part of the result.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
 	c := copier{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
@@ -309,7 +310,8 @@ func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bo
 }
 
 // write evaluates d and appends the result to c.out as canonical JSON. c.path is the JSON pointer
-// of the result in its document. write returns false if the general evaluator must evaluate d.
+// of the result in its document. The method `write` returns false if the general evaluator must
+// evaluate d.
 func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
 	from := len(c.out)
 	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
@@ -345,7 +347,7 @@ func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 	return false
 }
 
-// Scalar evaluates d and returns the result. The result ok is false if the value is sensitive, or
+// Scalar evaluates d and returns the result. The result `ok` is false if the value is sensitive, or
 // is not a string, number or boolean. It is also false if d is nil, or if the general evaluator
 // must evaluate the expression.
 func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
@@ -374,7 +376,7 @@ func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	return v, err == nil
 }
 
-// Value evaluates d and returns the result. If the parameter whole is true, Value marks the whole
+// Value evaluates d and returns the result. If the parameter `whole` is true, Value marks the whole
 // result as sensitive. It returns false if the general evaluator must evaluate d.
 func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	c := copier{}
@@ -460,7 +462,7 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 }
 
 // truth evaluates an operation whose result is a boolean. It evaluates both operands, even if
-// the first operand alone gives the result. The result ok is false if the general evaluator must
+// the first operand alone gives the result. The result `ok` is false if the general evaluator must
 // evaluate the operation, for example because an operand is sensitive.
 func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 	var buf [2][]byte

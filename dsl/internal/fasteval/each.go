@@ -6,7 +6,8 @@ import "github.com/saga-engine/engine/dsl/internal/value"
 func (d *Expr) Refers() bool { return d != nil && d.kind == directReference }
 
 // Each evaluates a for_each expression and returns the keys and values of the instances. The values
-// share the bytes of one document. ok is false if the general evaluator must evaluate d.
+// share the bytes of one document. The result `ok` is false if the general evaluator must evaluate
+// d.
 func (d *Expr) Each(x *Context) (keys []string, values []value.Value, ok bool) {
 	c := copier{}
 	if !d.write(x, &c, false) || len(c.marks) > 0 || c.out[0] != '{' {

@@ -29,13 +29,13 @@ type Context struct {
 // A reference reads one value. The path of the value is known when the definition is linked.
 type reference struct {
 	root  string           // first name of the reference, such as "var" or "step"
-	field string           // attribute after the root or the instance, such as "output"; "" if root is "var"
-	step  int              // index of the step; only if root is "step"
+	field string           // attribute after the root or the instance, such as "output"; "" if the field `root` is "var"
+	step  int              // index of the step; only if the field `root` is "step"
 	key   *reference       // reference to the key of the instance; nil = the key is constant, or there is no instance
 	name  string           // constant key of the instance; "" = no instance, or the key is not constant
 	each  bool             // true = the step has for_each
 	path  []value.PathStep // path of the value in its document
-	ptr   string           // the field path as a JSON pointer
+	ptr   string           // the field `path` as a JSON pointer
 
 	shape     *Shape // shape of the value; nil = the general evaluator must read the value
 	sensitive bool   // true = the variable is declared sensitive
@@ -43,8 +43,8 @@ type reference struct {
 
 // A finding is the value that a reference has read: a part of a document, or a text.
 type finding struct {
-	raw       []byte // canonical JSON; nil = the value is a string, in the field text
-	text      string // the value, if raw is nil
+	raw       []byte // canonical JSON; nil = the value is a string, in the field `text`
+	text      string // the value, if the field `raw` is nil
 	sensitive bool   // true = the whole value is sensitive
 }
 
@@ -112,8 +112,8 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 }
 
 // ofStep sets the fields of r that depend on the part of a reference after the name of a step, or
-// after the key of an instance. The parameter rest is this part, such as output.id. ofStep returns
-// r, or nil if rest is empty.
+// after the key of an instance. The parameter `rest` is this part, such as output.id. ofStep returns
+// r, or nil if `rest` is empty.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
@@ -143,8 +143,9 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 	}
 }
 
-// through sets the fields path, ptr and shape of r. The parameter path leads from the top of a
-// document of type ty to the value. If the path does not fit the type, through sets nothing.
+// through sets the fields `path`, `ptr` and `shape` of r. The parameter `path` leads from the
+// top of a document of type ty to the value. If the path does not fit the type, through sets
+// nothing.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {
@@ -189,7 +190,7 @@ func pathStepOf(s hcl.Traverser) (value.PathStep, bool) {
 	return value.PathStep{}, false
 }
 
-// find reads the value to which r refers. The result ok is false if the general evaluator must read
+// find reads the value to which r refers. The result `ok` is false if the general evaluator must read
 // the value: for example, because the value is missing, or because only a part of it is sensitive.
 func (r *reference) find(x *Context) (f finding, ok bool) {
 	if x.Scope == nil {
@@ -223,7 +224,7 @@ func (r *reference) find(x *Context) (f finding, ok bool) {
 }
 
 // instance returns the result of the step to which r refers, or the result of one instance of this
-// step. The result ok is false if there is no result, or if the general evaluator must find it.
+// step. The result `ok` is false if there is no result, or if the general evaluator must find it.
 func (r *reference) instance(x *Context) (inst eval.InstanceResult, ok bool) {
 	if x.Scope.Step == nil {
 		return inst, false

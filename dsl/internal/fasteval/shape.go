@@ -132,8 +132,8 @@ func ShapeFrom(ty cty.Type) *Shape {
 }
 
 // meet returns the shape of the values that have both shapes, and so need no conversion. Sensitive
-// parts, optional attributes and allowed values are as in the shape to. meet returns nil if one
-// shape is nil, or if the two types differ.
+// parts, optional attributes and allowed values are as in the shape `to`. The function `meet`
+// returns nil if one shape is nil, or if the two types differ.
 func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:
@@ -164,10 +164,10 @@ func meet(from, to *Shape) *Shape {
 	return &out
 }
 
-// Narrowed returns the shape of the replies to a step with output_type. The parameter declared is
-// the shape in the schema, and wanted is the shape of output_type. If the schema allows any value
-// in a field, an object in this field may also have attributes that are not in output_type.
-// Narrowed returns nil if the general evaluator must check the replies.
+// Narrowed returns the shape of the replies to a step with output_type. The parameter `declared` is
+// the shape in the schema, and the parameter `wanted` is the shape of output_type. If the schema
+// allows any value in a field, an object in this field may also have attributes that are not in
+// output_type. Narrowed returns nil if the general evaluator must check the replies.
 func Narrowed(declared, wanted *Shape) *Shape {
 	if declared == nil || wanted == nil || len(declared.fields) != len(wanted.fields) {
 		return nil

@@ -45,8 +45,8 @@ var (
 	}, cty.Number)
 )
 
-// twoTimes returns a function of the language that has two points in time as arguments. impl
-// computes the result, which is a number.
+// twoTimes returns a function of the language that has two points in time as arguments. The
+// parameter `impl` computes the result, which is a number.
 func twoTimes(impl func(a, b time.Time) (cty.Value, error)) function.Function {
 	return textPair("a", "b", cty.Number, func(a, b string) (cty.Value, error) {
 		var times [2]time.Time

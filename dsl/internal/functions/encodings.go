@@ -128,7 +128,7 @@ func encodingOf(name string) (textEncoding, error) {
 }
 
 // singleBytes returns an encoding in which each character is one byte: the number of the character.
-// The parameter last is the character with the largest number that the encoding has.
+// The parameter `last` is the character with the largest number that the encoding has.
 func singleBytes(last rune) textEncoding {
 	return textEncoding{
 		func(s string) ([]byte, bool) {

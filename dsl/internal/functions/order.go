@@ -61,7 +61,7 @@ var sortByFunc = function.New(&function.Spec{
 	},
 })
 
-// sortColumn returns the values by which the elements of items are sorted: one value for each
+// sortColumn returns the values by which the elements of `items` are sorted: one value for each
 // element. All values are numbers, or all are strings, or all are bools. For any other values
 // it returns an error.
 func sortColumn(items []cty.Value, key cty.Value) (column []cty.Value, err error) {

@@ -10,8 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
-// textFunction returns a function of the language that has one string argument. impl computes
-// the result. ret is the type of the result, if the result is not a string.
+// textFunction returns a function of the language that has one string argument. The parameter
+// `impl` computes the result. The parameter `ret` is the type of the result, if the result is
+// not a string.
 func textFunction(param string, impl func(string) (cty.Value, error), ret ...cty.Type) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: param, Type: cty.String}},
@@ -21,13 +22,14 @@ func textFunction(param string, impl func(string) (cty.Value, error), ret ...cty
 }
 
 // mapText returns a function of the language. The returned function has one string argument, calls
-// impl with it, and returns the string that impl returns. It cannot fail.
+// impl with it, and returns the string that `impl` returns. It cannot fail.
 func mapText(impl func(string) string) function.Function {
 	return textFunction("str", func(s string) (cty.Value, error) { return cty.StringVal(impl(s)), nil })
 }
 
 // textPair returns a function of the language. The returned function has two string arguments,
-// whose names are the parameters a and b. impl computes its result, which has the type ret.
+// whose names are the parameters `a` and `b`. The parameter `impl` computes its result, which has
+// the type in the parameter `ret`.
 func textPair(a, b string, ret cty.Type, impl func(x, y string) (cty.Value, error)) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{Name: a, Type: cty.String}, {Name: b, Type: cty.String}},

@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// actionNoun returns a noun.Action for the action a. The parameters idempotent, readOnly and byKey
-// are settings in the workflow. If one of them is nil, the workflow does not have this setting, and
-// the schema decides. The parameter out is the type of the output.
+// actionNoun returns a noun.Action for the action a. The parameters `idempotent`, `readOnly` and
+// `byKey` are settings in the workflow. If one of them is nil, the workflow does not have this
+// setting, and the schema decides. The parameter `out` is the type of the output.
 func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type) *noun.Action {
 	pick := func(promise *bool, declared bool) bool {
 		if promise != nil {
@@ -45,9 +45,9 @@ func actionNoun(a *linkedAction, idempotent, readOnly, byKey *bool, out cty.Type
 }
 
 // ReplyFunc returns a function that checks and converts a reply, and marks its sensitive parts
-// (S35). The parameter fields holds the outputs in the schema, and declared is their object type.
-// The parameter wanted is the type in output_type. For a step without output_type, wanted is
-// declared.
+// (S35). The parameter `fields` holds the outputs in the schema, and the parameter `declared` is
+// their object type. The parameter `wanted` is the type in output_type. For a step without
+// output_type, `wanted` equals `declared`.
 func ReplyFunc(fields []schema.Field, declared, wanted cty.Type) func([]byte) (value.Value, error) {
 	sh := ReplyShape(fields, declared, wanted)
 	slow := ReplyConverted(fields, declared, wanted)
@@ -130,7 +130,7 @@ func retryable(codes []schema.ErrorCode) func(string) bool {
 	return func(code string) bool { return set[code] }
 }
 
-// limits returns the default settings of a step or undo that calls the action a. The parameter base
+// limits returns the default settings of a step or undo that calls the action a. The parameter `base`
 // holds the defaults of the language. If a is nil, limits returns base.
 func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 	if a != nil && a.form != nil && a.form.decl.Timeout > 0 {
@@ -140,8 +140,8 @@ func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 }
 
 // sent returns a function that computes the input which the engine sends to the agent. The parameter
-// given is a function that computes the arguments in the workflow. For an action of the plugin, the
-// arguments are the input, so sent returns given.
+// `given` is a function that computes the arguments in the workflow. For an action of the plugin, the
+// arguments are the input, so the method `sent` returns this function itself.
 func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	f := a.form
 	if f == nil {
@@ -162,8 +162,8 @@ func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 
 // reply returns the function for the field Output of noun.Action, for a declared action. The
 // function checks a reply of the used action against the schema and against the fail_when blocks,
-// and returns the declared output. The parameter fields describes the declared output, and wanted
-// is the type of the step's output.
+// and returns the declared output. The parameter `fields` describes the declared output, and the
+// parameter `wanted` is the type of the step's output.
 func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) (value.Value, error) {
 	raw := ReplyFunc(f.used.schema.Outputs, f.used.out, f.used.out)
 	return func(json []byte) (value.Value, error) {
@@ -187,7 +187,7 @@ func (f *actionForm) reply(fields []schema.Field, wanted cty.Type) func([]byte) 
 }
 
 // refused returns a *noun.Refused if the condition of a fail_when block is true for the agent's
-// reply. The parameter got is this reply. If a condition cannot be evaluated, refused returns
+// reply. The parameter `got` is this reply. If a condition cannot be evaluated, refused returns
 // another error: then the outcome of the call is unknown. If no condition is true, it returns nil.
 func (f *actionForm) refused(s *eval.Scope, got value.Value) error {
 	for _, r := range f.refusals {
@@ -221,9 +221,9 @@ func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
 
 var errNullResult = errors.New("a value is required, this is null")
 
-// conform converts v to ty and returns it. v is the value of the attribute `result`. conform also
-// fills in the defaults of the declared output. It returns an error if v is null or does not fit
-// ty.
+// conform converts v to ty and returns it. The parameter v is the value of the attribute
+// `result`. The method `conform` also fills in the defaults of the declared output. It returns an
+// error if v is null or does not fit ty.
 func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	if v.IsKnown() && v.IsNull() {
 		return cty.NilVal, errNullResult

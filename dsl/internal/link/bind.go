@@ -42,7 +42,7 @@ func (b *bind) deployed(assigned []noun.Assignment) (value.Value, diag.Diagnosti
 	return b.some(outside, assigned)
 }
 
-// some gives values to the variables in the map wanted, and returns them as one object.
+// some gives values to the variables in the map `wanted`, and returns them as one object.
 func (b *bind) some(wanted map[string]*decl.Variable, assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
 	for n, src := range b.sources {
@@ -145,8 +145,8 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 	return x, true
 }
 
-// validate checks the validation blocks of the variables in the map wanted, and reports each
-// condition that is not met. The map vals holds the values of the variables. The map last holds
+// validate checks the validation blocks of the variables in the map `wanted`, and reports each
+// condition that is not met. The map `vals` holds the values of the variables. The map `last` holds
 // their assignments.
 func (b *bind) validate(r *report.Reporter, wanted map[string]*decl.Variable, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}

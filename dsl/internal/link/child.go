@@ -70,7 +70,7 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 }
 
 // group links the workflow of a group and returns it in the form of an action. A value that the group
-// takes from its surroundings has the type that the surroundings know.
+// takes from its surroundings has the same type as in the surroundings.
 func (l childLinker) group(s *decl.Step) *linkedAction {
 	if s.Child.Workflow == nil {
 		return nil
@@ -152,8 +152,8 @@ func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 
 // undo returns the undo of a step with a child run: the child run undoes its own steps. The engine
 // finds the child run by the key of the call. The input of the undo is the input of the call, because
-// the child may not have been started: then the undo creates its run, which begins no step. The
-// second result is the settings of the undo.
+// the child run may not have been started. In this case the undo creates the child run, and this run
+// begins no step. The second result holds the settings of the undo.
 func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	base := undoDefaults()
 	base.Timeout = noun.ChildTimeout
@@ -176,7 +176,7 @@ func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 // undoable reports an error if the engine could not undo the child run of a step. A workflow with a
 // single step may leave out the undo of this step, because no later step can fail. But a child run of
 // this workflow must turn back with its parent. So its step needs a compensate block, or
-// compensation = "none". The parameter later is true if the step s is after the pivot.
+// compensation = "none". The parameter `later` is true if the step s is after the pivot.
 func (l childLinker) undoable(s *linkedStep, later bool) {
 	if s.action == nil || s.action.child == nil || later || s.noun == nil || s.noun.Undo == nil || s.decl.Undo != nil || len(l.decl.Index) == 1 && l.decl.Outer == nil {
 		return
@@ -317,9 +317,9 @@ func accepted(v *decl.Variable, x cty.Value) (cty.Value, error) {
 	return v.Convert(x)
 }
 
-// given returns the values of all variables as one object, like the method values. The map vals holds
-// the given values. A variable that is not in vals has its default. The method returns an error if a
-// variable has no value, or if a validation fails.
+// given returns the values of all variables as one object, like the method `values`. The map `vals`
+// holds the given values. A variable that is not in `vals` has its default. The method returns an error
+// if a variable has no value, or if a validation fails.
 func (b *bind) given(vals map[string]cty.Value) (value.Value, error) {
 	all := make(map[string]cty.Value, len(b.decls))
 	for name, v := range b.decls {

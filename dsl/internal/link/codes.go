@@ -208,7 +208,7 @@ func (l codeLinker) workflowCodes() {
 }
 
 // constant reports whether an expression has neither references nor function calls. If so, the
-// value of the expression can contain only the strings that the function literals returns for it.
+// value of the expression can contain only the strings that the function `literals` returns for it.
 func constant(e *eval.Expr) bool {
 	return len(e.Syntax.Variables()) == 0 && len(eval.Calls(e.Syntax)) == 0
 }

@@ -66,8 +66,8 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 	}
 }
 
-// valueFunc returns a ValueFunc that evaluates the expression e. If accept is not nil, it checks
-// and converts each result. If the parameter whole is true, the whole result is marked as
+// valueFunc returns a ValueFunc that evaluates the expression e. If `accept` is not nil, it checks
+// and converts each result. If the parameter `whole` is true, the whole result is marked as
 // sensitive.
 func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept func(cty.Value) (cty.Value, error)) noun.ValueFunc {
 	general := exprFunc(l.workflowLinker, e, name, cty.DynamicPseudoType, func(v cty.Value) (value.Value, error) {
@@ -97,10 +97,10 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 	}
 }
 
-// arguments checks args, the arguments in the source, against specs, the arguments in the schema.
-// It returns the compiled arguments. The parameter at is the place for errors about missing
-// arguments, and title is the name of the action in messages. If byKey is true, the call is an undo
-// by key: then it may leave out the arguments that depend on self.output.
+// arguments checks the arguments in the source (`args`) against the arguments in the schema
+// (`specs`). It returns the compiled arguments. The parameter `at` is the place for errors about
+// missing arguments, and the parameter `title` is the name of the action in messages. If byKey is
+// true, the call is an undo by key: then it may leave out the arguments that depend on self.output.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}

@@ -89,8 +89,8 @@ func plural(n int, of string) string {
 
 var errParameters = errors.New("a list of values is required, such as [var.order_id]")
 
-// parametersOf converts the value of args to the parameters of a statement. Lists, maps and objects
-// become JSON.
+// parametersOf converts the value of the argument `args` to the parameters of a statement. Lists,
+// maps and objects become JSON.
 func parametersOf(v cty.Value) ([]*string, error) {
 	if v.ContainsMarked() {
 		return nil, errors.New("a parameter cannot hold a sensitive value")

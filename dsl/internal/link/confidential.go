@@ -53,8 +53,8 @@ func confidential(l *workflowLinker) bool {
 }
 
 // hides reports whether the schema of an action declares an output, or one of the given arguments,
-// as sensitive. For a declared action, it also returns true if the schema of the used action does
-// so, or if the action block calls secret() or sensitive().
+// as sensitive. For a declared action, it also returns true if the schema of the used action
+// declares such an output or argument, or if the action block calls secret() or sensitive().
 func hides(a *linkedAction, given []syntax.Arg) bool {
 	if f := a.form; f != nil && (hides(f.used, f.decl.Input) || blockHides(f.decl.Block)) {
 		return true

@@ -59,8 +59,8 @@ func declaredNames(d *decl.Agent) []string {
 }
 
 // form links the action block of a declared action: it makes the schema of the action, and sets the
-// fields of a.form. The caller has set a.broken to true. form sets it to false if there is no
-// error.
+// fields of a.form. The caller has set a.broken to true. The method `form` sets it to false if there
+// is no error.
 func (l actionLinker) form(a *linkedAction) {
 	before := len(l.List)
 	f := a.form
@@ -208,7 +208,7 @@ func (f *actionForm) hideArguments(a *linkedAction) {
 }
 
 // result checks the attribute `result` of a declared action against the declared output. If the
-// block does not have this attribute, it checks the parameter reply, the reply of the used action.
+// block does not have this attribute, it checks the parameter `reply`, the reply of the used action.
 // It marks an output as sensitive if the output may contain sensitive parts of the reply.
 func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 	d := a.form.decl

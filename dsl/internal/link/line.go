@@ -58,7 +58,7 @@ var unfinished = regexp.MustCompile(`[A-Za-z_][\w-]*(?:\["[^"]*"\]|\.[\w-]*)*$`)
 // index finds the key in a reference to an instance, such as ["berlin"].
 var index = regexp.MustCompile(`\["[^"]*"\]`)
 
-// Complete returns the index where the unfinished reference or function name at the end of text
+// Complete returns the index where the unfinished reference or function name at the end of `text`
 // begins, and the words that may replace it. If inRun is true, the words may refer to steps and to
 // run.*. Workflow.Complete calls this method.
 func (l lines) Complete(text string, inRun bool) (from int, words []string) {
@@ -98,7 +98,7 @@ func (l lines) roots(inRun bool) []string {
 	return names
 }
 
-// members returns the names that may follow after a reference and a dot. The parameter path has the
+// members returns the names that may follow after a reference and a dot. The parameter `path` has the
 // names of the reference, such as step, ship and output, without keys of instances.
 func (l lines) members(path []string, inRun bool) []string {
 	root := path[0]
@@ -118,7 +118,7 @@ func (l lines) members(path []string, inRun bool) []string {
 }
 
 // stepMembers returns the names that may follow after a reference to a step and a dot. The
-// parameter path has the names of the reference after the word step, such as ship and output.
+// parameter `path` has the names of the reference after the word step, such as ship and output.
 func (l lines) stepMembers(path []string) (names []string) {
 	if len(path) == 0 {
 		for _, s := range l.ev.Steps {

@@ -70,7 +70,7 @@ type linkedAction struct {
 	asks *linkedAction // action in the attribute `lookup` of a declared action; nil = none
 	// child holds the workflow of a child run; nil = this is the action of an agent
 	child   *workflowLinker
-	childIn cty.Type // object type of the variables of the child; only if child is not nil
+	childIn cty.Type // object type of the variables of the child; only if the field `child` is not nil
 }
 
 // An actionForm is a linked action block. It turns the arguments of a declared action into the
@@ -168,8 +168,9 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-// direct compiles an expression for the fast evaluator. The parameter to is the shape that the
-// result must have. direct returns nil if only the general evaluator can evaluate the expression.
+// direct compiles an expression for the fast evaluator. The parameter `to` is the shape that the
+// result must have. The method `direct` returns nil if only the general evaluator can evaluate the
+// expression.
 func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
@@ -217,7 +218,7 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 }
 
 // pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if its
-// schema is invalid, pluginAction reports an error and returns nil. The parameter others has more
+// schema is invalid, pluginAction reports an error and returns nil. The parameter `others` has more
 // names that the message may suggest, because the author of the workflow may have meant one of
 // them.
 func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others ...string) *linkedAction {
@@ -345,7 +346,7 @@ func (l *workflowLinker) outputType(s *decl.Step, a *linkedAction) cty.Type {
 }
 
 // unknownStep returns the value of step.NAME for the checks before a run. The parts of the value
-// are unknown, but have their types. The parameter output is the output of the step or of one
+// are unknown, but have their types. The parameter `output` is the output of the step or of one
 // instance.
 func unknownStep(shape eval.StepShape, output cty.Value) cty.Value {
 	text := cty.UnknownVal(cty.String)
@@ -437,7 +438,7 @@ func quotedList(names []string) string {
 	return out
 }
 
-// actionWithOutput returns the action whose output caused the diagnostic d. The parameter ty is the
+// actionWithOutput returns the action whose output caused the diagnostic d. The parameter `ty` is the
 // type of the object in the diagnostic. If this object is not the output of an action, it returns
 // nil.
 func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linkedAction {
@@ -474,7 +475,7 @@ func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	l.world.Next()
 	ctx, diags := l.ev.Context(e.Compiled, l.world)
 	if diags.HasErrors() {
-		return // the method check has reported these errors
+		return // the method `check` has reported these errors
 	}
 	v := &loopVisitor{l: l, ctx: []*hcl.EvalContext{ctx}}
 	v.l.HCL(hclsyntax.Walk(e.Syntax, v))

@@ -19,8 +19,8 @@ import (
 type lookupLinker struct{ *linker }
 
 // lookup links the attribute `lookup` of the declared action a. The attribute names another action of
-// the agent. That action says whether a call of a had its effect. The parameter names has the names
-// of all actions of the agent.
+// the agent. That action says whether a call of the action a had its effect. The parameter `names`
+// has the names of all actions of the agent.
 func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 	if d.Lookup == "" || a.broken {
 		return
@@ -65,7 +65,7 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 		return
 	}
 	a.asks, a.schema.Lookup = other, true
-	for i := range a.schema.Outputs { // an output that is sensitive in the lookup is sensitive in a, too
+	for i := range a.schema.Outputs { // an output that is sensitive in the lookup is sensitive in the action a, too
 		o := &a.schema.Outputs[i]
 		for _, x := range other.schema.Outputs {
 			o.Sensitive = o.Sensitive || x.Name == o.Name && x.Sensitive
@@ -73,8 +73,8 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 	}
 }
 
-// output reports an error if the output of the lookup cannot be the output of a. The parameter other
-// is the lookup, and the parameter at is the place of the attribute `lookup`.
+// output reports an error if the output of the lookup cannot be the output of the action a. The
+// parameter `other` is the lookup, and the parameter `at` is the place of the attribute `lookup`.
 func (l lookupLinker) output(a, other *linkedAction, at hcl.Range) {
 	for _, name := range value.AttributeNames(a.out) {
 		want := a.out.AttributeType(name)
@@ -90,8 +90,8 @@ func (l lookupLinker) output(a, other *linkedAction, at hcl.Range) {
 	}
 }
 
-// asker returns the lookup of a as a noun.Action. The output of the lookup becomes the output of a.
-// The parameter out is the type of this output.
+// asker returns the lookup of the action a as a noun.Action. The output of the lookup becomes the
+// output of the action a. The parameter `out` is the type of this output.
 func (a *linkedAction) asker(out cty.Type) *noun.Action {
 	do := actionNoun(a.asks, nil, nil, nil, a.asks.out)
 	if f := a.asks.form; f != nil {
@@ -102,9 +102,9 @@ func (a *linkedAction) asker(out cty.Type) *noun.Action {
 	return do
 }
 
-// askWith sets do.AskInput, the input of the lookup of the action a. The parameter given computes the
-// arguments of a. The lookup gets each of these arguments whose name it has, too. If a has no lookup,
-// askWith does nothing.
+// askWith sets do.AskInput, the input of the lookup of the action a. The parameter `given` computes the
+// arguments of the action a. The lookup gets only the arguments that it also has. If the action a has
+// no lookup, askWith does nothing.
 func (a *linkedAction) askWith(do *noun.Action, given noun.ValueFunc) {
 	if a.asks == nil {
 		return

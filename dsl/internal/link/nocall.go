@@ -46,8 +46,8 @@ func (l *workflowLinker) outputBefore(i int) cty.Value {
 	return unknownLike(l.quietly(s.Attr("value")))
 }
 
-// withoutCall links a step that calls no agent. It sets the settings, the error codes that catch
-// may name, and what the step does.
+// withoutCall links a step that calls no agent. It sets the settings, the error codes that the
+// catch block may name, and what the step does.
 func (l stepLinker) withoutCall(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Do = noun.NoCall
 	out.Retryable = func(string) bool { return false }

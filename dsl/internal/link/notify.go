@@ -54,7 +54,7 @@ func announces(l *workflowLinker, s *noun.Step) {
 // ownText returns a function for the field argument.List.Instead. If an argument of a notify block
 // cannot be evaluated, the function returns a text of the engine. The text names the run, its state
 // and the code of its failure. If the argument cannot be a text but is optional, Build leaves it out.
-// The parameter at is the place of the block.
+// The parameter `at` is the place of the block.
 func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) {
 	return func(x *argument.Argument, s *eval.Scope) (cty.Value, bool) {
 		if x.Spec.Type == cty.String || x.Spec.Type == cty.DynamicPseudoType {

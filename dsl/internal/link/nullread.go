@@ -197,7 +197,7 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 // says which steps the condition cond tests: they are safe to read inside of n. A condition tests a
 // step if it reads one of these attributes of the step: status, error, timed_out, signal, or the
 // whole output. It also tests a step if it reads a part of the output inside of try() or can(). The
-// parameter written is the place of the condition in the source.
+// parameter `written` is the place of the condition in the source.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, outputs: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -266,7 +266,7 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	return r, false
 }
 
-// loopStep returns the name of the step over whose instances a loop runs. The parameter variable is
+// loopStep returns the name of the step over whose instances a loop runs. The parameter `variable` is
 // the name of the loop variable. If there is no such loop with this variable, it returns "".
 func (v *nullVisitor) loopStep(variable string) string {
 	for k := len(v.loops) - 1; k >= 0; k-- {
@@ -332,9 +332,10 @@ func (r stepRead) status() string {
 	return before + ".status"
 }
 
-// sameWhen reports whether text, a condition around the reference r, is the text of the attribute
-// `when` of the step d. If this `when` uses each.*, two more things must be true: the step that
-// contains r has the same for_each as d, and the key in r is each.key.
+// sameWhen reports whether a condition around the reference r has the same text as the attribute
+// `when` of the step d. The parameter `text` is the text of this condition. If this `when` uses
+// each.*, two more things must be true: the step that contains r has the same for_each as d, and
+// the key in r is each.key.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false
@@ -343,8 +344,8 @@ func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 }
 
 // find returns the step with the given name: a step of the workflow, or a step around the group. A
-// step in a group never has the name of a step around it, so only one step has the name. find returns
-// nil if there is none.
+// step in a group never has the name of a step around it, so only one step has the name. The method
+// `find` returns nil if there is none.
 func (l nullChecker) find(name string) *decl.Step {
 	for w := l.decl; w != nil; w = w.Outer {
 		if i, ok := w.Index[name]; ok {
@@ -362,8 +363,9 @@ func (l nullChecker) wordOf(name string) string {
 	return "step"
 }
 
-// groupGuards returns guards for all expressions inside of a group: nothing in it is evaluated if the
-// `when` of the group, or of a group around it, is false. For a workflow it returns nil.
+// groupGuards returns guards for all expressions inside of a group: nothing in the group is evaluated
+// if the attribute `when` of the group, or of a group around it, is false. For a workflow it returns
+// nil.
 func (l nullChecker) groupGuards(v *nullVisitor) []guard {
 	var out []guard
 	for w := l.decl; w.Outer != nil; w = w.Outer {
@@ -374,9 +376,9 @@ func (l nullChecker) groupGuards(v *nullVisitor) []guard {
 	return out
 }
 
-// eachText returns the text of the for_each to which each.key in the expression belongs: that of the
-// step that contains the expression, or that of the innermost group with for_each. It returns "" if
-// there is none.
+// eachText returns the text of the for_each that gives each.key its value in the expression. This is
+// the for_each of the step that contains the expression, or of the innermost group with for_each.
+// eachText returns "" if there is no for_each.
 func (v *nullVisitor) eachText() string {
 	if v.reader != nil && v.reader.Each() {
 		return v.l.attrText(v.reader, "for_each")
@@ -389,8 +391,8 @@ func (v *nullVisitor) eachText() string {
 	return ""
 }
 
-// named sets the fields output and deep. The parameter rest has the parts of the reference after the
-// attribute `output`.
+// named sets the fields `output` and `deep`. The parameter `rest` has the parts of the reference after
+// the attribute `output`.
 func (r *stepRead) named(rest hcl.Traversal) {
 	if r.field != "output" || len(rest) == 0 {
 		return

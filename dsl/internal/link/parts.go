@@ -98,7 +98,7 @@ func printed(m *decl.Module, write func(*printer)) string {
 	return p.b.String()
 }
 
-// block writes a block. It leaves out the attributes and inner blocks that the parameter without
+// block writes a block. It leaves out the attributes and inner blocks that the parameter `without`
 // names.
 func (p *printer) block(b *syntax.Block, without ...string) {
 	p.b.WriteString(b.Kind + " " + strconv.Quote(b.Label) + " {")

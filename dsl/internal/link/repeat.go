@@ -36,7 +36,7 @@ func repeatOf(l stepLinker, d *decl.Step, ls *linkedStep) *noun.Repeat {
 }
 
 // constantSpan returns v as a duration. It returns 0 if v is nil, because then the duration is not
-// known before a run. It also returns 0 if the parameter bad is true, or if v is no valid duration.
+// known before a run. It also returns 0 if the parameter `bad` is true, or if v is no valid duration.
 func constantSpan(bad bool, v *cty.Value) time.Duration {
 	if bad || v == nil {
 		return 0
@@ -89,7 +89,7 @@ func loopCodes(d *decl.Step) []string {
 }
 
 // previousBefore returns the value of self.previous for the checks before a run. The parameter
-// output is the value of self.output. The returned value is unknown and may be null, because
+// `output` is the value of self.output. The returned value is unknown and may be null, because
 // self.previous is null in the first iteration.
 func previousBefore(output cty.Value) cty.Value {
 	raw, marks := output.UnmarkDeep()

@@ -6,7 +6,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/noun"
 )
 
-// rerun sets out.OnRerun from the attribute on_rerun, which says how a new attempt treats earlier
+// rerun sets out.OnRerun from the attribute `on_rerun`, which says how a new attempt treats earlier
 // attempts. It reports an error if on_rerun needs checkpoints that the action does not declare, or
 // if heartbeat_timeout needs heartbeats that the action does not declare.
 func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {

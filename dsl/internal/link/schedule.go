@@ -126,7 +126,7 @@ func (l eventLinker) eventVariables(e *decl.OnEvent, b *bind) {
 	}
 }
 
-// assignmentsOf returns an assignment for each attribute of an object. The parameter source says
+// assignmentsOf returns an assignment for each attribute of an object. The parameter `source` says
 // where the values come from, for messages. assignmentsOf returns an error if v is not an object.
 func assignmentsOf(v cty.Value, source string) ([]noun.Assignment, error) {
 	v, _ = v.UnmarkDeep()

@@ -33,7 +33,7 @@ const (
 	maxIterationsNumber = 1_000_000
 )
 
-// forwardDefaults returns the default settings of a step. The parameter repeatable is true if the
+// forwardDefaults returns the default settings of a step. The parameter `repeatable` is true if the
 // action of the step is idempotent or read-only.
 func forwardDefaults(repeatable bool) noun.Settings {
 	attempts := 1
@@ -217,7 +217,7 @@ type setting struct {
 }
 
 // settingsOf returns a function that computes the settings of a step or of an undo in a run. The
-// parameter base holds the defaults, and list holds the limits in the source. If the settings are
+// parameter `base` holds the defaults, and `list` holds the limits in the source. If the settings are
 // known before a run, the second result holds them. It is nil if the settings depend on the run, or
 // if they have errors.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
@@ -277,7 +277,7 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 
 // orderIntervals checks that initial_interval is not longer than max_interval. If it is longer and
 // one of the two is not in the source, orderIntervals changes this one. If both are in the source,
-// it returns an error. The map written has the names of the attributes that are in the source.
+// it returns an error. The map `written` has the names of the attributes that are in the source.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil
@@ -295,8 +295,8 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 
 // stepSettings returns the limits of a step that are in the source. If the retry block of the step
 // does not have an attribute, stepSettings uses the attribute in the retry block of the workflow.
-// There is one exception: if repeatable is false, max_attempts of the workflow does not apply. The
-// parameter repeatable is true if the action is idempotent or read-only.
+// There is one exception: if `repeatable` is false, max_attempts of the workflow does not apply. The
+// parameter `repeatable` is true if the action is idempotent or read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting
 	for _, name := range sorted.Keys(setters) {
@@ -335,7 +335,7 @@ func undoSettings(b *syntax.Block) []setting {
 	return list
 }
 
-// longestPause returns the longest possible pause after an attempt. The parameter attempt is the
+// longestPause returns the longest possible pause after an attempt. The parameter `attempt` is the
 // number of the attempt; the first attempt has the number 1.
 func longestPause(r *noun.Retry, attempt int) time.Duration {
 	d := float64(r.InitialInterval)

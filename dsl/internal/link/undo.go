@@ -30,7 +30,7 @@ func (l undoLinker) undo(d *decl.Step, ls *linkedStep, out *noun.Step) {
 		return
 	case d.Repeat != nil:
 		// The action's undo from the schema would undo only one iteration of the step. So the step
-		// needs a compensate block, and the method undoable reports that this block is missing.
+		// needs a compensate block, and the method `undoable` reports that this block is missing.
 		return
 	case ls.action.child != nil:
 		out.Undo, ls.undoStatic = childLinker(l).undo(ls.action)
@@ -79,9 +79,9 @@ func (l undoLinker) writtenUndo(d *decl.Step, u *decl.Undo) (*noun.Undo, *noun.S
 func outputKnown(s *eval.Scope) bool { return s != nil && s.Self != nil && s.Self.OutputKnown }
 
 // declaredUndo links the undo that the schema names in compensated_by. Each argument of the undo
-// has the value of the step's output with the same name. If there is no such output, it has the
-// value of the step's input with this name. The second result is the settings of the undo. Both
-// results are nil after an error.
+// has the value of the step's output with the same name. If the step has no such output, the
+// argument has the value of the step's input with this name. The second result is the settings
+// of the undo. Both results are nil after an error.
 func (l undoLinker) declaredUndo(d *decl.Step, ls *linkedStep) (*noun.Undo, *noun.Settings) {
 	fwd := ls.action
 	a := l.action(d.Agent, fwd.schema.CompensatedBy, d.ActionAt)
@@ -170,7 +170,7 @@ func (l undoLinker) before() {
 // undoable reports an error if the step s with the index i has an effect, but has no undo and does
 // not say compensation = "none". The pivot and the steps after the pivot need no undo. A step that
 // is the only step of its workflow needs no undo either, unless it has a repeat block. The keys of
-// the map named later are the indexes of the steps after the pivot.
+// the map named `later` are the indexes of the steps after the pivot.
 func (l undoLinker) undoable(i int, s *linkedStep, later map[int]bool) {
 	d, out := s.decl, l.out.Steps[i]
 	if s.action == nil || s.readOnly || d.NoUndo || d.Undo != nil || d.Repeat == nil && s.action.schema.CompensatedBy != "" {
@@ -204,8 +204,8 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.action.short())
 }
 
-// pivot reports errors in the pivot and in the steps after the pivot. p is the index of the pivot.
-// The keys of the map named later are the indexes of the steps after the pivot.
+// pivot reports errors in the pivot and in the steps after the pivot. The parameter p is the index
+// of the pivot. The keys of the map named `later` are the indexes of the steps after the pivot.
 func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {

@@ -102,7 +102,8 @@ func all(types []cty.Type, is func(cty.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(ty cty.Type) bool { return !is(ty) })
 }
 
-// across calls the function part with each of the types, and returns the results in this order.
+// across calls the function `part` with each of the types, and returns the results in the order
+// of the types.
 func across(types []cty.Type, part func(cty.Type) cty.Type) []cty.Type {
 	out := make([]cty.Type, len(types))
 	for i, ty := range types {

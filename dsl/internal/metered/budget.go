@@ -57,7 +57,7 @@ type Spent struct{ Cost, Memory int64 }
 func (s *Spent) Add(x Spent) { s.Cost, s.Memory = s.Cost+x.Cost, s.Memory+x.Memory }
 
 // Since returns the cost and memory that were added to the meter after the copy in the parameter
-// then was made. The result does not include the part that local values caused.
+// `then` was made. The result does not include the part that local values caused.
 func (m *Meter) Since(then Meter) Spent {
 	return Spent{
 		m.Cost - then.Cost - (m.Locals.Cost - then.Locals.Cost),
@@ -65,8 +65,8 @@ func (m *Meter) Since(then Meter) Spent {
 	}
 }
 
-// pay adds the parameters cost and memory to the meter. It panics with an overrun if the meter
-// exceeds a limit. If m is nil, pay does nothing.
+// pay adds the parameters `cost` and `memory` to the meter. It panics with an overrun if the
+// meter exceeds a limit. If m is nil, pay does nothing.
 func (m *Meter) pay(cost, memory int64) {
 	if m == nil {
 		return
@@ -75,8 +75,8 @@ func (m *Meter) pay(cost, memory int64) {
 	m.check()
 }
 
-// Take adds the parameters cost and memory to the meter. It returns false if the meter exceeds a
-// limit now, or has exceeded a limit before.
+// Take adds the parameters `cost` and `memory` to the meter. It returns false if the meter
+// exceeds a limit now, or has exceeded a limit before.
 func (m *Meter) Take(cost, memory int64) bool {
 	cost, memory = min(max(cost, 0), 2*MaxCost), min(max(memory, 0), 2*MaxMemory)
 	m.Cost, m.Memory = m.Cost+cost, m.Memory+memory

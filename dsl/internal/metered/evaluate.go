@@ -15,9 +15,9 @@ func ConstantContext(funcs map[string]function.Function, a *Allowance) *hcl.Eval
 	return &hcl.EvalContext{Functions: funcs, Variables: map[string]cty.Value{MeterName: (&Meter{Allowance: a}).Variable()}}
 }
 
-// EvaluateOnce evaluates an expression without references. funcs are the functions that the
-// expression can call. The Allowance a limits the cost; nil = only the limits of a single
-// expression apply.
+// EvaluateOnce evaluates an expression without references. The parameter `funcs` holds the
+// functions that the expression can call. The Allowance a limits the cost; nil = only the
+// limits of a single expression apply.
 func EvaluateOnce(syn hclsyntax.Expression, funcs map[string]function.Function, a *Allowance) (cty.Value, hcl.Diagnostics) {
 	return Evaluate(Of(syn), ConstantContext(funcs, a))
 }

@@ -118,7 +118,7 @@ func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 }
 
 // A payer is a node that charges a fixed cost before it evaluates its expression. After the
-// evaluation it calls the function settle, which charges for the value; nil = no such charge.
+// evaluation it calls the function `settle`, which charges for the value; nil = no such charge.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
 	settle func(*Meter, cty.Value)

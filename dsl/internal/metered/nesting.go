@@ -138,8 +138,9 @@ func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	return nil
 }
 
-// directive returns by how many levels the template directive at the start of rest changes the
-// nesting: 1 for %{ if } and %{ for }, -1 for %{ endif } and %{ endfor }, and 0 otherwise.
+// directive returns by how many levels the template directive at the start of the text `rest`
+// changes the nesting: 1 for %{ if } and %{ for }, -1 for %{ endif } and %{ endfor }, and 0
+// otherwise.
 func directive(rest hclsyntax.Tokens) int {
 	if len(rest) == 0 || rest[0].Type != hclsyntax.TokenIdent {
 		return 0

@@ -28,7 +28,7 @@ func functionOf(ctx *hcl.EvalContext, name string) (function.Function, bool) {
 type payment struct {
 	m       *Meter
 	args    []cty.Value
-	weights []weight // sizes of args
+	weights []weight // sizes of the arguments in the field `args`
 	all     weight   // size of all arguments together
 }
 
@@ -185,8 +185,9 @@ func (p *payment) elements() {
 	p.m.payAlike(types)
 }
 
-// If all arguments are lists, go-cty searches for a common type of their elements. The method lists
-// charges for this search. If one argument is a tuple, the result is a tuple and there is no search.
+// If all arguments are lists, go-cty searches for a common type of their elements. The method
+// `lists` charges for this search. If one argument is a tuple, go-cty does not search, so the method
+// charges nothing.
 func (p *payment) lists() {
 	for _, v := range p.args {
 		if !v.Type().IsListType() {
@@ -439,7 +440,7 @@ func payKeys(p *payment) {
 	p.m.pay(product(int64(len(p.args)), n, 100+40*int64(bits.Len64(uint64(n)))), product(int64(len(p.args)), n, 40))
 }
 
-// payNested charges for the function type, which returns the name of a type. To make the name of a
+// payNested charges for the function `type`, which returns the name of a type. To make the name of a
 // nested type, this function copies the names of the inner types once for each level.
 func payNested(p *payment) {
 	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))

@@ -21,9 +21,9 @@ const maxTemplate = 1 << 20
 var rendering = map[string]bool{"templatestring": true, "templatefile": true}
 
 // MeterIn returns the Meter that the method call.Value has added to the arguments of a function
-// that renders a template. args are the arguments after the template and its variables. If args is
-// empty, call.Value has added no Meter, and MeterIn returns a new Meter. MeterIn returns false if
-// args has more than one element, or an element that is not a Meter.
+// that renders a template. The parameter `args` holds the arguments after the template and its
+// variables. If args is empty, call.Value has added no Meter, and MeterIn returns a new Meter.
+// MeterIn returns false if args has more than one element, or an element that is not a Meter.
 func MeterIn(args []cty.Value) (*Meter, bool) {
 	switch {
 	case len(args) == 0:
@@ -35,7 +35,7 @@ func MeterIn(args []cty.Value) (*Meter, bool) {
 }
 
 // withMeter returns a copy of the call c with the Meter m as an additional last argument. If "..."
-// follows the last argument of c, the copy has the elements of the parameter values as arguments.
+// follows the last argument of c, the copy has the elements of the parameter `values` as arguments.
 func (m *Meter) withMeter(c hclsyntax.FunctionCallExpr, values []cty.Value) *hclsyntax.FunctionCallExpr {
 	if c.ExpandFinal {
 		c.ExpandFinal, c.Args = false, nil
@@ -70,8 +70,9 @@ func (m *Meter) ParseTemplate(text string) (hclsyntax.Expression, error) {
 	return syn, nil
 }
 
-// Render evaluates a template. vars holds the values of the names in the template, and funcs the
-// functions that the template may call. The function check can refuse the parsed template.
+// Render evaluates a template. The parameter `vars` holds the values of the names in the
+// template, and the parameter `funcs` holds the functions that the template may call. The
+// function `check` can refuse the parsed template.
 func (m *Meter) Render(text string, vars map[string]cty.Value, funcs map[string]function.Function, check func(hclsyntax.Expression) error) (cty.Value, error) {
 	syn, err := m.ParseTemplate(text)
 	if err != nil {

@@ -19,7 +19,7 @@ type Admit struct {
 	Message            func(*eval.Scope) (string, error)    // text for people if the run is refused; never nil
 }
 
-// AdmitLocks are the values of the argument lock of an admit block. The first one is the default.
+// AdmitLocks are the values of the argument `lock` of an admit block. The first one is the default.
 var AdmitLocks = []string{"share", "update", "version"}
 
 var (

@@ -21,7 +21,7 @@ type Assignment struct {
 	src  []byte               // text of the values file; nil for other sources
 }
 
-// AssignmentIn returns an assignment from a values file. The parameter at is the place of the
+// AssignmentIn returns an assignment from a values file. The parameter `at` is the place of the
 // expression e in this file, and src is the text of the file.
 func AssignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
 	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}

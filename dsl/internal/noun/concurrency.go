@@ -18,5 +18,5 @@ type Concurrency struct {
 	Reject bool                              // true = a submission that finds no room is refused; false = its run waits
 }
 
-// MaxConcurrency is the largest value that the argument limit of a concurrency block may have.
+// MaxConcurrency is the largest value that the argument `limit` of a concurrency block may have.
 const MaxConcurrency = 1_000_000

@@ -54,7 +54,7 @@ type notice struct {
 }
 
 // Variables returns the variables of a notification. They are the variables of the announced run,
-// and the values of run.* and failure.* of that run. The parameter vars holds the variables of that
+// and the values of run.* and failure.* of that run. The parameter `vars` holds the variables of that
 // run.
 func (n *Notify) Variables(vars value.Value, run eval.RunInfo, failure eval.Failure) (value.Value, error) {
 	return value.WithMember(vars, noticeName, map[string]string{

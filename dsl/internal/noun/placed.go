@@ -19,7 +19,7 @@ const (
 
 // Placed returns the workflow w for a run that began with another definition and moves to the
 // definition of w. In the result, the index of a step is the number of its node in the run. The
-// number of a node never changes. The parameter before is the workflow of the run before the move.
+// number of a node never changes. The parameter `before` is the workflow of the run before the move.
 // The element places[i] is the index in w of the step that belongs to node i; -1 = w has no step for
 // this node.
 func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
@@ -60,7 +60,7 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 			s.keyName = was.KeyName()
 		} else if s.keyName = s.Name; taken[s.Name] {
 			// An earlier step has this name in its idempotency keys, so the new step needs another
-			// one. A name in a file cannot contain the sign @, so no step has the new name.
+			// name there. A name in a file cannot contain the sign @, so no step has the new name.
 			s.keyName = s.Name + "@" + strconv.Itoa(i)
 		}
 		out.Steps[i] = &s
@@ -98,7 +98,7 @@ func (s *Step) KeyName() string {
 }
 
 // goneStep returns a step that does nothing, for a node that has no step in the present definition.
-// The parameter was is the step of the node in the earlier definition; nil = the node is an instance
+// The parameter `was` is the step of the node in the earlier definition; nil = the node is an instance
 // of a step.
 func goneStep(i int, was *Step) *Step {
 	settings := &Settings{Timeout: 30 * time.Second, Retry: Retry{MaxAttempts: 1, Strategy: Constant}}

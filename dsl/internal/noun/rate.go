@@ -18,8 +18,8 @@ var rateUnits = []struct {
 	Per  time.Duration
 }{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}}
 
-// RatePeriod returns the period of a unit, such as one minute for "m". ok is false if there is no
-// such unit.
+// RatePeriod returns the period of a unit, such as one minute for "m". The result `ok` is false
+// if there is no such unit.
 func RatePeriod(unit string) (per time.Duration, ok bool) {
 	for _, u := range rateUnits {
 		if u.Unit == unit {

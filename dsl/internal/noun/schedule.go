@@ -47,8 +47,8 @@ type OnEvent struct {
 	Key func(*eval.Scope) (string, error)
 }
 
-// Resets returns the unique key whose goal an event resets. The parameters are those of Given. The
-// result is "" if the condition of the block is false.
+// Resets returns the unique key whose goal an event resets. The parameters are the same as in
+// Given. The result is "" if the condition of the block is false.
 func (e *OnEvent) Resets(id string, at time.Time, data value.Value) (string, error) {
 	s := e.scope(id, at, data)
 	if e.When != nil {
@@ -63,10 +63,10 @@ func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
 	return &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
 }
 
-// Given returns the values that the block gives to the variables of the run that an event starts.
-// The parameters are the id of the event, the time at which it was sent, and its data. The result
-// starts is false if the event starts no run, because the condition of the block is false. An error
-// is about the event: its data do not fit the expressions of the block.
+// Given returns the values that the block gives to the variables of the run that an event starts. The
+// parameters are the id of the event, the time at which it was sent, and its data. The result
+// `starts` is false if the event starts no run, because the condition of the block is false. Given
+// returns an error if the data of the event do not fit the expressions of the block.
 func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
 	s := e.scope(id, at, data)
 	if e.When != nil {
@@ -80,7 +80,7 @@ func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assig
 	return vars, err == nil, err
 }
 
-// eventType is the form of the type of an event.
+// eventType matches every text that can be the type of an event.
 var eventType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
 
 // ValidEventType reports whether a text can be the type of an event: it begins with a letter or a

@@ -45,7 +45,7 @@ type Workflow struct {
 	Unique               Unique                         // how long runs hold their unique key; only with UniqueKey
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
 	OnEvents             []*OnEvent                     // on_event blocks of the workflow, in the order of their declaration
-	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines are set
+	Retention            time.Duration                  // how long runs are kept after their end; 0 = the engines decide
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
@@ -76,14 +76,14 @@ func (w *Workflow) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagn
 }
 
 // Complete returns the words that may replace text[from:], the unfinished reference or function
-// name at the end of the text. The words are sorted. inRun says whether the expression may refer to
-// steps and to run.*.
+// name at the end of the text. The words are sorted. The parameter `inRun` says whether the
+// expression may refer to steps and to run.*.
 func (w *Workflow) Complete(text string, inRun bool) (from int, words []string) {
 	return w.lines.Complete(text, inRun)
 }
 
 // Bind gives a value to each variable of the workflow, and returns all values as one object. If
-// assigned has several values for a variable, Bind uses the last value. Bind reports names that
+// `assigned` has several values for a variable, Bind uses the last value. Bind reports names that
 // are not declared. It also reports a value that is missing, has the wrong type or fails a
 // validation.
 func (w *Workflow) Bind(assigned []Assignment) (value.Value, diag.Diagnostics) {
@@ -106,7 +106,7 @@ func SetBind(w *Workflow, bind, deployed func([]Assignment) (value.Value, diag.D
 func SetLines(w *Workflow, l Lines) { w.lines = l }
 
 // Assign returns an assignment that gives a JSON value to the variable with the given name. The
-// parameter source says where the value comes from, for messages. Assign returns an error if the
+// parameter `source` says where the value comes from, for messages. Assign returns an error if the
 // value is not JSON.
 func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, error) {
 	v, err := value.Decode(value.NewValue(json, nil, nil))
@@ -302,10 +302,10 @@ const (
 	RerunUndoFirst       // the engine undoes possible effects; then the step starts with a new idempotency key
 )
 
-// RerunNames maps each Rerun to its word in the argument on_rerun. RerunDefault has no word.
+// RerunNames maps each Rerun to its word in the argument `on_rerun`. RerunDefault has no word.
 var RerunNames = map[Rerun]string{RerunContinue: "continue", RerunUndoFirst: "undo_first"}
 
-// String returns the word that means r in the argument on_rerun; "" for RerunDefault.
+// String returns the word that means r in the argument `on_rerun`; "" for RerunDefault.
 func (r Rerun) String() string { return RerunNames[r] }
 
 // An Action is an action of an agent that a step or an undo calls. If the step or undo sets

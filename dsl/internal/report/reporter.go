@@ -59,8 +59,8 @@ func (r *Reporter) Push(d diag.Diagnostic) {
 	r.List = append(r.List, d)
 }
 
-// Bounded runs the function check, but stops it after MaxErrors errors. Bounded returns true if
-// check reached its end.
+// Bounded runs the function `check`, but stops it after MaxErrors errors. Bounded returns true if
+// this function reached its end.
 func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {
@@ -94,7 +94,8 @@ func (r *Reporter) Allowance() *metered.Allowance {
 	return r.Effort
 }
 
-// Invalid adds an error: the value of the argument with this name cannot be used. err says why.
+// Invalid adds an error: the value of the argument with this name cannot be used. The parameter
+// `err` says why.
 func (r *Reporter) Invalid(rng hcl.Range, name string, err error) {
 	text := err.Error()
 	if !strings.HasSuffix(text, "?") {
@@ -114,7 +115,7 @@ func (r *Reporter) Warnf(rng hcl.Range, summary, format string, args ...any) {
 }
 
 // Add adds a finding. If args is empty, Add uses format unchanged as the detail of the finding,
-// even if format contains a percent sign.
+// even if `format` contains a percent sign.
 func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string, args ...any) {
 	if r.full() {
 		return
@@ -197,7 +198,7 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 const MaxLine = 500
 
 // window shortens a long line of src, which begins at start and ends at end. It keeps only the
-// bytes around the index in the parameter at, and returns where these bytes begin and end in src.
+// bytes around the index in the parameter `at`, and returns where these bytes begin and end in src.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {

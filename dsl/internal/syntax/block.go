@@ -78,8 +78,8 @@ func (b *Block) All(kind string) []*Block {
 	return out
 }
 
-// Read reads a body and returns it as a Block of this kind. The parameter def is the place of
-// the block. Read reports each part of the body that spec does not allow, and each missing
+// Read reads a body and returns it as a Block of this kind. The parameter `def` is the place of
+// the block. Read reports each part of the body that `spec` does not allow, and each missing
 // required part.
 func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {
 	b := &Block{Kind: kind, DefRange: def, Attrs: map[string]*eval.Expr{}}
@@ -178,7 +178,7 @@ func ValidName(s string) bool {
 	return true
 }
 
-// expr converts an expression of the hcl library. If typ is true, the expression is a type
+// expr converts an expression of the hcl library. If `typ` is true, the expression is a type
 // constraint. Otherwise expr checks the names of functions and the length of numbers. If expr
 // finds an error, it reports the error and sets the field Bad of the result.
 func (r Reader) expr(e hcl.Expression, typ bool) *eval.Expr {

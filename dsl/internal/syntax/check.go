@@ -45,8 +45,8 @@ func (r Reader) checkNumber(e *eval.Expr, n *hclsyntax.LiteralValueExpr) {
 }
 
 // ExactNumber sets n.Val to the exact value of the literal number n, if the number is long. The hcl
-// library rounds numbers to 512 bits, approximately 150 digits. src is the text of the whole file
-// or value. ExactNumber returns an error if the number has too many digits.
+// library rounds numbers to 512 bits, approximately 150 digits. The parameter `src` is the text of
+// the whole file or value. ExactNumber returns an error if the number has too many digits.
 func ExactNumber(n *hclsyntax.LiteralValueExpr, src []byte) error {
 	if n.Val.Type() != cty.Number || n.Val.IsNull() || !n.Val.IsKnown() {
 		return nil

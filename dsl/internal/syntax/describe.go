@@ -42,7 +42,7 @@ type ReferenceSchema struct {
 // Describe returns the blocks that a file may have at its top level, with all inner blocks.
 func Describe() []BlockSchema { return ModuleSpec.describe() }
 
-// describe returns the inner blocks of s. The parameter around holds the specs of the blocks around
+// describe returns the inner blocks of s. The parameter `around` holds the specs of the blocks around
 // s. A block whose spec is in around, or is s, becomes Nested; otherwise describe would never end.
 func (s *bodySpec) describe(around ...*bodySpec) []BlockSchema {
 	around = append(slices.Clone(around), s)

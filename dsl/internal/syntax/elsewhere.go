@@ -76,7 +76,7 @@ var foreignBlocks = map[string]string{
 var quotedName = regexp.MustCompile(`"([^"]+)"`)
 
 // adviseForeign adds advice to the findings about names that come from other tools. The parameter
-// kind is the kind of the block in which these names occur.
+// `kind` is the kind of the block in which these names occur.
 func adviseForeign(diags hcl.Diagnostics, kind string) {
 	for _, d := range diags {
 		name := quotedName.FindStringSubmatch(d.Detail)

@@ -75,7 +75,7 @@ func formatJSON(r *report.Reporter, src []byte, filename string) ([]byte, diag.D
 }
 
 // unwrapTemplates returns src with each attribute name = "${expr}" rewritten to name = expr,
-// which means the same. body is the parsed src.
+// which means the same. The parameter `body` is the parsed src.
 func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
 	type cut struct{ from, to, inFrom, inTo int }
 	var cuts []cut

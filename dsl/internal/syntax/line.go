@@ -8,7 +8,7 @@ import (
 )
 
 // Line parses the text of one expression that is not part of a file, such as a line of the console.
-// In messages, the text has the name in the parameter name. r.Sources must hold the text under this
+// The parameter `name` is the name of the text in messages. r.Sources must hold the text under this
 // name. The text has the same limits as an expression in a file. If the text has an error, Line
 // reports it, and returns nil or an expression with the field Bad set.
 func (r Reader) Line(text []byte, name string) *eval.Expr {

@@ -12,7 +12,7 @@ import (
 )
 
 // Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns
-// an error if a part of v is unknown. If the parameter secrets is false, a secret in v is an error,
+// an error if a part of v is unknown. If the parameter `secrets` is false, a secret in v is an error,
 // too.
 func Encode(v cty.Value, secrets bool) (Value, error) {
 	e := &Encoder{AllowSecrets: secrets}
@@ -26,7 +26,7 @@ func Encode(v cty.Value, secrets bool) (Value, error) {
 type Encoder struct {
 	Out          []byte   // JSON written so far
 	path         []byte   // JSON pointer of the value that is being written
-	depth        int      // number of names and indexes in path
+	depth        int      // number of names and indexes in the field `path`
 	Sensitive    []string // JSON pointers of the sensitive parts written so far
 	Secrets      []Secret // secrets written so far
 	AllowSecrets bool     // false = a secret is an error
@@ -87,8 +87,8 @@ func (e *Encoder) value(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// secret writes null if marks contain a SecretMark, and adds the secret to e.Secrets. Otherwise
-// it writes nothing, and done is false. It returns an error if secrets are not allowed, or if an
+// secret writes null if `marks` has a SecretMark, and adds the secret to e.Secrets. Otherwise it
+// writes nothing, and `done` is false. It returns an error if secrets are not allowed, or if an
 // expression has changed the text of the secret.
 func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
 	var found []SecretMark
@@ -150,7 +150,7 @@ func (e *Encoder) object(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// Attribute writes one attribute of an object: its name and its value v. If hidden is true, the
+// Attribute writes one attribute of an object: its name and its value v. If `hidden` is true, the
 // attribute is inside of a sensitive part, so its sensitive parts need no pointers.
 func (e *Encoder) Attribute(name string, v cty.Value, hidden bool) error {
 	n := len(e.path)

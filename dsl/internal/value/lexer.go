@@ -10,9 +10,9 @@ type Lexer struct{ jsonscan.Scanner }
 // Lex returns a Lexer whose position is the beginning of src.
 func Lex(src []byte) Lexer { return Lexer{jsonscan.Scanner{Src: src}} }
 
-// Text reads a string and returns it with its quotes. plain is true if the string has only
-// printable ASCII characters and no escapes. A plain string is in canonical form already. ok is
-// false if the string has no end.
+// Text reads a string and returns it with its quotes. The result `plain` is true if the string
+// has only printable ASCII characters and no escapes. A plain string is in canonical form
+// already. The result `ok` is false if the string has no end.
 func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	plain = true
 	for i := l.Pos + 1; i < len(l.Src); i++ {
@@ -31,8 +31,8 @@ func (l *Lexer) Text() (raw []byte, plain, ok bool) {
 	return nil, false, false
 }
 
-// Skip reads one value of a document and returns its bytes. ok is false if the value is missing
-// or has no end.
+// Skip reads one value of a document and returns its bytes. The result `ok` is false if the
+// value is missing or has no end.
 func (l *Lexer) Skip() (raw []byte, ok bool) {
 	l.Peek()
 	from, depth := l.Pos, 0

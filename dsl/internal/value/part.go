@@ -14,9 +14,9 @@ type PathStep struct {
 	Index int    // index of the element, from 0; -1 = the PathStep selects an attribute
 }
 
-// MarksAt returns whether the whole part at the JSON pointer ptr is sensitive. ok is false if there
-// is no simple answer: only some inner part is sensitive, or the part contains a secret or belongs
-// to a secret.
+// MarksAt returns whether the whole part at the JSON pointer ptr is sensitive. The result `ok` is
+// false if there is no simple answer: only some inner part is sensitive, or the part contains a
+// secret or belongs to a secret.
 func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	if !v.marked() {
 		return false, true
@@ -47,8 +47,8 @@ func below(ptr, outer string) bool {
 // search inside of the attribute: it is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
-// PartOf returns the JSON of the part of v at the path. ok is false if v has no such part, or if
-// the search would be expensive (see FarPart).
+// PartOf returns the JSON of the part of v at the path. The result `ok` is false if v has no
+// such part, or if the search would be expensive (see FarPart).
 func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
 	raw = v.JSON()
 	for i, p := range path {
@@ -67,8 +67,8 @@ func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
 	return raw, true
 }
 
-// part returns the JSON of the value that p selects from the next object or list. ok is false if
-// the document does not have this value.
+// part returns the JSON of the value that p selects from the next object or list. The result
+// `ok` is false if the document does not have this value.
 func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
 	switch open := l.Peek(); {
 	case open == '{' && p.Index < 0:
@@ -102,7 +102,7 @@ func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
 }
 
 // attribute returns the JSON of one attribute of a large object. The first call makes an index
-// of the attributes. ok is false if the index does not have the attribute.
+// of the attributes. The result `ok` is false if the index does not have the attribute.
 func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	index := d.index.Load()
 	if index == nil {
@@ -131,7 +131,7 @@ func (d *valueData) attribute(name string) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// maxIndex limits the number of attributes in valueData.index. The method attribute does not
+// maxIndex limits the number of attributes in valueData.index. The method `attribute` does not
 // find the attributes after this limit. An object with more attributes usually holds data, and
 // not variables or outputs.
 const maxIndex = 200
@@ -149,8 +149,8 @@ func Split(members []Member) (keys []string, values []Value) {
 	return keys, values
 }
 
-// WithMember returns the object v with one more attribute. The parameter name is the name of the
-// attribute, and the parameter member is its value: an object of texts. If v is null, the result has
+// WithMember returns the object v with one more attribute. The parameter `name` is the name of the
+// attribute, and the parameter `member` is its value: an object of texts. If v is null, the result has
 // only this attribute.
 func WithMember(v Value, name string, member map[string]string) (Value, error) {
 	raw, err := Decode(v)

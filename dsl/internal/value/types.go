@@ -59,9 +59,9 @@ func ObjectFrom(fields []schema.Field) (cty.Type, error) {
 	return cty.ObjectWithOptionalAttrs(attrs, optional), nil
 }
 
-// MarkFields returns v with its sensitive fields marked. v is an object with the given fields.
-// If the elements of a list or map have a sensitive field, MarkFields marks the whole list or
-// map.
+// MarkFields returns v with its sensitive fields marked. The parameter v is an object with the
+// given fields. If the elements of a list or map have a sensitive field, MarkFields marks the
+// whole list or map.
 func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
 	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
 		return v
@@ -83,8 +83,8 @@ func MarkFields(v cty.Value, fields []schema.Field) cty.Value {
 	return cty.ObjectVal(attrs).WithMarks(marks)
 }
 
-// MarkType returns v with its sensitive parts marked. v has type t. If the elements of a list or
-// map have a sensitive part, MarkType marks the whole list or map.
+// MarkType returns v with its sensitive parts marked. The parameter v has type t. If the
+// elements of a list or map have a sensitive part, MarkType marks the whole list or map.
 func MarkType(v cty.Value, t schema.Type) cty.Value {
 	switch {
 	case t.Kind == schema.KindObject:

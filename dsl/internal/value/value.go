@@ -20,7 +20,7 @@ type valueData struct {
 	json    []byte                   // canonical JSON; empty = null
 	marks   *marks                   // sensitive parts and secrets; nil = none, as in most values
 	decoded atomic.Pointer[Decoded]  // decoded form that KeepDecoded kept; nil = none
-	index   atomic.Pointer[[]Member] // index that the method attribute made; nil = none
+	index   atomic.Pointer[[]Member] // index that the method `attribute` made; nil = none
 }
 
 // A Secret describes one string of a Value that contains secrets. The string is at Path, a JSON
@@ -44,8 +44,8 @@ type marks struct {
 	Secrets   []Secret
 }
 
-// NewValue makes a Value from canonical JSON. The Value uses the slice data without a copy, so the
-// caller must not change this slice afterwards. The parameter sensitive lists the JSON pointers
+// NewValue makes a Value from canonical JSON. The Value uses the slice `data` without a copy, so the
+// caller must not change this slice afterwards. The parameter `sensitive` lists the JSON pointers
 // (RFC 6901) of the sensitive parts.
 func NewValue(data []byte, sensitive []string, secrets []Secret) Value {
 	if len(data) == 0 && len(sensitive) == 0 && len(secrets) == 0 {
@@ -117,7 +117,7 @@ type Decoded struct {
 }
 
 // KeptDecoded returns the decoded form of v that an earlier call of KeepDecoded kept. It returns
-// nil if there is none, or if its field Owner is not the parameter owner.
+// nil if there is none, or if the field Owner of the kept form is not the parameter `owner`.
 func KeptDecoded(v Value, owner any) *Decoded {
 	if v.d == nil {
 		return nil

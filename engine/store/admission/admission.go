@@ -30,7 +30,7 @@ const (
 	LockVersion             // FOR NO KEY UPDATE, and then the check itself changes the rows with Check.Bump
 )
 
-// LockNames are the words of the argument lock, in the order of the locks.
+// LockNames are the words of the argument `lock`, in the order of the locks.
 var LockNames = []string{"share", "update", "version"}
 
 // Clause returns the locking clause that the engine adds to the SELECT of a check.
@@ -85,7 +85,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // no other transaction has changed the rows.
 func (e *Error) Temporary() bool { return e.Code == Busy }
 
-// Unable returns the error of a store that cannot run the checks. The parameter kind names the
+// Unable returns the error of a store that cannot run the checks. The parameter `kind` names the
 // store.
 func Unable(kind string, checks []Check) error {
 	return &Error{

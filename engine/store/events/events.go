@@ -25,44 +25,44 @@ type Store interface {
 	// this ID is in the inbox, SendEvent stores nothing and returns false.
 	SendEvent(ctx context.Context, e Event) (sent bool, err error)
 	// ClaimEvents returns events that wait, ascending by Seq, and no more of them than the parameter
-	// limit says. Until the lease is over, ClaimEvents does not return these events again to any
+	// `limit` says. Until the lease is over, ClaimEvents does not return these events again to any
 	// caller. So engines never work on the same batch, and the events of a dead engine come back.
 	ClaimEvents(ctx context.Context, limit int, lease time.Duration) ([]Event, error)
-	// KeepEvent stores which workflows need the event no more (Event.Done). If why is not empty, it
-	// quarantines the event: the event does not wait any more, and people see why. Otherwise the event
-	// stays claimed until its lease is over.
+	// KeepEvent stores which workflows do not need the event any more (Event.Done). If `why` is not
+	// empty, it quarantines the event: the event does not wait any more, and people see why. Otherwise
+	// the event stays claimed until its lease is over.
 	KeepEvent(ctx context.Context, seq int64, done []string, why string) error
 	// RemoveEvents removes events from the inbox.
 	RemoveEvents(ctx context.Context, seqs ...int64) error
-	// ListEvents returns the events in the inbox, the oldest first. If quarantined is true, it returns
-	// only quarantined events. It returns no more events than the parameter limit says.
+	// ListEvents returns the events in the inbox, the oldest first. If `quarantined` is true, it returns
+	// only quarantined events. It returns no more events than the parameter `limit` says.
 	ListEvents(ctx context.Context, quarantined bool, limit int) ([]Event, error)
-	// RetryEvent makes the event with this ID wait again, without a claim and without a quarantine.
-	// It returns false if there is no such event.
+	// RetryEvent makes the event with this ID wait again. Afterwards no engine has claimed the
+	// event, and it is not quarantined. It returns false if there is no such event.
 	RetryEvent(ctx context.Context, id string) (found bool, err error)
 }
 
 // An Event is a fact that a program or a person has sent. It may start runs.
 type Event struct {
 	Seq  int64  // later events have greater numbers; the store sets it
-	ID   string // id that the sender has given; no two events in the inbox have the same
+	ID   string // id that the sender has given; no two events in the inbox have the same id
 	Type string
 	Data []byte // any JSON value
 	By   string // who sent the event; only for display
 	At   time.Time
-	// Done lists the workflows that need the event no more: their runs are in the store, or their
-	// condition was false.
+	// Done lists the workflows that do not need the event any more: their runs are in the store,
+	// or their condition was false.
 	Done        []string
 	Quarantined string // why engines do not work on the event; "" = the event waits
 }
 
 // The largest sizes that a store accepts.
 const (
-	MaxIDBytes   = 200     // of Event.ID
-	MaxDataBytes = 1 << 20 // of Event.Data
+	MaxIDBytes   = 200     // largest size of Event.ID, in bytes
+	MaxDataBytes = 1 << 20 // largest size of Event.Data, in bytes
 )
 
-// typeForm is the form of the type of an event.
+// typeForm matches every text that can be the type of an event.
 var typeForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
 
 // Validate returns an error if a store must refuse the event. It does not check whether Data is
@@ -83,7 +83,7 @@ func (e Event) Validate() error {
 	return nil
 }
 
-// Of returns the role Store of a store. ok is false if the store does not have it.
+// Of returns the role Store of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

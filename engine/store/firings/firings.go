@@ -15,7 +15,7 @@ import (
 // The states of a firing.
 const (
 	Open      = "open"
-	Complete  = "complete"  // all rows were handed on
+	Complete  = "complete"  // all rows were read and handled
 	Cancelled = "cancelled" // a person or the next tick ended the firing
 )
 
@@ -28,12 +28,12 @@ type Firing struct {
 	WorkflowID store.WorkflowID // workflow in the definition that was published when the firing began
 	By         string           // person or program that opened the firing; only for display
 	At, Ended  time.Time        // times by the store's clock; a zero Ended = the firing is open
-	From, To   time.Time        // interval of the strategy window; zero for other strategies
+	From, To   time.Time        // interval of the strategy `window`; zero for other strategies
 	Args       []byte           // JSON object with the parameters that a person gave; nil = none
 	State      string
 	Pass       int     // number of finished passes over the rows
-	Fresh      bool    // true = the present pass has handed on a row
-	Watermark  *string // key of the last row that was handed on in this pass; nil = none yet
+	Fresh      bool    // true = the present pass has handled a row
+	Watermark  *string // key of the last row that was handled in this pass; nil = none yet
 	Report     Report
 	Error      string // why the firing does not continue; "" = it does
 	Holder     string // engine that works on the firing, or worked on it last
@@ -42,15 +42,16 @@ type Firing struct {
 	Published  bool   // false = the workflow is not published any more
 }
 
-// A Report counts the rows of a firing. Each selected row is in exactly one of the other counts,
-// apart from Missed, which counts rows that were not selected.
+// A Report counts the rows of a firing. Each selected row is in exactly one of the counts
+// Started, Refused, Filtered, Quarantined and Vanished. Missed counts rows that were not
+// selected.
 type Report struct {
 	Selected    int64 // rows that the query returned
 	Started     int64 // rows whose run is in the store
-	Refused     int64 // rows whose run was refused, such as rows whose unique key another run has
+	Refused     int64 // rows whose run was refused, for example because another run has the unique key
 	Filtered    int64 // rows that the filter left out
 	Quarantined int64 // rows that could start no run because of an error
-	Vanished    int64 // rows whose keys were read, and that were gone afterwards
+	Vanished    int64 // rows that were gone after their keys had been read
 	Missed      int64 // rows that other transactions had locked until the end of the firing
 }
 
@@ -75,8 +76,8 @@ type Query struct {
 	Parallel int  // number of pages that are read at the same time, at least 1
 	Repeats  bool // true = passes over the rows repeat until a pass finds no new row
 	Lock     bool // true = the rows of a page are locked until its progress is stored
-	// Keys are the keys of the next page. nil = the keys are found by the query. With Keys the call of
-	// Hand reads one page with these keys.
+	// Keys are the keys of the next page: the next call of Hand reads the rows with these keys. nil =
+	// Hand finds the next page with the query.
 	Keys []string
 	Last bool // true = no more Keys follow
 }
@@ -97,7 +98,7 @@ type Bad struct {
 	Error  string
 }
 
-// A Progress is what a page has come to.
+// A Progress says what has happened to the rows of a page.
 type Progress struct {
 	Report Report
 	Bad    []Bad
@@ -109,27 +110,30 @@ type Store interface {
 	// Columns returns the columns of a query. It returns an error that explains what is wrong if the
 	// database does not accept the query in a page.
 	Columns(ctx context.Context, q Query) ([]string, error)
-	// Fire opens a firing, if there is none with this workflow, schedule and tick. It reports whether
-	// it has opened one. A cancelled firing is opened again, and continues after its watermark. If
-	// windowed is set, the interval of the firing ends at its tick. It begins at the end of the
-	// interval before, or at f.From if there is none. A tick whose interval was covered by another
-	// firing opens none.
+	// Fire opens a firing, if there is no firing with this workflow, schedule and tick. It reports
+	// whether it has opened the firing. It opens a cancelled firing again, which then continues after
+	// its watermark. If `windowed` is true, the interval of the firing ends at its tick. The interval
+	// begins at the end of the previous interval, or at f.From if there is no previous interval. If
+	// another firing has covered the interval already, Fire opens no firing.
 	Fire(ctx context.Context, f Firing, windowed bool) (bool, error)
-	// Claim gives an open firing that no engine holds to the holder, for the time of the lease. It
-	// returns nil if there is none. Firings of one schedule are claimed one after the other.
+	// Claim gives the holder an open firing that no engine holds, for the time of the lease. It
+	// returns nil if there is no such firing. Firings of one schedule are claimed one after the
+	// other.
 	Claim(ctx context.Context, holder string, lease time.Duration) (*Firing, error)
-	// Renew extends the lease of a claimed firing. It reports whether the holder still has it.
+	// Renew extends the lease of a claimed firing. It reports whether the holder still has the
+	// firing.
 	Renew(ctx context.Context, f *Firing, lease time.Duration) (bool, error)
 	// Release gives a claimed firing back. Another engine may claim it after the pause. The parameter
-	// why is the reason; "" = there was no error.
+	// `why` is the reason; "" = there was no error.
 	Release(ctx context.Context, f *Firing, pause time.Duration, why string) error
-	// Hand reads the next page of a claimed firing, calls hand with its rows, and stores the progress.
-	// It changes f to the new progress. If hand returns an error, Hand stores nothing and returns the
-	// error. If Query.Parallel is above 1, several goroutines call hand. Hand reports false if the
-	// holder has lost the firing, or if the firing was cancelled.
+	// Hand reads the next page of a claimed firing, calls the function `hand` with its rows, and
+	// stores the progress. It changes f to the new progress. If the function `hand` returns an error,
+	// Hand stores nothing and returns the error. If Query.Parallel is above 1, several goroutines call
+	// the function `hand`. Hand reports false if the holder has lost the firing, or if the firing was
+	// cancelled.
 	Hand(ctx context.Context, f *Firing, q Query, hand func(ctx context.Context, rows []Row) (Progress, error)) (bool, error)
 	// Keys returns the keys of all rows after the watermark, in order, with duplicates. It returns no
-	// more keys than the parameter limit says.
+	// more keys than the parameter `limit` says.
 	Keys(ctx context.Context, f *Firing, q Query, limit int) ([]string, error)
 	// Rows returns the rows with the keys Query.Keys.
 	Rows(ctx context.Context, q Query) ([]Row, error)
@@ -148,14 +152,14 @@ type Store interface {
 	Explain(ctx context.Context, b Bad) error
 }
 
-// A Keeper is a store with the role Store. Methods of the role have the names of other methods of a
-// store, so the role is a value of its own.
+// A Keeper is a store with the role Store. Some methods of the role have the same names as other
+// methods of a store. So the role is a separate value.
 type Keeper interface {
 	// Selections returns the role; nil = the store does not have it.
 	Selections() Store
 }
 
-// Of returns the role Store of a store. ok is false if the store does not have it.
+// Of returns the role Store of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

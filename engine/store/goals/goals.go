@@ -48,8 +48,8 @@ type Goal struct {
 // Held reports whether no other run of the key can start.
 func (g *Goal) Held() bool { return g.State != Free }
 
-// Settle sets State, ReachedAt and FreeAt. The parameter ended is the time at which the run ended;
-// zero = it is open. The parameter reset is true if the goal was reset after this run had reached it.
+// Settle sets State, ReachedAt and FreeAt. The parameter `ended` is the time at which the run ended;
+// zero = it is open. The parameter `reset` is true if the goal was reset after this run had reached it.
 func (g *Goal) Settle(ended time.Time, reset bool, now time.Time) {
 	g.ReachedAt, g.FreeAt = time.Time{}, time.Time{}
 	if g.RunState == status.RunSucceeded {
@@ -139,7 +139,7 @@ func (g *Goal) Resettable() error {
 	return nil
 }
 
-// Of returns the role Keeper of a store. ok is false if the store does not have it.
+// Of returns the role Keeper of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Keeper, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

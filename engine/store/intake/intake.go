@@ -16,8 +16,8 @@ import (
 // this role no other program can submit a run.
 type Store interface {
 	// Submissions returns submissions that were neither accepted nor refused, ascending by ID. It
-	// returns only those whose ID is greater than the parameter after, and no more of them than the
-	// parameter limit says.
+	// returns only those whose ID is greater than the parameter `after`, and no more of them than the
+	// parameter `limit` says.
 	Submissions(ctx context.Context, after int64, limit int) ([]Submission, error)
 	// Accept removes submissions whose runs are in the store.
 	Accept(ctx context.Context, ids ...int64) error
@@ -41,7 +41,7 @@ type Submission struct {
 	Given                []byte           // values of deployment variables: schedules.Workflow.Given
 }
 
-// Of returns the role Store of a store. ok is false if the store does not have it.
+// Of returns the role Store of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

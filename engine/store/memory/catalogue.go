@@ -55,7 +55,7 @@ func (s *definitions) Definition(ctx context.Context, id store.WorkflowID) (stor
 }
 
 // Pin stores the value of a setting if the setting has no value yet. It returns the stored
-// value. If value is "", Pin only reads the setting.
+// value. If `value` is "", Pin only reads the setting.
 func (s *definitions) Pin(ctx context.Context, setting, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
 		return "", err

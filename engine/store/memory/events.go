@@ -58,7 +58,7 @@ func copied(e events.Event) events.Event {
 	return e
 }
 
-// KeepEvent stores which workflows need the event no more, and may quarantine it.
+// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
 func (s *eventbox) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	if err := s.lock(ctx); err != nil {
 		return err

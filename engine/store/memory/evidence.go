@@ -105,7 +105,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 }
 
 // Logs returns log lines of a run, in the order of their ids. It returns only lines with an
-// id greater than the parameter after. The parameter limit is the largest number of lines.
+// id greater than the parameter `after`. The parameter `limit` is the largest number of lines.
 func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *evidence) Logs(ctx context.Context, id status.RunID, after int64, limit
 }
 
 // Undelivered returns the alerts that were not pushed yet, oldest first. The parameter
-// limit is the largest number of alerts.
+// `limit` is the largest number of alerts.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (s *state) findNoticeLocked(n notice.Notice) (int, bool) {
 }
 
 // Open returns notices that are not announced yet, ascending. It returns only notices that come
-// after the parameter after, and no more notices than the parameter limit says.
+// after the parameter `after`, and no more notices than the parameter `limit` says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

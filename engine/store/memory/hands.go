@@ -29,8 +29,8 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns, for each run, the number of deaths, and whether another engine than the
-// parameter self has the run in hand. A run with no deaths and no such engine is not in the
+// Suspects returns, for each run, the number of deaths, and whether an engine other than the
+// parameter `self` has the run in hand. A run with no deaths and no such engine is not in the
 // result.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	if err := s.lock(ctx); err != nil {

@@ -49,7 +49,7 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 }
 
 // Messages returns messages of a run, in the order of their ids. It returns only messages
-// with an id greater than the parameter after. The parameter limit is the largest number of
+// with an id greater than the parameter `after`. The parameter `limit` is the largest number of
 // messages.
 func (s *inboxRole) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	if err := s.lock(ctx); err != nil {
@@ -91,7 +91,7 @@ func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 }
 
 // waitingLocked returns an engine's next page of runs with waiting messages. The parameter
-// limit is the largest number of runs in a page. The page has runs of the engine, runs
+// `limit` is the largest number of runs in a page. The page has runs of the engine, runs
 // without an owner, and ended runs whose owner is dead.
 func (s *inboxRole) waitingLocked(id store.EngineID, limit int) []status.RunID {
 	var runs []status.RunID

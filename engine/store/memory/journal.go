@@ -305,8 +305,8 @@ func (s *journal) Load(ctx context.Context, ids ...status.RunID) ([]store.Loaded
 	return out, nil
 }
 
-// Rows returns rows of a run, in order. The parameter from is the seq of the first row. The
-// parameter limit is the largest number of rows.
+// Rows returns rows of a run, in order. The parameter `from` is the seq of the first row. The
+// parameter `limit` is the largest number of rows.
 func (s *journal) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

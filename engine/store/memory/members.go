@@ -39,7 +39,7 @@ func (s *membership) Join(ctx context.Context, address string, lease time.Durati
 }
 
 // Tick renews the lease of an engine and returns the work for the engine. It returns
-// ErrLapsed if the lease had expired or the engine was declared dead. The parameter limit is the
+// ErrLapsed if the lease had expired or the engine was declared dead. The parameter `limit` is the
 // largest number of runs in each list of the result.
 func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	if err := s.lock(ctx); err != nil {
@@ -132,7 +132,7 @@ func (s *membership) Pass(ctx context.Context, name string, period time.Duration
 	return true, nil
 }
 
-// Members returns the live members, and those dead ones that the store has not removed yet.
+// Members returns the live members, and the dead members that the store has not removed yet.
 func (s *membership) Members(ctx context.Context) ([]store.Member, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -49,9 +49,9 @@ func (s *outbox) shownLocked(p *post) replies.Reply {
 	return r
 }
 
-// nextLocked calls the function fn for the next reply of each run that has one for the sink, until fn
-// was called as often as the parameter limit says. If due is true, it leaves out replies that no
-// engine can claim now.
+// nextLocked calls the function `fn` for the next reply of each run that has a reply for the sink,
+// until it has called fn as often as the parameter `limit` says. If `due` is true, it leaves out
+// replies that no engine can claim now.
 func (s *outbox) nextLocked(sink string, limit int, due bool, fn func(i int)) {
 	now := s.now()
 	for i, p := range s.posted {
@@ -112,7 +112,7 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 	return out[:min(limit, len(out))], nil
 }
 
-// Claim returns the next reply of each run that has one for the sink.
+// Claim returns the next reply of each run that has a reply for the sink.
 func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Duration) (out []replies.Reply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -129,7 +129,8 @@ func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Du
 	return out, nil
 }
 
-// dueLocked sets the time before which no engine can claim a reply or the later ones of its run.
+// dueLocked sets the time before which no engine can claim a reply, or a later reply of the same
+// run.
 func (s *outbox) dueLocked(id replies.ID, due time.Time) {
 	for _, p := range s.posted {
 		if p.Run == id.Run && p.N >= id.N && !p.Done {

@@ -9,11 +9,11 @@ import (
 // A queue holds the open runs of one owner as a heap: the run with the earliest next_check
 // is the first. So a tick reads only the runs that are due, and not all runs.
 type queue struct {
-	runs []*run // the heap; the field place of a run is the index of the run in this list
+	runs []*run // the heap; the field `place` of a run is the index of the run in this list
 }
 
 // before reports whether the run r must come earlier in a queue than the run in the parameter
-// other: r has an earlier next_check, or the same next_check and a smaller id.
+// `other`: r has an earlier next_check, or the same next_check and a smaller id.
 func (r *run) before(other *run) bool {
 	return cmp.Or(r.head.NextCheck.Compare(other.head.NextCheck), cmp.Compare(r.head.Run, other.head.Run)) < 0
 }
@@ -44,8 +44,8 @@ func (q *queue) Pop() any {
 	return r
 }
 
-// due returns the runs whose next_check is not later than the parameter at, earliest first.
-// The parameter limit is the largest number of runs. The runs stay in the queue.
+// due returns the runs whose next_check is not later than the parameter `at`, earliest first.
+// The parameter `limit` is the largest number of runs. The runs stay in the queue.
 func (q *queue) due(at time.Time, limit int) []*run {
 	if q == nil {
 		return nil
@@ -64,7 +64,7 @@ func (q *queue) due(at time.Time, limit int) []*run {
 	return out
 }
 
-// places is a heap of indexes of runs in a queue. The method due uses it to visit runs in
+// places is a heap of indexes of runs in a queue. The method `due` uses it to visit runs in
 // the order of their next_check.
 type places struct {
 	q  *queue
@@ -72,7 +72,7 @@ type places struct {
 }
 
 // look adds the index i to the heap if the queue has a run with this index, and the
-// next_check of this run is not later than the parameter at.
+// next_check of this run is not later than the parameter `at`.
 func (p *places) look(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)

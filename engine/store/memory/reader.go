@@ -44,7 +44,8 @@ func (s *finder) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	return s.listLocked(f), nil
 }
 
-// familyLocked returns the runs with the ids of the filter, or the child runs of its parent.
+// familyLocked returns the runs with the ids of the filter, or the child runs of the run that
+// the filter names as parent.
 func (s *finder) familyLocked(f store.RunFilter) []store.RunRow {
 	var rows []store.RunRow
 	for _, id := range s.order {
@@ -182,7 +183,7 @@ func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView
 	return storekit.FoldSteps(nodes, r.head.Owner, changes), nil
 }
 
-// Alerts returns the alerts of a run, newest first. The parameter limit is the largest
+// Alerts returns the alerts of a run, newest first. The parameter `limit` is the largest
 // number of alerts. If the run's id is 0, Alerts returns alerts of all runs.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if err := s.lock(ctx); err != nil {

@@ -16,7 +16,7 @@ type resealer struct {
 	*definitions
 }
 
-// Repin replaces the value of a setting, but only if the present value equals the parameter old
+// Repin replaces the value of a setting, but only if the present value equals the parameter `old`
 // ("" = the setting has no value yet). It returns the value that the setting has afterwards.
 func (s *resealer) Repin(ctx context.Context, setting, old, value string) (string, error) {
 	if err := s.lock(ctx); err != nil {
@@ -30,7 +30,7 @@ func (s *resealer) Repin(ctx context.Context, setting, old, value string) (strin
 }
 
 // Definitions returns definitions in the order of their digests: only those whose digest is greater
-// than the parameter after, and no more than the parameter limit says.
+// than the parameter `after`, and no more than the parameter `limit` says.
 func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

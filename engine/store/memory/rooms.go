@@ -12,15 +12,15 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A share holds the limit that a run shares with other runs. The field admitted is true if the run
-// holds a place.
+// A share holds the limit that a run shares with other runs. The field `admitted` is true if the
+// run holds a place.
 type share struct {
 	naming.Room
 	admitted bool
 }
 
 // sharersLocked returns the open runs that share the limit of the given workflow and key. The
-// result holders has the runs that hold a place, ascending by id. The result line has the runs that
+// result `holders` has the runs that hold a place, ascending by id. The result `line` has the runs that
 // wait, in the order of rank and id.
 func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	for _, r := range s.sharing {
@@ -69,7 +69,7 @@ func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
 
 // nextLocked returns the runs of an engine that are next in line and for which there is room. It
 // skips runs whose owner is not alive, so that they do not stop the line. It returns no more runs
-// than the parameter limit says.
+// than the parameter `limit` says.
 func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	type shared struct{ workflow, key string }
 	seen := map[shared]bool{}

@@ -69,7 +69,7 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (bool, error)
 }
 
 // ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
-// the stored value equals the parameter old.
+// the stored value equals the parameter `old`.
 func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

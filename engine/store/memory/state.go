@@ -117,7 +117,7 @@ func (s *state) lock(ctx context.Context) error {
 	return nil
 }
 
-// addLocked adds a run, and keeps the ids in the field order sorted. The id of a new run is
+// addLocked adds a run, and keeps the ids in the field `order` sorted. The id of a new run is
 // usually the greatest, but runs of different engines may arrive in another order.
 func (s *state) addLocked(r *run) {
 	s.runs[r.head.Run] = r
@@ -142,7 +142,7 @@ func micro(t time.Time) time.Time {
 }
 
 // idsOf returns a row for each run. A row has only the id of the run. If there are more
-// runs than the parameter limit, idsOf leaves out the last ones.
+// runs than the parameter `limit`, idsOf leaves out the last ones.
 func idsOf(runs []*run, limit int) []store.RunRow {
 	rows := make([]store.RunRow, min(len(runs), limit))
 	for i := range rows {

@@ -26,10 +26,10 @@ func ChildName(parent, step, key string) string {
 	return b.String()
 }
 
-// plainName returns the text s with only those characters that a run's name may contain. One hyphen
-// replaces each group of other characters between them. Other characters at the beginning and the
-// end are dropped: ship["berlin"] becomes ship-berlin. The parameter most is the largest length of
-// the result.
+// plainName returns the text s without the characters that the name of a run must not contain:
+// ship["berlin"] becomes ship-berlin. One hyphen replaces each group of such characters. Such
+// characters at the beginning and at the end of s are only removed. The parameter `most` is the
+// largest length of the result.
 func plainName(s string, most int) string {
 	var b strings.Builder
 	gap := false

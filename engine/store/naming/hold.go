@@ -50,9 +50,10 @@ func (h Hold) Validate() error {
 	return nil
 }
 
-// Holds reports whether a run holds its unique key. The parameter state is the state of the run, and
-// ended is the time at which it ended. The parameter reset is true if a person has reset the goal of
-// the key after the run had reached it. A reset frees only the key of a run that has ended.
+// Holds reports whether a run holds its unique key. The parameter `state` is the state of the run, and
+// the parameter `ended` is the time at which it ended. The parameter `reset` is true if a person has
+// reset the goal of the key after the run had reached it. A reset frees only the key of a run that has
+// ended.
 func (h Hold) Holds(state status.RunState, ended time.Time, reset bool, now time.Time) bool {
 	switch {
 	case !state.Final():

@@ -15,7 +15,7 @@ type Room struct {
 	Workflow string    // name of the workflow
 	Key      string    // "" = the workflow has one limit for all its runs
 	Limit    int32     // largest number of open runs that hold a place; at least 1
-	Rank     time.Time // the earliest Rank is the first in line; of two equal ones, the smaller id
+	Rank     time.Time // the run with the earliest Rank is the first in line; if the Ranks are equal, the run with the smaller id
 }
 
 // ErrFull says that a run gets no place in its limit. Either the admitted runs use all places, or

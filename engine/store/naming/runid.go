@@ -30,15 +30,15 @@ func TimeOfRun(id status.RunID) time.Time {
 	return runIDEpoch.Add(time.Duration(id>>runIDRandomBits) * time.Millisecond)
 }
 
-// A RunIDSource makes run ids. Each id of a source is greater than the ids before. Ids of
-// different engines are ordered by the time of submission, in milliseconds. The zero value
-// is ready to use. A RunIDSource is safe for concurrent use.
+// A RunIDSource makes run ids. Each id of a source is greater than all earlier ids of the
+// source. Ids of different engines are ordered by the time of submission, in milliseconds. The
+// zero value is ready to use. A RunIDSource is safe for concurrent use.
 type RunIDSource struct {
 	mu   sync.Mutex // protects following field
 	last status.RunID
 }
 
-// Next returns a new id for a run. The parameter now is the time of its submission. The id
+// Next returns a new id for a run. The parameter `now` is the time of its submission. The id
 // is greater than all ids that this source has returned before, even if the clock was set
 // back.
 func (s *RunIDSource) Next(now time.Time) (status.RunID, error) {

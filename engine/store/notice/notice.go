@@ -37,17 +37,17 @@ type Kept struct {
 // notifications.
 type Keeper interface {
 	// Open returns notices that are not announced yet, ascending by run, row and state. It returns
-	// only notices that come after the parameter after in this order, and no more notices than the
-	// parameter limit says.
+	// only notices that come after the parameter `after` in this order, and no more notices than the
+	// parameter `limit` says.
 	Open(ctx context.Context, after Notice, limit int) ([]Notice, error)
 	// Announced marks notices as announced. It ignores notices that are marked already and notices
-	// that do not exist, such as those of removed runs.
+	// that do not exist, such as notices of removed runs.
 	Announced(ctx context.Context, done ...Notice) error
 	// OfRun returns all notices of a run, ascending by row and state.
 	OfRun(ctx context.Context, run status.RunID) ([]Kept, error)
 }
 
-// Of returns the role Keeper of a store. ok is false if the store does not have it.
+// Of returns the role Keeper of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Keeper, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store
@@ -58,8 +58,8 @@ func Of(s store.Store) (role Keeper, ok bool) {
 
 // Name returns the name of a notification of a notice. Each notify block that announces the state
 // has one notification. The parameter k is the number of the notification, from 0 on. The parameter
-// run is the public name of the announced run. The name of the first notification is
-// RUN.notify.STATE.SEQ, and that of the second one is RUN.notify.STATE.SEQ.2. If the name is too
+// `run` is the public name of the announced run. The first notification has the name
+// RUN.notify.STATE.SEQ, and the second one has the name RUN.notify.STATE.SEQ.2. If the name is too
 // long, RUN is the name that naming.RunName computes from the id of the run.
 //
 // Every engine computes the same names. So a notify block has only one notification, even if two
@@ -78,16 +78,17 @@ func (n Notice) Name(run string, k int) string {
 // A Sent is a notice of a run, with the runs that are its notifications.
 type Sent struct {
 	Kept
-	// In the order of the notify blocks. Those that retention has removed are missing.
+	// Notifications in the order of the notify blocks. Notifications that retention has removed
+	// are missing.
 	Notifications []store.RunRow
 }
 
-// Find returns the notices of a run, ascending by row and state, with their notifications. The
-// function blocks returns how many notify blocks announce a state. Find looks for that many
-// notifications, and for further ones until one is missing: the run may have been moved to a definition
-// with fewer blocks. So a notification that retention has removed hides no other one. If blocks is nil,
-// Find stops at the first missing notification. If the store has no role Keeper, Find returns no
-// notices.
+// Find returns the notices of a run, ascending by row and state, with their notifications. The function
+// `blocks` returns how many notify blocks announce a state. Find looks for that many notifications. Then
+// it looks for further notifications until one is missing, because the run may have been moved to a
+// definition with fewer blocks. So Find also finds a notification after one that retention has removed.
+// If `blocks` is nil, Find stops at the first missing notification. If the store has no role Keeper, Find
+// returns no notices.
 func Find(ctx context.Context, st store.Full, run store.RunRow, blocks func(state string) int) ([]Sent, error) {
 	keeper, ok := Of(st)
 	if !ok {
@@ -122,8 +123,8 @@ func Find(ctx context.Context, st store.Full, run store.RunRow, blocks func(stat
 }
 
 // Announces reports whether the runs of the workflow with this name are notifications: the name is
-// WORKFLOW.notify or WORKFLOW.notify.N. The engine makes such names. A person cannot, because the name
-// of a workflow in a file contains no dot, and no group has the name "notify".
+// WORKFLOW.notify or WORKFLOW.notify.N. The engine makes such names. A person cannot give such a name,
+// because the name of a workflow in a file contains no dot, and no group has the name "notify".
 func Announces(workflow string) bool {
 	if before, number, ok := cutLast(workflow); ok && strings.Trim(number, "0123456789") == "" {
 		workflow = before

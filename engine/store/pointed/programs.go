@@ -9,7 +9,8 @@ import (
 )
 
 // Selections returns the firings of the wrapped store; nil = the store has no business tables. No
-// faults are injected around the calls of this role: the engine has its own places for faults there.
+// faults are injected around the calls of this role: tests inject them in the engine code that makes
+// these calls.
 func (s *pointed) Selections() firings.Store {
 	role, _ := firings.Of(s.Full)
 	return role
@@ -17,14 +18,16 @@ func (s *pointed) Selections() firings.Store {
 
 type submissions = intake.Store
 
-// A fed is a triggered whose wrapped store also keeps submissions of other programs. The engine has
-// its own places for faults there.
+// A fed is a triggered whose wrapped store also keeps submissions of other programs. No faults are
+// injected around the calls of this role: tests inject them in the engine code that makes these
+// calls.
 type fed struct {
 	*triggered
 	submissions
 }
 
-// withSubmissions returns s together with the submissions of the wrapped store, if that keeps them.
+// withSubmissions returns s together with the submissions of the wrapped store, if that store keeps
+// submissions.
 func withSubmissions(s *triggered) store.Store {
 	if from, ok := intake.Of(s.Full); ok {
 		return &fed{s, from}

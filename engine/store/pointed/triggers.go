@@ -14,14 +14,16 @@ type (
 )
 
 // A triggered is a pointed whose wrapped store keeps published workflows and events. No faults are
-// injected around the calls of these two roles: the engine has own places for faults there.
+// injected around the calls of these two roles: tests inject them in the engine code that makes
+// these calls.
 type triggered struct {
 	*pointed
 	publisher
 	inbox
 }
 
-// withTriggers returns s together with the two roles of the wrapped store, if that has both.
+// withTriggers returns s together with the two roles of the wrapped store, if that store has
+// both roles.
 func withTriggers(s *pointed) store.Store {
 	flows, publishes := schedules.Of(s.Full)
 	box, takes := events.Of(s.Full)

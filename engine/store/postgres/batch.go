@@ -30,7 +30,7 @@ type batch struct {
 	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
 	// Another column for the rows of existing runs. A statement uses it only if the field
-	// heard or the field consume is true.
+	// `heard` or the field `consume` is true.
 	oldHeard                                         array
 	nameRun, name, nameKey, nameParent               array
 	keyFlow, key, keyRun, keyHold                    array
@@ -295,7 +295,7 @@ func (b *batch) whole(ifNone bool) bool {
 	return b.consume || b.heard && (ifNone || b.creates || b.names || b.side)
 }
 
-// args returns the arguments of the statement that the method shape returns. They are valid
+// args returns the arguments of the statement that the method `shape` returns. They are valid
 // until the next call of args.
 func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []any {
 	args := append(b.sent[:0], int64(id), int64(writer), token, b.run.bytes(), b.seq.bytes(), b.at.bytes(), b.owner.bytes(), b.state.bytes(), b.steps.bytes(), b.data.bytes())

@@ -66,15 +66,15 @@ type commit struct {
 	items []store.Transition
 	out   []store.Outcome
 	doubt []int // submissions and admissions that need a separate transaction, as indexes into items
-	split bool  // the method bisect has split the batch, so a part of the batch may be committed
-	cast  bool  // the method bisect has refused a row with the verdict suspected
+	split bool  // the method `bisect` has split the batch, so a part of the batch may be committed
+	cast  bool  // the method `bisect` has refused a row with the verdict `suspected`
 }
 
 // sortOut selects the transitions that can be committed with one statement, and returns them as
-// the result send. It sets the outcome of each invalid transition. A submission goes into the
-// field doubt if its name or key occurs earlier in the batch, or if its workflow may not be in
-// the database. The second result has the index in c.items of each transition in send; it is
-// nil if send has all transitions.
+// the result `send`. It sets the outcome of each invalid transition. A submission goes into the
+// field `doubt` if its name or key occurs earlier in the batch, or if its workflow may not be
+// in the database. The result `where` has the index in c.items of each transition in `send`; it
+// is nil if `send` has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -151,10 +151,10 @@ func (c *commit) finish() ([]store.Outcome, error) {
 }
 
 // giveUp is how many times an operation is repeated before its error is returned. The
-// method stuck logs an operation after the same number of tries.
+// method `stuck` logs an operation after the same number of tries.
 const giveUp = 5
 
-// A sending is a part of a batch that the method land sends, again and again until the
+// A sending is a part of a batch that the method `land` sends, again and again until the
 // outcome of the part is known.
 type sending struct {
 	from, to int
@@ -165,7 +165,7 @@ type sending struct {
 }
 
 // land sends the transitions items[from:to], and repeats this until it knows their
-// outcomes. If open is true, an earlier call may have committed these transitions.
+// outcomes. If `open` is true, an earlier call may have committed these transitions.
 func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	c.w.batch.fill(c.items[from:to])
 	for s := (sending{from: from, to: to, open: open, ifNone: open}); ; s.try++ {
@@ -191,7 +191,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 	}
 }
 
-// failed handles the error of one try to send a part. If it returns false, the method land
+// failed handles the error of one try to send a part. If it returns false, the method `land`
 // must send the part again. Otherwise land must return the error result.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
@@ -230,9 +230,9 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 	return false, nil
 }
 
-// unconnected handles a failure to connect (the parameter err). It returns nil if the caller must
-// try again, and otherwise the error that the caller must return. If open is true, an earlier
-// try may have committed the rows. The parameter last is the error of the earlier try; nil = none.
+// unconnected handles a failure to connect (the parameter `err`). It returns nil if the caller must
+// try again, and otherwise the error that the caller must return. If `open` is true, an earlier
+// try may have committed the rows. The parameter `last` is the error of the earlier try; nil = none.
 func (w *Writer) unconnected(ctx context.Context, what string, open bool, try int, err, last error) error {
 	switch {
 	case ctx.Err() != nil && last != nil:
@@ -244,8 +244,8 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	return nil
 }
 
-// interrupted returns the error for an operation whose context has ended. The parameter err
-// is the error of the context. The parameter last is the error of the last try. If open is
+// interrupted returns the error for an operation whose context has ended. The parameter `err`
+// is the error of the context. The parameter `last` is the error of the last try. If `open` is
 // true, the outcome of the operation is unknown.
 func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	if open {
@@ -281,10 +281,9 @@ func (c *commit) any() bool {
 	return false
 }
 
-// bisect finds the transitions that the server refuses, and sets their outcomes. It sends
-// each half of the part separately; land calls bisect again for a half that fails. If a
-// single submission conflicts with another run, bisect adds the submission to the field
-// doubt.
+// bisect finds the transitions that the server refuses, and sets their outcomes. It sends each
+// half of the part separately; land calls bisect again for a half that fails. If a single
+// submission conflicts with another run, bisect adds the submission to the field `doubt`.
 func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict, why error) error {
 	if to-from == 1 {
 		if v == taken && c.items[from].Names != nil {
@@ -339,8 +338,8 @@ func (w *Writer) takes(ctx context.Context) bool {
 	return err == nil
 }
 
-// send sends the batch once. The result alive is true if the writer's fence row exists. The
-// result landed has the runs whose transitions are committed; nil = all transitions are
+// send sends the batch once. The result `alive` is true if the writer's fence row exists. The
+// result `landed` has the runs whose transitions are committed; nil = all transitions are
 // committed. After an error, alive and landed have no meaning.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
@@ -375,9 +374,10 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle sets the outcomes of items[from:to]. Its parameters alive and landed are the results of
-// the method send. settle returns ErrFenced if the engine was declared dead and nothing is
-// committed. If open is true, an earlier try may have committed these transitions.
+// settle sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
+// results of the method `send`. The method `settle` returns ErrFenced if the engine was declared
+// dead and nothing is committed. If `open` is true, an earlier try may have committed these
+// transitions.
 func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
@@ -417,8 +417,8 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 }
 
 // stands reports whether the transition with index i is committed. This must be the only
-// transition in the batch of the writer. stands asks the server until the server answers.
-// It returns an error if ctx ends or if the database has lost commits.
+// transition in the batch of the writer. The method `stands` asks the server until the server
+// answers. It returns an error if ctx ends or if the database has lost commits.
 func (c *commit) stands(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)

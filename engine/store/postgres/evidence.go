@@ -155,7 +155,7 @@ func newest(lines []store.LogLine) []store.LogLine {
 }
 
 // Logs returns log lines of a run, in the order of their ids. It returns only lines with an
-// id greater than the parameter after. The parameter limit is the largest number of lines.
+// id greater than the parameter `after`. The parameter `limit` is the largest number of lines.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	rows, err := s.look(ctx, logList, int64(run), after, limit)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limi
 const alertDelivered = `UPDATE engine.alert SET delivered_at = pg_catalog.clock_timestamp() WHERE id = ANY ($1::int8[]) AND delivered_at IS NULL`
 
 // Undelivered returns the alerts that were not pushed yet, oldest first. The parameter
-// limit is the largest number of alerts.
+// `limit` is the largest number of alerts.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, "list alerts to push", alertUndelivered, limit)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/health"
 )
 
-// serverCondition returns one row with the fields of the type condition. A user without
+// serverCondition returns one row with the fields of the type `condition`. A user without
 // privileges does not see the transactions of other users. Then the row ignores these
 // transactions.
 const serverCondition = `
@@ -94,7 +94,7 @@ func (s *examiner) findings(have int64) []health.Finding {
 	}
 	if s.pooled.Load() {
 		out = append(out, f("pooler", health.Warning, "Let engines connect to the server, or through a pooler in session mode.",
-			"A pooler in transaction mode stands before the server: engines look for work by themselves, and commits cost more."))
+			"A pooler in transaction mode stands before the server: engines find work only by their scans, and commits cost more."))
 	} else {
 		out = append(out, f("pooler", health.OK, "", "No pooler in transaction mode stands before the server."))
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// schemaStrange lists objects that a migration would use, but that belong to an untrusted
-// role. The objects are the schema engine, the objects in it, and the functions of triggers
-// on its tables. Trusted are the present role and the roles of which it is a member. If the
-// present role is a superuser, all superusers are trusted, but no other roles: another role
-// may have prepared the schema to attack the superuser. The function of a trigger may
-// belong to any superuser, because the server has such functions itself.
+// schemaStrange lists objects that a migration would use, but that belong to an untrusted role.
+// The objects are the schema `engine`, the objects in it, and the functions of triggers on its
+// tables. The trusted roles are the present role and the roles of which it is a member. If the
+// present role is a superuser, all superusers are trusted, but no other roles: another role may
+// have prepared the schema to attack the superuser. The function of a trigger may belong to any
+// superuser, because the server has such functions itself.
 const schemaStrange = `
 WITH RECURSIVE me AS (
   SELECT oid, rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user

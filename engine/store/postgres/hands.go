@@ -43,8 +43,8 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	return nil
 }
 
-// Suspects returns, for each run, the number of deaths, and whether another engine than the
-// parameter self has the run in hand. A run with no deaths and no such engine is not in the
+// Suspects returns, for each run, the number of deaths, and whether an engine other than the
+// parameter `self` has the run in hand. A run with no deaths and no such engine is not in the
 // result.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	rows, err := s.db.QueryContext(ctx, suspectList, runArray(runs), int64(self))
@@ -93,7 +93,7 @@ WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state A
 type notices struct{ *access }
 
 // Open returns notices that are not announced yet, ascending. It returns only notices that come
-// after the parameter after, and no more notices than the parameter limit says.
+// after the parameter `after`, and no more notices than the parameter `limit` says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	rows, err := s.db.QueryContext(ctx, noticeOpen, limit, int64(after.Run), after.Seq, after.State)
 	if err != nil {

@@ -68,7 +68,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 }
 
 // Messages returns messages of a run, in the order of their ids. It returns only messages
-// with an id greater than the parameter after. The parameter limit is the largest number of
+// with an id greater than the parameter `after`. The parameter `limit` is the largest number of
 // messages.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	rows, err := s.db.QueryContext(ctx, messageList, int64(run), int64(after), limit)
@@ -107,10 +107,10 @@ func (s *inbox) Discard(ctx context.Context, run status.RunID, ids []store.Messa
 // It returns "" if the server does not know the transaction any more.
 const transactionStatus = `SELECT coalesce(pg_catalog.pg_xact_status($1::xid8), '')`
 
-// once commits one transaction, and never commits it twice. The function write runs the
-// statements of the transaction and returns the transaction's id. If write returns an
-// error, the transaction is rolled back. If the answer to COMMIT is lost, the server is asked
-// whether it committed the transaction. After a temporary error, the transaction is run
+// once commits one transaction, and never commits it twice. The function `write` runs the
+// statements of the transaction and returns the transaction's id. If `write` returns an error,
+// the transaction is rolled back. If the answer to COMMIT is lost, the method asks the server
+// whether it has committed the transaction. After a temporary error it runs the transaction
 // again, but only if nothing was committed.
 func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (xid string, err error)) error {
 	for try := 0; ; try++ {

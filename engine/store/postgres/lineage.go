@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// serverIdentity reads the fields of the type identity from the server. It also applies
+	// serverIdentity reads the fields of the type `identity` from the server. It also applies
 	// sessionSettings to the session.
 	serverIdentity = `
 SELECT pg_catalog.pg_is_in_recovery(),
@@ -76,7 +76,7 @@ func newLineage() *lineage {
 	return &lineage{marks: make(map[*Writer]mark), joined: make(map[store.EngineID]int64)}
 }
 
-// err returns a *store.LossError if the method see has found that the server lost commits.
+// err returns a *store.LossError if the method `see` has found that the server lost commits.
 // Otherwise it returns nil.
 func (l *lineage) err() error {
 	l.mu.Lock()
@@ -103,7 +103,7 @@ func (l *lineage) disabled() error {
 }
 
 // stale reports whether a connection leads to a server that was replaced since. The
-// parameter line is the timeline that the server had when the connection was opened.
+// parameter `line` is the timeline that the server had when the connection was opened.
 func (l *lineage) stale(line int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *lineage) reached() (line, known int64) {
 	return l.line, l.known
 }
 
-// confirm records m as the last committed row of a writer. The parameter line is the
+// confirm records m as the last committed row of a writer. The parameter `line` is the
 // timeline of the server that confirmed the row. If this server has been replaced, confirm
 // records nothing and returns false, because the confirmation does not count.
 func (l *lineage) confirm(w *Writer, line int64, m mark) bool {
@@ -162,7 +162,7 @@ func (l *lineage) moved(id store.EngineID) bool {
 }
 
 // ticked records that a server has confirmed a tick. The tick also confirms all commits
-// before a log position, which is the parameter at. If the timeline of the tick is not the
+// before a log position, which is the parameter `at`. If the timeline of the tick is not the
 // newest one, the server was replaced, and ticked returns false.
 func (l *lineage) ticked(line, at int64) bool {
 	l.mu.Lock()
@@ -175,10 +175,10 @@ func (l *lineage) ticked(line, at int64) bool {
 }
 
 // see compares the identity of a server with the lineage, and returns the timeline of the
-// connection. The function present reports whether the server's journal has the row of a
+// connection. The function `present` reports whether the server's journal has the row of a
 // mark. If the store must not write to this server, see returns a
 // *postgres.WrongServerError. If the server has lost confirmed commits, see returns no
-// error, but from then on the method err returns the loss.
+// error, but from then on the method `err` returns the loss.
 func (l *lineage) see(id identity, present func(mark) (bool, error)) (int64, error) {
 	l.mu.Lock()
 	if l.system == 0 && !id.standby {

@@ -16,7 +16,7 @@ BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '3
 SET LOCAL jit = off;
 ` + transactionPath
 
-// lookEnd is how long the method end waits for the answer to ROLLBACK.
+// lookEnd is how long the method `end` waits for the answer to ROLLBACK.
 const lookEnd = 5 * time.Second
 
 // A look holds the rows of a query, and the read-only transaction in which they are read.

@@ -125,10 +125,10 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	return t, nil
 }
 
-// tick runs memberTick or memberTickLine, and reads the result. The result line is the
-// timeline, and the result pos is the position in the server's log. For memberTick both are
-// 0. If a run may wait in line for a place, tick sets *waits to true. tick returns ErrLapsed if
-// the engine is not alive.
+// tick runs memberTick or memberTickLine, and reads the result. The result `line` is the
+// timeline, and the result `pos` is the position in the server's log. For memberTick both are
+// 0. If a run may wait in line for a place, tick sets *waits to true. The method `tick` returns
+// ErrLapsed if the engine is not alive.
 func (s *members) tick(ctx context.Context, query string, waits *bool, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -81,7 +81,7 @@ func (l *minima) set(id store.EngineID, m low) {
 }
 
 // scanned notes that a scan of an engine was committed, and computes where the next scan
-// begins. The parameter due holds the runs that the scan found, sorted by next_check.
+// begins. The parameter `due` holds the runs that the scan found, sorted by next_check.
 func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, due []store.DueRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

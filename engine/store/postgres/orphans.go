@@ -47,7 +47,7 @@ type walk struct {
 }
 
 // take returns the next page of the list, and removes the runs of the page from the list.
-// The parameter limit is the largest number of runs in the page. The parameter after is the last
+// The parameter `limit` is the largest number of runs in the page. The parameter `after` is the last
 // run of the page that the caller got before. If the list does not continue there, take returns nil.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
@@ -60,7 +60,8 @@ func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	return page
 }
 
-// keep stores those runs of a list that follow its first page, which is the parameter page.
+// keep stores the runs of a list that come after the first page of the list. The parameter
+// `page` is this first page.
 func (w *walk) keep(page, list []status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +82,7 @@ type runs struct {
 	abandoned walk // a list that has only runs of dead members
 }
 
-// orphaned returns open runs of dead members. If unowned is true, it also returns open runs
+// orphaned returns open runs of dead members. If `unowned` is true, it also returns open runs
 // without an owner. A run that is parked or compensation_failed without a next_check is only returned
 // if a message waits for it, and fewer than store.MaxDeaths engines died with the run in hand. If
 // a caller reads page after page, orphaned makes one query for many pages. A run that becomes an
@@ -95,7 +96,7 @@ func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unow
 }
 
 // walked returns the next page of orphans. It first takes runs from the walk. If these are
-// fewer than the parameter limit, it makes a new query for more runs.
+// fewer than the parameter `limit`, it makes a new query for more runs.
 func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	var out []status.RunID
 	for len(out) < limit {
@@ -135,9 +136,9 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename replaces the value of the field after by the last run that the caller received,
-// because the caller's next call names this run. The last runs of the walk's page may not
-// be orphans any more, so the caller did not receive them.
+// rename replaces the value of the field `after` by the last run that the caller received,
+// because the caller's next call names this run. The last runs of the walk's page may not be
+// orphans any more, so the caller did not receive them.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,7 @@ func (s *members) Pass(ctx context.Context, name string, period time.Duration) (
 	return n > 0, nil
 }
 
-// Members returns the live members, and those dead ones that the store has not removed yet.
+// Members returns the live members, and the dead members that the store has not removed yet.
 func (s *members) Members(ctx context.Context) ([]store.Member, error) {
 	rows, err := s.db.QueryContext(ctx, memberList)
 	if err != nil {

@@ -67,7 +67,7 @@ func (s *access) noteLost(err error) {
 // behindPooler records that there is a pooler. The first call also logs a warning.
 func (s *access) behindPooler() {
 	if s.pooled.CompareAndSwap(false, true) {
-		s.log.Warn("the database is reached through a pooler in transaction mode: no wake-ups and no prepared statements, so engines look for work by themselves and commits cost more",
+		s.log.Warn("the database is reached through a pooler in transaction mode: no wake-ups and no prepared statements, so engines find work only by their scans, and commits cost more",
 			"database", s.source.String(), "hint", "let engines connect to the server, or through a pooler in session mode")
 	}
 }

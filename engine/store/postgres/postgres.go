@@ -4,7 +4,7 @@
 // engine is declared dead, its fence rows are removed. Then the database commits nothing that this
 // engine sends. The package obeys every rule of engine/store/storetest.
 //
-// All tables are in the schema engine, which Migrate creates. The views engine.runs and
+// All tables are in the schema `engine`, which Migrate creates. The views engine.runs and
 // engine.steps are for people.
 //
 // A DSN without an sslmode gets verify-full, or disable if every host is a unix socket or a
@@ -97,7 +97,7 @@ type Store struct {
 	*contexts.Contexts
 	*waker
 	*examiner
-	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
+	tokens atomic.Uint32 // number of commits so far; the method `token` makes a token for each commit from it
 }
 
 // An access holds what all parts of a Store need to use the database: the connection pools,
@@ -253,8 +253,8 @@ func unmigrated(err error) bool {
 	return state == "3F000" || state == "42P01"
 }
 
-// wrap adds the name of the failed operation to the text of an error. If the function
-// meaning has an explanation, wrap adds it, too. An error about damaged data becomes a
+// wrap adds the name of the failed operation to the text of an error. If the function `meaning`
+// returns an explanation, wrap adds it, too. An error about damaged data becomes a
 // store.ErrDamaged.
 func wrap(what string, err error) error {
 	if state := sqlstate(err); state == "XX001" || state == "XX002" { // the codes data_corrupted and index_corrupted

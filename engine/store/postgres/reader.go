@@ -114,8 +114,8 @@ func (s *runs) loadMany(ctx context.Context, ids []status.RunID) ([]store.Loaded
 	return out, nil
 }
 
-// foundRuns reads the result of the query runLoadMany from the parameter rows, which it then closes.
-// It returns the runs in the order of their ids.
+// foundRuns reads the result of the query runLoadMany from the parameter `rows`, and then closes
+// `rows`. It returns the runs in the order of their ids.
 func foundRuns(rows *sql.Rows) ([]store.Loaded, error) {
 	defer rows.Close()
 	found := make(map[status.RunID]*store.Loaded)
@@ -240,8 +240,8 @@ const rowList = `
 SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`
 
-// Rows returns the journal rows of a run whose seq is at least the parameter from. It
-// returns no more rows than the parameter limit says.
+// Rows returns the journal rows of a run whose seq is at least the parameter `from`. It
+// returns no more rows than the parameter `limit` says.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
@@ -290,7 +290,7 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
 	runListByIDs  = runColumns + ` WHERE r.run_id = ANY ($1::int8[]) ORDER BY r.run_id`
-	// runChildren begins with the table run_name, because this table has the index of parents.
+	// runChildren begins with the table `run_name`, because this table has the index of parents.
 	runChildren = runShown + `(SELECT c.* FROM engine.run_name p JOIN engine.run c ON c.run_id = p.run_id
   WHERE p.parent = $1 AND p.run_id > $2 ORDER BY p.run_id LIMIT $3)` + runJoins + ` ORDER BY r.run_id`
 )
@@ -319,7 +319,7 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	case storekit.KindOrphans:
 		ids, err = s.orphaned(ctx, f.After, f.Max(), f.Owners&store.OwnerNone != 0)
 	case storekit.KindAddressed:
-		ids, err = s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, f.Max())
+		ids, err = s.runIDs(ctx, "list runs with waiting messages", inboxAddressed, f.Max())
 	case storekit.KindOverdue:
 		ids, err = s.runIDs(ctx, "list overdue runs", runOverdue, int64(f.Asking), f.Overdue.Seconds(), f.Max())
 	}
@@ -352,7 +352,7 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	return s.runRows(ctx, "list runs", query, args...)
 }
 
-// runRows runs a query that returns the columns of runShown. The parameter what is the name of
+// runRows runs a query that returns the columns of runShown. The parameter `what` is the name of
 // the query in errors.
 func (s *runs) runRows(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
 	rows, err := s.look(ctx, query, args...)
@@ -485,7 +485,7 @@ FROM `
 )
 
 // Alerts returns the alerts of a run, newest first. If the run's id is 0, it returns alerts
-// of all runs. It returns no more alerts than the parameter limit says.
+// of all runs. It returns no more alerts than the parameter `limit` says.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, "list alerts", alertListOfRun, limit, int64(id))

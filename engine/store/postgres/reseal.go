@@ -24,8 +24,9 @@ const (
 	resealAlone = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
 	resealRun   = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
 	// resealNext appends a row to the journal of a run, and does not change the row of the run
-	// itself. It does nothing if the journal has a row with this number already, or lacks the row
-	// before. No writer has the token 0, so no writer takes the new row for its own.
+	// itself. It does nothing if the journal has a row with this number already, or if the
+	// previous row is missing. The new row has the token 0. No writer has this token, so no
+	// writer believes that it has written the row.
 	resealNext = `
 INSERT INTO engine.journal (run_id, seq, at, writer, data) SELECT $1::int8, $2::int4, $3::timestamptz, 0, $4::bytea
 WHERE EXISTS (SELECT FROM engine.journal WHERE run_id = $1 AND seq = $2::int4 - 1)
@@ -46,7 +47,7 @@ type resealer struct {
 	*catalogue
 }
 
-// Repin replaces the value of a setting, but only if the present value equals the parameter old
+// Repin replaces the value of a setting, but only if the present value equals the parameter `old`
 // ("" = the setting has no value yet). It returns the value that the setting has afterwards.
 func (s *resealer) Repin(ctx context.Context, setting, old, value string) (string, error) {
 	if old == "" {
@@ -59,7 +60,7 @@ func (s *resealer) Repin(ctx context.Context, setting, old, value string) (strin
 }
 
 // Definitions returns definitions in the order of their digests: only those whose digest is greater
-// than the parameter after, and no more than the parameter limit says.
+// than the parameter `after`, and no more than the parameter `limit` says.
 func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
 	rows, err := s.db.QueryContext(ctx, definitionList, after, limit)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return nil
 }
 
-// reseal runs the statements that replace data of one run. The result stale is true if the run was
+// reseal runs the statements that replace data of one run. The result `stale` is true if the run was
 // removed, or if its journal does not have the expected rows. Then the caller must roll back.
 func reseal(ctx context.Context, tx *sql.Tx, d rekey.Resealed) (stale bool, err error) {
 	run := int64(d.Run)

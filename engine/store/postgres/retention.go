@@ -35,12 +35,12 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
 	// and the store's time. Both are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
-	// retainRemove removes those locked runs that have no messages and no existing parent. It
-	// also removes their names and keys. It is a separate statement, because it must see messages
-	// that were posted before the runs were locked. A client that posts a message later waits for
-	// this transaction, and then finds no run. If a removed run still holds its key, the row of the
-	// key stays, and keeps what the row of the run said. If another session has locked the row of
-	// the key, the run stays until the next pass.
+	// retainRemove removes those locked runs that have no messages and no existing parent. It also
+	// removes their names and keys. It is a separate statement, because it must see messages that
+	// were posted before the runs were locked. A client that posts a message later waits for this
+	// transaction, and then finds no run. If a removed run still holds its key, the row of the key
+	// stays. It then stores the name of the run, its state, and the time of its end. If another
+	// session has locked the row of the key, the run stays until the next pass.
 	retainRemove = `
 WITH held AS MATERIALIZED (
   SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name, ` + contextHeld + ` AS stays
@@ -126,7 +126,7 @@ type retention struct {
 func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	var last int64
 	if err := s.db.QueryRowContext(ctx, retainTold).Scan(&last); err != nil {
-		return 0, wrap("ask how far runs were removed", err)
+		return 0, wrap("read up to which id runs were removed", err)
 	}
 	return status.RunID(last), nil
 }
@@ -185,11 +185,12 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, err
 }
 
-// ages returns two times. The result latest limits which runs are removed: each of them finished
-// before this time. It is zero if no run may be removed. The result earliest decides how wide the
-// partitions of the journal are: the longer ago it is, the wider they are. Narrow partitions are many,
-// and each partition makes all reads slower. So earliest is the time given to Retain or, if that is
-// zero, the present time less the longest retention of all workflows.
+// ages returns two times. The result `latest` limits which runs are removed: each of them finished
+// before this time. It is zero if no run may be removed. The result `earliest` decides how wide the
+// partitions of the journal are: the earlier it is, the wider they are. A long time would need many
+// narrow partitions, and each partition makes all reads slower. So `earliest` is the time given to
+// Retain. If that time is zero, `earliest` is the present time minus the longest retention of all
+// workflows.
 func (s *retention) ages(ctx context.Context, before time.Time) (latest, earliest time.Time, err error) {
 	var (
 		least, most int64
@@ -241,11 +242,11 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 	for {
 		res, err := s.db.ExecContext(ctx, retainGoals, retainRows)
 		if err != nil {
-			return wrap("remove goals whose time is over", err)
+			return wrap("remove contexts that do not hold their keys any more", err)
 		}
 		n, err := res.RowsAffected()
 		if err != nil {
-			return wrap("remove goals whose time is over", err)
+			return wrap("remove contexts that do not hold their keys any more", err)
 		}
 		stats.Rows += int(n)
 		if n < retainRows {
@@ -254,19 +255,18 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 	}
 }
 
-// sweep removes the steps, alerts, notices, late replies, logs, snapshots, places and heirs of removed
-// sweep removes the steps, alerts, notices, replies, late replies, logs, snapshots, places and heirs of removed
-// runs: of those runs with after < id <= last.
+// sweep removes the steps, alerts, notices, replies, late replies, logs, snapshots, places and heirs of
+// removed runs. It does this only for runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
 	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {
-				return wrap("remove what was kept of runs that are gone", err)
+				return wrap("remove the other rows of removed runs", err)
 			}
 			n, err := res.RowsAffected()
 			if err != nil {
-				return wrap("remove what was kept of runs that are gone", err)
+				return wrap("remove the other rows of removed runs", err)
 			}
 			stats.Rows += int(n)
 			if n < retainRows {

@@ -63,7 +63,7 @@ const (
 	// limitTail adds a constraint that forbids runs after this end. So the store must create
 	// the partition for these runs in time, but it can try many times.
 	firstWidth = 7 * 24 * time.Hour
-	// lockTries is how many times the method change requests the lock that commits need,
+	// lockTries is how many times the method `change` requests the lock that commits need,
 	// too. Each try waits up to 100 ms for the lock. The tries are a second apart.
 	lockTries = 5
 )
@@ -103,7 +103,7 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 }
 
 // tend drops partitions that have only few remaining runs, and returns how many it has dropped.
-// It drops only partitions without runs whose id is greater than the parameter end. It also
+// It drops only partitions without runs whose id is greater than the parameter `end`. It also
 // makes sure that there is a partition for future runs. If another session is changing
 // partitions, tend stops without an error.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
@@ -148,7 +148,7 @@ func onlyRest(parts []part) bool {
 }
 
 // fewLeft reports whether the store may move the rows of the remaining runs with smaller ids
-// than the parameter below. They must not have too many rows.
+// than the parameter `below`. They must not have too many rows.
 func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
@@ -161,7 +161,7 @@ func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, erro
 	return runs <= maxMovedRuns && rows <= maxMovedRows && bytes <= maxMovedBytes, nil
 }
 
-// dropBelow moves the rows of the remaining runs with smaller ids than the parameter below to a
+// dropBelow moves the rows of the remaining runs with smaller ids than the parameter `below` to a
 // new partition. Then it drops the former partitions of these runs, and returns how many it has
 // dropped.
 func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
@@ -178,10 +178,10 @@ func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped 
 	return dropped, nil
 }
 
-// cutTail ends the last partition, and creates a new last partition for later runs. The end
-// is a run id, and so also a time, because a run id contains the time of its creation. cutTail
-// does nothing if the last partition begins far enough in the future. The parameter width is
-// the time that a partition covers.
+// cutTail ends the last partition, and creates a new last partition for later runs. The end is
+// a run id. So it is also a time, because a run id contains the time at which the run was
+// created. cutTail does nothing if the last partition begins far enough in the future. The
+// parameter `width` is the time that a partition covers.
 func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
 	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
@@ -222,8 +222,8 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 }
 
 // cutAt returns the run id at which the last partition will end. A run id contains a time. The
-// time of this id is in the future and later than that of every existing run. It is a multiple of
-// the parameter width, counted from the time of the run id 0.
+// time in this id is in the future, and later than the time in the id of every existing run. It
+// is a multiple of the parameter `width`, counted from the time of the run id 0.
 func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool) status.RunID {
 	from := now
 	if !small {
@@ -239,7 +239,7 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 }
 
 // limitTail adds a constraint to the last partition: the partition may contain only runs whose
-// id is smaller than the parameter at. The server does not check the constraint for existing
+// id is smaller than the parameter `at`. The server does not check the constraint for existing
 // rows (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
@@ -274,11 +274,11 @@ func (s *retention) trustTail(ctx context.Context) error {
 // to do.
 var errOthers = errors.New("another session is at work on the journal's partitions")
 
-// change runs a transaction that changes partitions: first the function prepare, unless it
-// is nil, and then the function last. If another session is in such a transaction, change
-// returns errOthers. prepare may take long. The function last requests the lock that commits
-// need, too. If it does not get the lock within 100 ms, change waits for a second and calls
-// the function again. So commits do not wait long.
+// change runs a transaction that changes partitions: first it calls the function `prepare`,
+// unless it is nil, and then the function `last`. If another session is in such a transaction,
+// change returns errOthers. The parameter `prepare` may take long. The function `last` requests
+// the lock that commits need, too. If it does not get the lock within 100 ms, change waits for
+// a second and calls the function `last` again. So commits do not wait long.
 func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) error) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Statements about the table place: the limits that runs share. An admitted run holds its place
+// Statements about the table `place`: the limits that runs share. An admitted run holds its place
 // while the run is open. So the statements read the state in the row of the run, and no counter.
 const (
 	// placeLock locks a limit until the transaction ends. So the next statement, which counts the
@@ -41,12 +41,12 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 	placeAdd   = `INSERT INTO engine.place (run_id, workflow, key, slots, rank, admitted) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`
 	placeAdmit = `UPDATE engine.place SET admitted = true WHERE run_id = $1`
 
-	// placeNext returns those runs of the engine $1 that are the next in line and for which there
-	// is room. It jumps from line to line in the index, so it does not read all runs that wait. It
-	// skips runs whose owner is not alive, so that they do not stop the line. Each run has its own
-	// limit: a run for which there is no room stops the runs behind it. The query first reads the
-	// first run (f): if there is no room for that one, it reads no other run of the line. It reads at
-	// most 1000 runs of each line.
+	// placeNext returns those runs of the engine $1 that are the next in line and for which there is
+	// room. It jumps from line to line in the index, so it does not read all runs that wait. It skips
+	// runs whose owner is not alive, so that they do not stop the line. Each run has its own limit: a
+	// run for which there is no room stops the runs behind it. The query first reads the first run
+	// (f): if there is no room for this run, it reads no other run of the line. It reads at most 1000
+	// runs of each line.
 	placeNext = `
 WITH RECURSIVE line AS (
   (SELECT workflow, key FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -87,7 +87,7 @@ SELECT (` + placeHeld + `), (
 // errNoRoom says that a transition admits a run that has no limit.
 var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 
-// room locks the limit of the transition's run, and writes the row of the run in the table place.
+// room locks the limit of the transition's run, and writes the row of the run in the table `place`.
 // If the transition admits the run, the run takes a place. If no place is free, room returns
 // naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. It
 // does nothing if the transition does not concern a limit.
@@ -188,7 +188,7 @@ func answers(err error) bool {
 }
 
 // next returns the runs of an engine that are the next in line and for which there is room. It
-// returns no more runs than the parameter most says.
+// returns no more runs than the parameter `most` says.
 func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, placeNext, int64(id), most)
 	if err != nil {

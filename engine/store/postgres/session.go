@@ -8,7 +8,7 @@ import (
 
 // Every statement names the schema of each table and function, including pg_catalog. But
 // the server finds operators, and names in the bodies of functions, with the search path.
-// By default, the search path contains the schema public. A role that may create objects in
+// By default, the search path contains the schema `public`. A role that may create objects in
 // public could make an engine or `db migrate` run its code. So every session and every
 // transaction has the search path pg_catalog, pg_temp. pg_temp must be named last, because
 // otherwise the server would search it first.

@@ -70,7 +70,7 @@ WITH own AS MATERIALIZED (
 	// NULL if there is no such run.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
-	// contextFree says whether a unique key is free, by its row c in the table context; NULL = the run
+	// contextFree says whether a unique key is free, by its row c in the table `context`; NULL = the run
 	// that took the key does not exist any more.
 	contextFree = `(SELECT NOT ` + contextHeld + ` FROM engine.run r WHERE r.run_id = c.run_id)`
 	// contextTaken sets the columns of a context that another run takes.
@@ -168,7 +168,7 @@ WITH own AS MATERIALIZED (
 )`
 	// replyKind is the kind of those elements in the arrays of alerts that are replies. In such an
 	// element, n counts the replies of the transition from 1, step is the state, code is the sink,
-	// and message is the correlation id. The statement of the commit before has numbered the earlier
+	// and message is the correlation id. The statement of the previous commit has numbered the earlier
 	// replies of the run, and only one engine can write the next row of the run. So the numbers have
 	// no gaps.
 	replyKind = "#reply"

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres/admission"
 )
 
-// meet searches for earlier runs that have the names or hold the keys of the submissions in
-// the field doubt. It needs one query for all of them. If it finds an earlier run for a
-// submission, it sets the outcome to this run and removes the submission from doubt. If the
+// meet searches for earlier runs that have the names or hold the keys of the submissions in the
+// field `doubt`. It needs one query for all of them. If it finds an earlier run for a
+// submission, it sets the outcome to this run and removes the submission from `doubt`. If the
 // query fails, meet changes nothing.
 func (c *commit) meet(ctx context.Context) {
 	w := c.w
@@ -62,9 +62,10 @@ func (c *commit) meet(ctx context.Context) {
 	}
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
-		// If the found run has the id of this submission, an earlier try may have committed
-		// the submission. Then it stays in doubt, and the method named alone checks it.
-		// It also stays if the found run is the one whose results it takes over, with its key.
+		// If the found run has the id of this submission, an earlier try may have committed the
+		// submission. Then the submission stays in the field `doubt`, and the method `alone`
+		// checks it. A submission also stays there if it takes over the results and the key of
+		// the found run.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
@@ -74,10 +75,10 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone commits one submission or admission from the field doubt in a separate transaction, and
+// alone commits one submission or admission from the field `doubt` in a separate transaction, and
 // sets the outcome. If another run has the name, key or id of the submission, the transaction finds
-// that run. alone returns an error if ctx has ended, if the database has lost commits, or
-// if the server cannot be reached and nothing of the batch is committed.
+// that run. The method `alone` returns an error if ctx has ended, if the database has lost commits,
+// or if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) alone(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
 	if s.t.Names != nil {
@@ -232,7 +233,7 @@ const checkLock = `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextex
 
 // checked runs the checks of the submission. If the run is in the store already, it runs no check: a
 // check that an earlier try has passed could refuse the run now, because the rows were changed after
-// the run was accepted. Then the result mine is true if an earlier try has committed this submission.
+// the run was accepted. Then the result `mine` is true if an earlier try has committed this submission.
 // Otherwise the error is ErrExists. The lock waits for the COMMIT of an earlier try whose answer was
 // lost.
 func (s *submission) checked(ctx context.Context) (mine bool, err error) {
@@ -286,12 +287,12 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 }
 
 // claimKey gives the key to the run of the submission, unless another run holds the key. In
-// that case it sets sub to the other run and returns true. A run takes the key of the run whose
-// results it takes over. Its first statement locks the row
-// of the key, and may have to wait for the lock. It does not see what other transactions commit
-// during this wait, but the second statement does. So only the second statement reads the state
-// of the other run. A run that does not exist any more holds its key only if the row of the key
-// says so.
+// that case it sets sub to the other run and returns true. If a run takes over the results of
+// another run, it also takes the key of that run. The first statement of claimKey locks the row
+// of the key, and may have to wait for the lock. This statement does not see what other
+// transactions commit during the wait, but the second statement does. So only the second
+// statement reads the state of the other run. A run that does not exist any more holds its key
+// only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
@@ -314,10 +315,10 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 	return false, err
 }
 
-// afterFence is called if the answer to a submission was lost, and the engine was declared
-// dead before the next try. It reads whether the submission is committed. This cannot change
-// any more, because Fence waited for the transaction. If the submission is committed,
-// afterFence sets sub and returns nil. Otherwise it returns the error in its parameter fenced.
+// afterFence is called if the answer to a submission was lost, and the engine was declared dead
+// before the next try. It reads whether the submission is committed. This cannot change any
+// more, because Fence waited for the transaction. If the submission is committed, afterFence
+// sets sub and returns nil. Otherwise it returns the error in the parameter `fenced`.
 func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {
@@ -356,8 +357,8 @@ func (s *submission) inherit(ctx context.Context) error {
 	return err
 }
 
-// heirs is the part of a Store that keeps which run has taken over the results of another one. It
-// implements naming.Heirs.
+// heirs is the part of a Store that records which run has taken over the results of another run.
+// It implements naming.Heirs.
 type heirs struct{ *access }
 
 // Heir returns the run that has taken over the results of the given run; 0 = there is none.

@@ -41,8 +41,8 @@ func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside starts a goroutine that calls the function fn. Later the method bell.close waits until fn
-// has returned. If close was called already, beside does nothing.
+// beside starts a goroutine that calls the function `fn`. Later the method bell.close waits until fn
+// has returned. If the method `close` was called already, beside does nothing.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -141,7 +141,8 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 }
 
 // listen opens a connection and sends a hint for each notification that arrives on it. It
-// returns when the connection breaks or ctx ends. worked is true if LISTEN succeeded.
+// returns when the connection breaks or ctx ends. The result `worked` is true if LISTEN
+// succeeded.
 func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool, err error) {
 	type dialled struct {
 		conn *pq.ListenerConn
@@ -183,7 +184,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 			}
 			hint(hints)
 		case <-probe.C:
-			// Notifications that arrive during the probe stay in the buffer of the channel told.
+			// Notifications that arrive during the probe stay in the buffer of the channel `told`.
 			if err := ask(ctx, c, ";", s.probe); err != nil {
 				return true, err
 			}
@@ -193,7 +194,7 @@ func (s *waker) listen(ctx context.Context, hints chan<- struct{}) (worked bool,
 	}
 }
 
-// ask runs a statement on a listening connection. The parameter patience is how long ask waits for
+// ask runs a statement on a listening connection. The parameter `patience` is how long ask waits for
 // the answer. Then it closes the connection and returns an error: the server may be unreachable,
 // although the connection reports no error.
 func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Duration) error {
@@ -209,7 +210,7 @@ func ask(ctx context.Context, c *pq.ListenerConn, query string, patience time.Du
 }
 
 // hangUp closes a listening connection. The driver's goroutine ends only when it can send its
-// last notifications to the channel told. So hangUp starts a goroutine that receives them.
+// last notifications to the channel `told`. So hangUp starts a goroutine that receives them.
 func hangUp(c *pq.ListenerConn, told <-chan *pq.Notification) {
 	// The connection may be closed or broken already; ignore that error.
 	_ = c.Close()

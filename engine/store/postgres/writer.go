@@ -29,7 +29,7 @@ type Writer struct {
 	db    *sql.DB
 	conn  *sql.Conn // connection to the server; nil = the connection must be opened first
 	stmts map[string]*sql.Stmt
-	raw   atomic.Pointer[net.Conn] // socket of conn; the method cut closes it
+	raw   atomic.Pointer[net.Conn] // socket of the field `conn`; the method `cut` closes it
 	line  int64                    // PostgreSQL timeline of conn's server; a failover begins a new timeline
 	batch batch
 	names map[string]bool    // names in the present batch
@@ -59,7 +59,7 @@ func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store
 	return w, nil
 }
 
-// Close closes the writer's connection. It also removes the writer from the field lineage,
+// Close closes the writer's connection. It also removes the writer from the field `lineage`,
 // which keeps the last confirmed row of each writer.
 func (w *Writer) Close() error {
 	w.s.lineage.forget(w)
@@ -213,8 +213,9 @@ var errReplaced = errors.New("postgres: the server that answered has been replac
 
 // confirm records the last committed row of a batch, for later checks of whether a server has
 // lost commits. One row is enough, because a server that has this row also has all earlier
-// commits. landed has the runs whose rows are committed; nil = all rows are committed. If another
-// server has replaced the one that answered, confirm records nothing and returns errReplaced.
+// commits. The parameter `landed` has the runs whose rows are committed; nil = all rows are
+// committed. If another server has replaced the one that answered, confirm records nothing and
+// returns errReplaced.
 func (w *Writer) confirm(token int64, items []store.Transition, landed map[status.RunID]bool) error {
 	t := &items[len(items)-1]
 	for i := range items {

@@ -17,13 +17,13 @@ type CallRow struct {
 // part share a row. So a limit has few rows, even if it allows very many calls.
 const grains = 64
 
-// Calls computes the answer to a CallAsk. The parameter rows holds all rows of the limit, also rows
+// Calls computes the answer to a CallAsk. The parameter `rows` holds all rows of the limit, also rows
 // whose time has passed. Calls returns the changes that the store makes.
 //
 // A call counts for a whole period after the last moment at which the engine may start it. So no
 // more than CallAsk.Most calls start in any period, wherever the period begins. When an engine does
 // not use a grant any more, it says how many calls it has started (Settled). Then the other calls
-// are free at once, and the started ones count only for a period after the last of them started.
+// are free at once, and the started calls count only for a period after the last of them started.
 func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant CallGrant) {
 	counted := map[int64]int{} // calls by the time until which they count, in microseconds
 	for _, r := range rows {
@@ -63,7 +63,7 @@ func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant
 	return changes, grant
 }
 
-// wait returns how long it takes until the next call may be free. The parameter free is the number
+// wait returns how long it takes until the next call may be free. The parameter `free` is the number
 // of calls that are free now. It is negative if the limit has become smaller.
 func wait(counted map[int64]int, ask CallAsk, free int, now time.Time) time.Duration {
 	var ends []int64
@@ -81,8 +81,8 @@ func wait(counted map[int64]int, ask CallAsk, free int, now time.Time) time.Dura
 	return ask.Per
 }
 
-// grain rounds the time t up to the end of a part of a period. A part has per/grains, but at least 1
-// microsecond. The result has whole microseconds.
+// grain rounds the time t up to the end of a part of a period. A part is as long as per/grains, but
+// at least 1 microsecond. The result has whole microseconds.
 func grain(t time.Time, per time.Duration) time.Time {
 	size := max(per/grains, time.Microsecond).Microseconds()
 	at := t.UnixMicro()

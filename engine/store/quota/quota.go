@@ -83,7 +83,7 @@ type CallGrant struct {
 	Wait time.Duration
 }
 
-// Of returns the role Sharer of a store. ok is false if the store does not have it.
+// Of returns the role Sharer of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Sharer, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

@@ -22,12 +22,12 @@ import (
 // then: it gets store.ErrStale, and reads the run again.
 type Resealer interface {
 	// Repin replaces the value of a setting, but only if the present value equals the parameter
-	// old ("" = the setting has no value yet). It returns the value that the setting has
+	// `old` ("" = the setting has no value yet). It returns the value that the setting has
 	// afterwards.
 	Repin(ctx context.Context, setting, old, value string) (string, error)
 	// Definitions returns definitions without their workflows, in the order of their digests. It
-	// returns only definitions whose digest is greater than the parameter after, and no more than
-	// the parameter limit says.
+	// returns only definitions whose digest is greater than the parameter `after`, and no more than
+	// the parameter `limit` says.
 	Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error)
 	// Letters returns all messages and all late replies of the given runs.
 	Letters(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error)
@@ -54,7 +54,7 @@ type Resealed struct {
 	Late     []store.LateReply // late replies to replace: those with the same Node, Call and Outcome
 }
 
-// Of returns the role Resealer of a store. ok is false if the store does not have it.
+// Of returns the role Resealer of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Resealer, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

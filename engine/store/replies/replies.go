@@ -20,7 +20,7 @@ type ID struct {
 	N   int32 // number of the reply in its run: 1, 2, 3, … without gaps
 }
 
-// A Reply tells the submitter of a run what has become of the run.
+// A Reply notifies the submitter of a run about what has happened to the run.
 type Reply struct {
 	ID
 	Sink        string // such as table:orders
@@ -53,16 +53,16 @@ const (
 // claimed or taken only when the one before it is done.
 type Outbox interface {
 	// Take returns the next reply of each run that has a reply for the sink, and marks it as done. It
-	// returns no more replies than the parameter limit says.
+	// returns no more replies than the parameter `limit` says.
 	Take(ctx context.Context, sink string, limit int) ([]Reply, error)
 	// Waiting returns replies for the sink that are not done, and changes nothing.
 	Waiting(ctx context.Context, sink string, limit int) ([]Reply, error)
 	// Due returns the sinks that have a reply which an engine may claim now, ascending. It returns
-	// only sinks that are greater than the parameter after and smaller than the parameter before.
+	// only sinks that are greater than the parameter `after` and smaller than the parameter `before`.
 	Due(ctx context.Context, after, before string, limit int) ([]string, error)
 	// Claim returns the next reply of each run that has a reply for the sink. No engine can claim the
-	// replies of these runs before the time hold has passed. So another engine delivers them if this
-	// one dies.
+	// replies of these runs before the duration `hold` has passed. So another engine delivers them if
+	// this engine dies.
 	Claim(ctx context.Context, sink string, limit int, hold time.Duration) ([]Reply, error)
 	// Delivered marks replies as done. It ignores replies that are done or do not exist.
 	Delivered(ctx context.Context, done ...ID) error
@@ -73,8 +73,8 @@ type Outbox interface {
 	OfRun(ctx context.Context, run status.RunID) ([]Reply, error)
 	// Lag returns the sinks for which replies wait, ascending.
 	Lag(ctx context.Context) ([]Lag, error)
-	// Hint tells the consumers of queues that replies may wait for them. A store without a channel for
-	// such hints does nothing.
+	// Hint notifies the consumers of queues that replies may wait for them. A store without a channel
+	// for such hints does nothing.
 	Hint(ctx context.Context, queues ...string) error
 }
 
@@ -84,7 +84,7 @@ type Keeper interface {
 	Replies() Outbox
 }
 
-// Of returns the outbox of a store. ok is false if the store keeps no replies.
+// Of returns the outbox of a store. The result `ok` is false if the store keeps no replies.
 func Of(s store.Store) (box Outbox, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

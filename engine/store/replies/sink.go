@@ -16,10 +16,10 @@ const (
 	Webhook = "webhook:" // a sink that the operator has configured, or an https URL
 )
 
-// The largest sizes of what a submitter may name.
+// The largest sizes of the texts that a submitter gives.
 const (
-	MaxSink        = 500 // bytes of a sink
-	MaxCorrelation = 200 // bytes of a correlation id
+	MaxSink        = 500 // of a sink, in bytes
+	MaxCorrelation = 200 // of a correlation id, in bytes
 )
 
 // Check returns an error if no run can have its replies sent to this sink with this correlation id.

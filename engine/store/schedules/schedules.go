@@ -17,7 +17,7 @@ import (
 // store without this role cannot publish a workflow.
 type Store interface {
 	// Publish stores the published definition of a workflow. It replaces the former one. It removes
-	// the schedules of the workflow that are not in the parameter rows. It stores Row.Next for a new
+	// the schedules of the workflow that are not in the parameter `rows`. It stores Row.Next for a new
 	// schedule, and for a schedule whose Timetable has changed. A schedule with the same Timetable
 	// keeps its next tick. Every schedule keeps Last, LastRun and Paused. Publish makes all these
 	// changes, or none of them.
@@ -26,13 +26,13 @@ type Store interface {
 	// published. Runs of the workflow continue.
 	Withdraw(ctx context.Context, workflow string) (bool, error)
 	// ReplaceGiven replaces Workflow.Given of a published workflow, but only if the stored value
-	// equals the parameter old. It reports whether it has replaced the value.
+	// equals the parameter `old`. It reports whether it has replaced the value.
 	ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error)
 	// Published returns the published workflows, in the order of their names.
 	Published(ctx context.Context) ([]Workflow, error)
 	// Schedules returns schedules that are not paused and whose next tick is before the given time,
 	// the earliest first. If the time is zero, Schedules returns all schedules, also paused ones, in
-	// the order of workflow and name. It returns no more schedules than the parameter limit says.
+	// the order of workflow and name. It returns no more schedules than the parameter `limit` says.
 	Schedules(ctx context.Context, before time.Time, limit int) ([]Row, error)
 	// Move replaces Next, Last, LastRun and Paused of a schedule, but only if the version of the
 	// stored schedule equals Row.Version. It reports whether it has replaced them. Each call of Move
@@ -70,7 +70,7 @@ type Row struct {
 	Given     []byte           // Workflow.Given of the published workflow; the store sets it
 }
 
-// Of returns the role Store of a store. ok is false if the store does not have it.
+// Of returns the role Store of a store. The result `ok` is false if the store does not have it.
 func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

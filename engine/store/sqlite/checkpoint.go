@@ -28,7 +28,7 @@ const (
 	walBack = `PRAGMA wal_checkpoint(PASSIVE)`
 )
 
-// wrote adds the estimated size of a batch to the field written, and starts a checkpoint if
+// wrote adds the estimated size of a batch to the field `written`, and starts a checkpoint if
 // one is due. The caller holds s.mu.
 func (s *file) wrote(items []store.Transition) {
 	s.written += commitBytes + rowBytes*len(items)

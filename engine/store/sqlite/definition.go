@@ -124,7 +124,7 @@ func (s *catalogue) Definition(ctx context.Context, id store.WorkflowID) (store.
 }
 
 // Pin stores the value of a setting if the setting has no value yet. It returns the stored value.
-// If value is "", Pin only reads the setting.
+// If `value` is "", Pin only reads the setting.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {
 	if value != "" {
 		err := s.writeUnowned(ctx, "store setting "+setting, func(tx *tx) error {

@@ -38,7 +38,8 @@ func (s *eventbox) SendEvent(ctx context.Context, e events.Event) (sent bool, er
 
 // ClaimEvents returns events that wait, and claims them.
 func (s *eventbox) ClaimEvents(ctx context.Context, limit int, lease time.Duration) (list []events.Event, err error) {
-	// Most calls find nothing. So a read comes before the transaction, which would write.
+	// Most calls find nothing. So look for events with a read first, and begin the transaction,
+	// which writes, only if there are events.
 	if err := s.query(ctx, "look for events", eventNext, []any{micros(now()), 1}, scanEvents(&list)); err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func scanEvents(list *[]events.Event) func(row) error {
 	}
 }
 
-// KeepEvent stores which workflows need the event no more, and may quarantine it.
+// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
 func (s *eventbox) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	return s.writeUnowned(ctx, "keep an event", func(tx *tx) error {
 		_, err := tx.exec(eventKeep, seq, strings.Join(done, " "), why)

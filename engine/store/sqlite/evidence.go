@@ -95,8 +95,8 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 	})
 }
 
-// Logs returns the log lines of a run whose ids are greater than the parameter after, in the
-// order of their ids. It returns no more lines than the parameter limit says.
+// Logs returns the log lines of a run whose ids are greater than the parameter `after`, in the
+// order of their ids. It returns no more lines than the parameter `limit` says.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
 	var out []store.LogLine
 	err := s.query(ctx, "read logs", logList, []any{int64(run), after, limit}, func(r row) error {
@@ -130,7 +130,7 @@ func (x *tx) alert(run status.RunID, at int64, a store.Alert) error {
 }
 
 // Alerts returns the alerts of a run, newest first. If id is 0, it returns alerts of all runs.
-// It returns no more alerts than the parameter limit says.
+// It returns no more alerts than the parameter `limit` says.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {
 		return s.alerts(ctx, alertListOfRun, limit, int64(id))
@@ -139,7 +139,7 @@ func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store
 }
 
 // Undelivered returns the alerts that were not pushed to people yet, oldest first. It returns
-// no more alerts than the parameter limit says.
+// no more alerts than the parameter `limit` says.
 func (s *evidence) Undelivered(ctx context.Context, limit int) ([]store.AlertRow, error) {
 	return s.alerts(ctx, alertUndelivered, limit)
 }

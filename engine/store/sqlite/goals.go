@@ -27,7 +27,8 @@ LEFT JOIN goal_reset l ON l.id = (SELECT x.id FROM goal_reset x WHERE x.workflow
 	goalsOf   = goalFields + ` WHERE c.workflow = ?1 AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
 	goalsAll  = goalFields + ` WHERE ?1 = '' AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
 	goalReset = `UPDATE context SET reset_at = ?3 WHERE workflow = ?1 AND key = ?2`
-	// goalDrop removes the context of a run that retention has removed, because nothing else would.
+	// goalDrop removes the context of a run that retention has removed, because no other code would
+	// remove it.
 	goalDrop    = `DELETE FROM context WHERE workflow = ?1 AND key = ?2 AND ?3 <> 0`
 	resetAdd    = `INSERT INTO goal_reset (workflow, key, run_id, run, at, who, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 	resetsOfRun = `SELECT workflow, key, run_id, run, at, who, reason FROM goal_reset WHERE run_id = ?1 ORDER BY id LIMIT 1000`

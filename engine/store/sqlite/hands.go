@@ -47,9 +47,9 @@ func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID
 	})
 }
 
-// Suspects returns those of the given runs that may be dangerous for an engine, and why: engines
-// died while they had this run in hand, or an engine has it in hand now that is not the engine in
-// the parameter self. The map has no entries for the other runs.
+// Suspects returns those of the given runs that may be dangerous for an engine, and why. Either
+// engines died while they had the run in hand, or an engine other than the parameter `self` has
+// the run in hand now. The map has no entries for the other runs.
 func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
 	some := false
 	err := s.query(ctx, "look for suspect runs", suspectAny, []any{int64(self)}, func(r row) error { return r.Scan(&some) })

@@ -12,8 +12,8 @@ const (
 	heirAdd = `INSERT INTO heir (run_id, heir) VALUES (?1, ?2) ON CONFLICT (run_id) DO NOTHING`
 )
 
-// heirs is the part of a Store that keeps which run has taken over the results of another one. It
-// implements naming.Heirs.
+// heirs is the part of a Store that records which run has taken over the results of another run.
+// It implements naming.Heirs.
 type heirs struct{ *file }
 
 // Heir returns the run that has taken over the results of the given run; 0 = there is none.

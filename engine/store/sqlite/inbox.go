@@ -19,7 +19,7 @@ const (
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
 	// inboxRuns lists runs that have messages for the engine ?1: its own runs, and runs without
 	// an owner. It returns one page, which begins after the run ?4. The query starts with the
-	// table inbox, because that table has few rows. A run that has ended counts as a run without an
+	// table `inbox`, because that table has few rows. A run that has ended counts as a run without an
 	// owner if its owner is gone.
 	inboxRuns = `
 SELECT i.run_id FROM inbox i CROSS JOIN run r ON r.run_id = i.run_id
@@ -85,8 +85,8 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 	return id, nil
 }
 
-// Messages returns the messages of a run whose ids are greater than the parameter after, in the
-// order of arrival. It returns no more messages than the parameter limit says.
+// Messages returns the messages of a run whose ids are greater than the parameter `after`, in the
+// order of arrival. It returns no more messages than the parameter `limit` says.
 func (s *inbox) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
 	var out []store.Message
 	err := s.query(ctx, "read messages", inboxList, []any{int64(run), int64(after), limit}, func(r row) error {

@@ -23,7 +23,7 @@ type lock struct {
 var errHeld = errors.New("another process has the lock")
 
 // takeLock locks the state in the file at path for this process. It returns a *sqlite.LockedError
-// if another process has the lock. The parameter shown is the name of the file in errors.
+// if another process has the lock. The parameter `shown` is the name of the file in errors.
 func takeLock(path, shown string) (*lock, error) {
 	f, err := openLock(path+".lock", shown+".lock")
 	switch {
@@ -39,8 +39,8 @@ func takeLock(path, shown string) (*lock, error) {
 }
 
 // sign writes into the lock file which process has the lock. Another process that cannot get
-// the lock shows this text in its error. sign writes only the name of the command, because
-// arguments may contain secrets.
+// the lock shows this text in its error. The function `sign` writes only the name of the command,
+// because arguments may contain secrets.
 func sign(f *os.File) error {
 	command := filepath.Base(os.Args[0])
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {

@@ -29,7 +29,7 @@ const (
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
 	// runOverdue lists the overdue runs of other live members. The query starts with the
-	// table member, because that table has few rows.
+	// table `member`, because that table has few rows.
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
@@ -193,7 +193,7 @@ func (s *members) Pass(ctx context.Context, name string, period time.Duration) (
 	return ok && err == nil, err
 }
 
-// Members returns the live members, and those dead ones that the store has not removed yet.
+// Members returns the live members, and the dead members that the store has not removed yet.
 func (s *members) Members(ctx context.Context) (found []store.Member, err error) {
 	at := now()
 	err = s.query(ctx, "list engines", memberList, nil, func(r row) error {

@@ -18,8 +18,9 @@ import (
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
 // checkPlace returns an error if other users could have prepared the files at path, or can
-// replace them. If write is false, checkPlace accepts files of any owner in any directory,
-// because a user may read another user's state. shown is the name of the file in errors.
+// replace them. If `write` is false, checkPlace accepts files of any owner in any directory,
+// because a user may read another user's state. The parameter `shown` is the name of the file
+// in errors.
 func checkPlace(path, shown string, write bool) error {
 	if write {
 		if err := checkDirectory(filepath.Dir(path), filepath.Dir(shown)); err != nil {
@@ -54,9 +55,9 @@ func checkDirectory(dir, shown string) error {
 	return checkOwner(info, "the directory "+shown)
 }
 
-// checkInfo returns an error if a file is not regular. If write is true, it also returns an error
-// if the file belongs to another user, except root. The parameter info must describe the file
-// itself, and not the target of a symbolic link. The parameter shown is the file's name in errors.
+// checkInfo returns an error if a file is not regular. If `write` is true, it also returns an error
+// if the file belongs to another user, except root. The parameter `info` must describe the file
+// itself, and not the target of a symbolic link. The parameter `shown` is the file's name in errors.
 func checkInfo(info fs.FileInfo, shown string, write bool) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -119,7 +119,7 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 	return out, err
 }
 
-// Claim returns the next reply of each run that has one for the sink.
+// Claim returns the next reply of each run that has a reply for the sink.
 func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Duration) (out []replies.Reply, err error) {
 	err = s.write(ctx, "claim replies", func(tx *tx) error {
 		out = nil

@@ -84,7 +84,7 @@ func (s *runs) loadMany(ctx context.Context, runs []status.RunID) ([]store.Loade
 	return out, nil
 }
 
-// loadChunk reads the given runs, appends them to the list in the parameter out, and returns the
+// loadChunk reads the given runs, appends them to the list in the parameter `out`, and returns the
 // longer list. The ids must be in ascending order.
 func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.Loaded) ([]store.Loaded, error) {
 	ids, err := json.Marshal(runs)
@@ -172,13 +172,13 @@ func (h *headRow) head(id status.RunID) store.Head {
 	return head
 }
 
-// rowList joins the table run to leave out rows of removed runs. Such rows may still exist,
+// rowList joins the table `run` to leave out rows of removed runs. Such rows may still exist,
 // because retention removes journal rows in parts, after the run's own row.
 const rowList = `
 SELECT j.seq, j.at, j.data FROM run r CROSS JOIN journal j ON j.run_id = r.run_id WHERE r.run_id = ?1 AND j.seq >= ?2 ORDER BY j.seq LIMIT ?3`
 
-// Rows returns the journal rows of a run whose seq is at least the parameter from, in order. It
-// returns no more rows than the parameter limit says.
+// Rows returns the journal rows of a run whose seq is at least the parameter `from`, in order. It
+// returns no more rows than the parameter `limit` says.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
 	var rows []store.Row
 	err := s.query(ctx, "read rows", rowList, []any{int64(id), from, limit}, func(r row) error {
@@ -211,7 +211,7 @@ WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' O
 	runFindByName = runColumns + ` WHERE n.name = ?2`
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 	runListByIDs  = runColumns + ` WHERE r.run_id IN (SELECT value FROM json_each(?2)) ORDER BY r.run_id`
-	// runChildren begins with the table run_name, because this table has the index of parents.
+	// runChildren begins with the table `run_name`, because this table has the index of parents.
 	runChildren = runColumns + ` WHERE n.parent = ?2 AND n.run_id > ?3 ORDER BY n.run_id LIMIT ?4`
 )
 
@@ -228,7 +228,7 @@ func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	case storekit.KindOrphans:
 		return s.runIDs(ctx, "list orphans", orphanList, int64(f.After), f.Max(), f.Owners&store.OwnerNone != 0)
 	case storekit.KindAddressed:
-		return s.runIDs(ctx, "list runs that are spoken to", inboxAddressed, f.Max())
+		return s.runIDs(ctx, "list runs with waiting messages", inboxAddressed, f.Max())
 	case storekit.KindOverdue:
 		at := now()
 		return s.runIDs(ctx, "list overdue runs", runOverdue, int64(f.Asking), micros(at), micros(at.Add(-f.Overdue)), f.Max())
@@ -294,7 +294,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 	return out, err
 }
 
-// named returns the run whose public name is the parameter name. If no run has this public name,
+// named returns the run whose public name is the parameter `name`. If no run has this public name,
 // but the parameter is the internal id of a run in decimal, named returns that run. Otherwise it
 // returns no run.
 func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {

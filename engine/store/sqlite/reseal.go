@@ -15,8 +15,9 @@ const (
 	definitionReseal = `UPDATE definition SET data = ?2 WHERE digest = ?1`
 	journalReseal    = `UPDATE journal SET data = ?3 WHERE run_id = ?1 AND seq = ?2`
 	// journalAdd appends a row to the journal of a run, and does not change the row of the run
-	// itself. It does nothing if the journal has a row with this number already, or lacks the row
-	// before. No writer has the token 0, so no writer takes the new row for its own.
+	// itself. It does nothing if the journal has a row with this number already, or if the
+	// previous row is missing. The new row has the token 0. No writer has this token, so no
+	// writer believes that it has written the row.
 	journalAdd = `
 INSERT INTO journal (run_id, seq, at, writer, data) SELECT ?1, ?2, ?3, 0, ?4 WHERE EXISTS (SELECT 1 FROM journal WHERE run_id = ?1 AND seq = ?2 - 1)
 ON CONFLICT (run_id, seq) DO NOTHING`
@@ -34,7 +35,7 @@ type resealer struct {
 	*catalogue
 }
 
-// Repin replaces the value of a setting, but only if the present value equals the parameter old
+// Repin replaces the value of a setting, but only if the present value equals the parameter `old`
 // ("" = the setting has no value yet). It returns the value that the setting has afterwards.
 func (s *resealer) Repin(ctx context.Context, setting, old, value string) (string, error) {
 	if old == "" {
@@ -51,7 +52,7 @@ func (s *resealer) Repin(ctx context.Context, setting, old, value string) (strin
 }
 
 // Definitions returns definitions in the order of their digests: only those whose digest is greater
-// than the parameter after, and no more than the parameter limit says.
+// than the parameter `after`, and no more than the parameter `limit` says.
 func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error) {
 	var out []store.Definition
 	err := s.query(ctx, "list definitions", definitionList, []any{after, limit}, func(r row) error {

@@ -35,8 +35,8 @@ FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY
 	// retainOwn returns the shortest retention of all workflows, in microseconds; 0 = no workflow
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
-	// retainStays reports whether a run must stay: a message waits for it, its compensation has
-	// begun after retainRuns listed it, or its parent exists.
+	// retainStays reports whether a run must stay: a message waits for the run, or its
+	// compensation has begun after retainRuns listed the run, or its parent exists.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
@@ -45,8 +45,9 @@ SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey and retainGoal must run before retainName and retainRun, because they read the rows
-	// that those delete. If the run still holds its key at the time ?3, retainGoal keeps in the row of
-	// the key what the row of the run said. Otherwise retainKey removes the row of the key.
+	// that retainName and retainRun delete. If the run still holds its key at the time ?3, retainGoal
+	// stores the name of the run, its state and the time of its end in the row of the key. Otherwise
+	// retainKey removes the row of the key.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
@@ -89,7 +90,7 @@ const (
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
 // retention, that retention counts, and not the given time. One call examines no more runs than
-// the parameter limit says. SQLite uses the freed space again, but the file does not become
+// the parameter `limit` says. SQLite uses the freed space again, but the file does not become
 // smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	s.retainMu.Lock()
@@ -152,8 +153,8 @@ type retainedPage struct {
 	last   status.RunID
 }
 
-// finished returns the next page of runs that Retain examines: no more than the parameter limit
-// says. The list p.runs has only those runs that finished early enough. The result through is
+// finished returns the next page of runs that Retain examines: no more than the parameter `limit`
+// says. The list p.runs has only those runs that finished early enough. The result `through` is
 // true if this is the last page.
 func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
@@ -235,7 +236,7 @@ func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) 
 func (s *retention) freeGoals(ctx context.Context, at time.Time) (freed int, err error) {
 	for {
 		n := int64(0)
-		err := s.write(ctx, "remove goals whose time is over", func(tx *tx) (err error) {
+		err := s.write(ctx, "remove contexts that do not hold their keys any more", func(tx *tx) (err error) {
 			n, err = tx.changed(retainGoals, micros(at), retainPage)
 			return err
 		})

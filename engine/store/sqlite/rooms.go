@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Statements about the table place: the limits that runs share. An admitted run holds its place
+// Statements about the table `place`: the limits that runs share. An admitted run holds its place
 // while the run is open. So the statements read the state in the row of the run, and no counter.
 const (
 	placeOf    = `SELECT workflow, key, slots, admitted FROM place WHERE run_id = ?1`
@@ -59,17 +59,19 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
 ORDER BY p.rank, p.run_id LIMIT ?4`
 )
 
-// mostNext is the largest number of runs of a line that one tick reads.
+// mostNext is the largest number of runs that one tick reads from one line (the runs that wait for
+// room under the same limit).
 const mostNext = 1000
 
-// A limit is the row of a run in the table place.
+// A limit is the row of a run in the table `place`.
 type limit struct {
 	workflow, key string
 	slots         int32
 	admitted      bool
 }
 
-// place returns the limit of a run. ok is false if the run has no row in the table place.
+// place returns the limit of a run. The result `ok` is false if the run has no row in the table
+// `place`.
 func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	err = x.row(placeOf, int64(run)).Scan(&l.workflow, &l.key, &l.slots, &l.admitted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -79,7 +81,7 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 }
 
 // room checks whether the run of a transition that admits it can get a place. If not, the result
-// refused is naming.ErrFull, or an error that says that the run has no limit. Then only this
+// `refused` is naming.ErrFull, or an error that says that the run has no limit. Then only this
 // transition fails. If the run holds a place already, perhaps from an earlier try, room refuses
 // nothing.
 func (x *tx) room(t *store.Transition) (refused, err error) {
@@ -114,7 +116,7 @@ func (x *tx) room(t *store.Transition) (refused, err error) {
 	return nil, nil
 }
 
-// admitted writes the row of a run in the table place. The caller has written the transition
+// admitted writes the row of a run in the table `place`. The caller has written the transition
 // already.
 func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {
@@ -132,7 +134,7 @@ func (x *tx) admitted(t *store.Transition) error {
 }
 
 // nextInLine returns the runs of an engine that are the next in line and for which there is room. It
-// returns no more runs than the parameter most says.
+// returns no more runs than the parameter `most` says.
 func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.RunID, error) {
 	var lines []limit
 	err := x.each(placeLines, nil, func(r row) error {
@@ -158,9 +160,9 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 	return next, err
 }
 
-// nextOf reads the first runs of a line, at most as many as the parameter reads says. It returns those
-// of the given engine for which there is room; engine 0 = of all engines. Each run has its own limit: a
-// run for which there is no room stops the runs behind it.
+// nextOf reads the first runs of a line, at most as many as the parameter `reads` says. It returns the
+// runs of the given engine for which there is room. If engine is 0, it returns the runs of all engines.
+// Each run has its own limit: a run for which there is no room stops the runs behind it.
 func nextOf(x *tx, l limit, engine store.EngineID, at time.Time, reads int) ([]status.RunID, error) {
 	var taken int32
 	if err := x.row(placeTaken, l.workflow, l.key).Scan(&taken); err != nil {

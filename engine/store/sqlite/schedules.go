@@ -83,7 +83,7 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (found bool, 
 }
 
 // ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
-// the stored value equals the parameter old.
+// the stored value equals the parameter `old`.
 func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (replaced bool, err error) {
 	err = s.writeUnowned(ctx, "replace variables of a published workflow", func(tx *tx) error {
 		n, err := tx.changed(publishedGive, workflow, blob(old), blob(given))

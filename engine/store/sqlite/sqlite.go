@@ -97,8 +97,8 @@ type file struct {
 
 	checkpoints sync.WaitGroup // the checkpoints of the WAL that run now
 
-	// commit commits a transaction. The argument what names the operation, such as "tick".
-	// A test replaces this function with one that returns an error after the commit.
+	// commit commits a transaction. The argument `what` is the name of the operation, such as
+	// "tick". A test replaces this function with one that returns an error after the commit.
 	commit func(x *tx, what string) error
 }
 
@@ -173,7 +173,8 @@ func newStore(f *file) *Store {
 }
 
 // prepareFile creates the file (mode 0600) and its directory (0700) if they are missing. It
-// returns the error of checkPlace, if there is one. shown is the name of the file in errors.
+// returns the error of checkPlace, if there is one. The parameter `shown` is the name of the
+// file in errors.
 func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -190,7 +191,7 @@ func prepareFile(path, shown string) error {
 
 var (
 	errReadOnly = errors.New("sqlite: the store is open for reading only")
-	errBeside   = errors.New("sqlite: beside the process that holds the file only a run of nobody can be submitted")
+	errBeside   = errors.New("sqlite: while another process has locked the file, only a run without an owner can be submitted")
 	errForeign  = errors.New("it is an SQLite database of another program")
 )
 
@@ -225,7 +226,7 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// openWriter sets the field db to a pool with one connection. The connection writes durably.
+// openWriter sets the field `db` to a pool with one connection. The connection writes durably.
 func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	pragmas = append(append([]string{"busy_timeout(10000)"}, pragmas...), "synchronous(FULL)", autoCheckpoint, "foreign_keys(1)")
 	if s.db, err = sql.Open("sqlite", dsn(path, "rw", pragmas...)); err == nil {
@@ -236,9 +237,9 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 
 // openRead opens a file that another process may be writing. It tries up to four modes. "rw"
 // and "ro" fail if SQLite cannot share the index of the WAL: the file or its directory is not
-// writable, or the disk is full. Then openRead tries the constant asItStands as the mode, but
-// only if the WAL is empty. At last, but only if the disk is full, it tries the constant named
-// alone.
+// writable, or the disk is full. Then openRead tries the mode in the constant asItStands, but
+// only if the WAL is empty. At last it tries the mode in the constant `alone`, but only if the
+// disk is full.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
@@ -340,7 +341,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// disconnect closes the writing connection. The caller holds s.mu. The field db stays set,
+// disconnect closes the writing connection. The caller holds s.mu. The field `db` stays set,
 // although the pool is closed. So a write after Close returns an error.
 func (s *file) disconnect() error {
 	var errs []error
@@ -372,7 +373,7 @@ func code(err error) int {
 }
 
 // explain returns an error whose text names the operation and the file. For some errors, the
-// text also says what the person can do. explain returns nil, a *LockedError and a
+// text also says what the person can do. The method `explain` returns nil, a *LockedError and a
 // *store.SchemaError unchanged.
 func (s *file) explain(what string, err error) error {
 	var (

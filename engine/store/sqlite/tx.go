@@ -87,7 +87,7 @@ func (x *tx) each(query string, args []any, fn func(row) error) (err error) {
 	return rows.Err()
 }
 
-// writeUnowned does the same as the method write, but also works in a store that was opened with
+// writeUnowned does the same as the method `write`, but also works in a store that was opened with
 // Options.Beside and so does not have the lock. In such a store it opens a connection and closes
 // it afterwards.
 func (s *file) writeUnowned(ctx context.Context, what string, fn func(*tx) error) (err error) {

@@ -42,7 +42,7 @@ func (s *waker) Wakes(ctx context.Context) <-chan struct{} {
 }
 
 // watch sends a hint to all listeners when another process has written to the file, until ctx
-// ends. last is the version of the file that the caller has seen.
+// ends. The parameter `last` is the version of the file that the caller has seen.
 func (s *waker) watch(ctx context.Context, last int64) {
 	tick := time.NewTicker(wakePoll)
 	defer tick.Stop()

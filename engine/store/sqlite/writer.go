@@ -193,7 +193,7 @@ func refuses(err error) bool {
 }
 
 // once tries to commit the batch one time. It leaves out transitions that were refused before,
-// and sets the outcomes in out. If doubt is true, an earlier try may have committed the batch.
+// and sets the outcomes in out. If `doubt` is true, an earlier try may have committed the batch.
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
 	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
@@ -233,12 +233,12 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // number that the field boxed contains
-	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
+	last  int64 // number that the field `boxed` contains
+	boxed any   // last number that the method `box` has made an argument of a statement; nil = none yet
 }
 
-// landAny writes one transition and returns its outcome, as the method land does. If the run of the
-// transition takes over results of another run, landAny also checks whether it may.
+// landAny writes one transition and returns its outcome, as the method `land` does. If the run of the
+// transition takes over results of another run, landAny also checks whether the run may do so.
 func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
 	if t.Names != nil && t.Names.From != 0 {
 		return x.landHeir(t)
@@ -298,7 +298,7 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 }
 
 // settle is called if the engine was fenced and an earlier try may have committed the batch. It
-// finds the transitions that were committed, and sets the outcomes in the parameter out. If no
+// finds the transitions that were committed, and sets the outcomes in the parameter `out`. If no
 // transition was committed, it returns ErrFenced.
 func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
 	any := false
@@ -326,8 +326,8 @@ const (
 	journalAppend = `
 INSERT INTO journal (run_id, seq, at, workflow_id, run_state, owner, next_check, writer, steps, data)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
-	// journalNext inserts a journal row that does not change the run's row. Most journal
-	// rows are like that.
+	// journalNext inserts a journal row that does not change the run's row. Most journal rows
+	// do not change it.
 	journalNext   = `INSERT INTO journal (run_id, seq, at, writer, steps, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, seq) DO NOTHING`
 	journalWriter = `SELECT writer FROM journal WHERE run_id = ?1 AND seq = ?2`
 	// journalTakeBack removes a journal row that was just inserted, because retention has
@@ -585,8 +585,8 @@ func (x *landing) knows(id store.WorkflowID) (known bool, err error) {
 	return known, err
 }
 
-// disputed returns the outcome of a submission whose name or key already belongs to a run,
-// which is in the argument found. If an earlier try of the same submission made that run, the
+// disputed returns the outcome of a submission whose name or key already belongs to a run. The
+// parameter `found` holds this run. If an earlier try of the same submission made that run, the
 // outcome is Landed.
 func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Outcome, error) {
 	if found.Run == t.Run {

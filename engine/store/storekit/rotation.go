@@ -25,7 +25,7 @@ func (r *Rotation) After(engine store.EngineID) status.RunID {
 }
 
 // Shown records that an engine has received a page. The runs of the page must be sorted by
-// id. The parameter limit is the number of runs in a full page. After a page with fewer runs,
+// id. The parameter `limit` is the number of runs in a full page. After a page with fewer runs,
 // the engine's next page begins with the first run of the list.
 func (r *Rotation) Shown(engine store.EngineID, page []status.RunID, limit int) {
 	r.mu.Lock()

@@ -55,7 +55,7 @@ func Damaged(err error) error { return damaged{err} }
 
 type damaged struct{ error }
 
-// Is reports whether target is store.ErrDamaged.
+// Is reports whether `target` is store.ErrDamaged.
 func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 
 // Unwrap returns the cause.
@@ -100,7 +100,7 @@ func KindOf(f store.RunFilter) (Kind, error) {
 }
 
 // familyKind returns the kind of a filter with IDs or Parent, or an error if no index serves it.
-// The parameter listed is true if the filter also has a field of a list for people.
+// The parameter `listed` is true if the filter also has a field of a list for people.
 func familyKind(f store.RunFilter, listed bool) (Kind, error) {
 	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	switch {

@@ -145,7 +145,7 @@ func BenchTick(b *testing.B, s store.Store, finished int) {
 }
 
 // fill lets a new engine join, creates runs of this engine, and returns them. Each run has the
-// given number of rows, with 100 bytes of data each. If state is not RunInvalid, the last row of
+// given number of rows, with 100 bytes of data each. If `state` is not RunInvalid, the last row of
 // a run ends the run in this state. A benchmark may call fill several times for one store.
 func fill(b *testing.B, s store.Store, digest string, runs, rows int, state status.RunState) []status.RunID {
 	b.Helper()

@@ -25,8 +25,8 @@ func Addressed(limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: limit}
 }
 
-// Overdue returns a filter for open runs of live members, except the member self. It selects
-// only runs whose next_check is further in the past than the duration grace.
+// Overdue returns a filter for open runs of live members, except the member `self`. It selects
+// only runs whose next_check passed longer ago than the duration in the parameter `grace`.
 func Overdue(self store.EngineID, grace time.Duration, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerOther, Asking: self, Overdue: grace, Limit: limit}
 }
@@ -99,7 +99,7 @@ func hasEvidence(h Harness) bool { _, ok := h.Store.(store.Evidence); return ok 
 func hasViews(h Harness) bool    { _, ok := h.Store.(store.Views); return ok }
 
 // needed returns a copy of the given rules. The copied rules run only for a store with an
-// optional role, which is a store for which the function role returns true.
+// optional role, which is a store for which the function `role` returns true.
 func needed(role func(Harness) bool, rules []rule) []rule {
 	rules = slices.Clone(rules)
 	for i, r := range rules {

@@ -130,7 +130,7 @@ func (w suspects) hold(a actor, runs ...status.RunID) {
 }
 
 // wantSuspects checks, for each run, the number of engines that died with the run in hand.
-// The parameter want has no entry for a run without deaths.
+// The parameter `want` has no entry for a run without deaths.
 func (w suspects) wantSuspects(runs []status.RunID, want map[status.RunID]int) {
 	w.Helper()
 	suspects, err := w.Other.Suspects(w.ctx, 0, runs)

@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// heard returns a transition that makes an actor the owner of a run. The parameter read is the
+// heard returns a transition that makes an actor the owner of a run. The parameter `read` is the
 // number of messages of the run that the actor has read before.
 func heard(a actor, run status.RunID, seq, read int32) store.Transition {
 	t := next(run, seq)

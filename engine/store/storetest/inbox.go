@@ -246,7 +246,7 @@ var inboxRules = []rule{
 // letters has helpers that post messages and check inboxes.
 type letters struct{ *frame }
 
-// hinted calls the function say every 200 ms until a hint arrives. The test fails if no
+// hinted calls the function `say` every 200 ms until a hint arrives. The test fails if no
 // hint arrives within 10 s.
 func (w letters) hinted(hints <-chan struct{}, say func()) {
 	w.Helper()

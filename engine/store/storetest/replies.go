@@ -14,8 +14,8 @@ import (
 // keepsReplies reports whether the store under test keeps replies.
 func keepsReplies(h Harness) bool { _, ok := replies.Of(h.Store); return ok }
 
-// boxes returns the outbox of the store under test (mine), and that of a second store with the same
-// data (others).
+// boxes returns the outbox of the store under test (mine), and the outbox of a second store with
+// the same data (others).
 func boxes(w *world) (mine, others replies.Outbox) {
 	mine, _ = replies.Of(w.Store)
 	others, _ = replies.Of(w.Other)
@@ -120,7 +120,7 @@ var replyRules = []rule{
 		if len(got) != 1 || got[0].Run != one.Run || got[0].Tries != 1 {
 			w.Errorf("claimed %+v", got)
 		}
-		got, err = others.Claim(w.ctx, "webhook:q", 10, 0) // a claim without time ends at once, as that of a dead engine does later
+		got, err = others.Claim(w.ctx, "webhook:q", 10, 0) // this claim ends at once, because its duration is 0; the claim of a dead engine ends in the same way, but later
 		wantTold(w, got, err, "1:accepted")
 		due("webhook:q")
 		got, err = others.Claim(w.ctx, "webhook:q", 10, time.Hour)
@@ -129,7 +129,8 @@ var replyRules = []rule{
 			w.Errorf("claimed again: %+v", got)
 		}
 		due()
-		// A reply that was delivered frees the next one of its run. It stays delivered.
+		// After a reply was delivered, the next reply of its run can be claimed. The first
+		// reply stays delivered.
 		for range 2 {
 			if err := mine.Delivered(w.ctx, replies.ID{Run: one.Run, N: 1}, replies.ID{Run: 77, N: 1}); err != nil {
 				w.Fatal(err)
@@ -150,7 +151,7 @@ var replyRules = []rule{
 		if len(got) == 2 && (!got[0].Done || got[0].Why != "" || got[1].Done || got[1].Why != "refused again") {
 			w.Errorf("the replies of the run: %+v", got)
 		}
-		// Later does not wake up what is delivered already.
+		// Later does not change a reply that is delivered already.
 		if err := mine.Later(w.ctx, replies.ID{Run: one.Run, N: 1}, time.Hour, "late"); err != nil {
 			w.Fatal(err)
 		}

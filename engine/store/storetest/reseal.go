@@ -10,11 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// reseals reports whether the store under test can replace sealed data, and its user may do so.
+// reseals reports whether the store under test can replace sealed data, and whether the store's
+// user may replace them.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
-// resealer returns the role Resealer of the store under test (mine), and that of a second store
-// with the same data, as another process would open it (others).
+// resealer returns the role Resealer of the store under test (mine), and the same role of a
+// second store with the same data, as another process would open it (others).
 func (w *frame) resealer() (mine, others rekey.Resealer) {
 	mine, _ = rekey.Of(w.Store)
 	others, _ = rekey.Of(w.Other)

@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// keptRules are the rules for stores that change runs after their commit: that remove old runs,
-// or replace the sealed data of runs.
+// keptRules are the rules for stores that change runs after their commit: stores that remove
+// old runs, and stores that replace the sealed data of runs.
 var keptRules = slices.Concat(retainRules, ownRetentionRules, needed(reseals, resealRules))
 
 // retainRules are the rules for stores that remove old runs (store.Retainer).

@@ -35,7 +35,7 @@ var roomRules = []rule{
 			t := w.limited(a, "eu", 1, 0, true)
 			w.land(a.writers[0], t)
 			w.full(a, w.limited(a, "eu", 1, 0, true))
-			w.land(a.writers[0], end(t.Run, 1, s)) // without the hint of Frees, too
+			w.land(a.writers[0], end(t.Run, 1, s)) // this frees the place even without Frees, which only sends a hint
 		}
 		t := w.limited(a, "eu", 1, 0, true)
 		w.land(a.writers[0], t)
@@ -73,7 +73,7 @@ var roomRules = []rule{
 		}
 		w.land(b.writers[0], end(early.Run, 2, status.RunCancelled))
 		w.wantNext(a, same.Run)
-		w.land(a.writers[0], end(same.Run, 1, status.RunCancelled)) // cancelled in line
+		w.land(a.writers[0], end(same.Run, 1, status.RunCancelled)) // the run is cancelled while it waits in line
 		w.wantNext(a, late.Run)
 		w.land(a.writers[0], admit(late.Run, 1))
 		w.wantRows(late.Run, 2)
@@ -97,7 +97,7 @@ var roomRules = []rule{
 		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
 		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
 		var line []status.RunID
-		for n, limit := range []int32{3, 5, 4, 9} { // with 2 open runs: there is room for 1 more, then for 2, and the third run stops the line
+		for n, limit := range []int32{3, 5, 4, 9} { // 2 runs are open: the third run in line finds no room, and stops the runs behind it
 			t := w.limited(a, "eu", limit, time.Duration(n)*time.Second, false)
 			w.land(a.writers[0], t)
 			line = append(line, t.Run)

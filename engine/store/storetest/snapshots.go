@@ -12,7 +12,7 @@ import (
 
 func hasSnapshots(h Harness) bool { _, ok := h.Store.(snapshots.Keeper); return ok }
 
-// A shortened has the helper methods for snapshots.
+// A shortened has helper methods for tests of snapshots.
 type shortened struct{ *frame }
 
 // keeper returns the role Keeper of a store.
@@ -41,7 +41,7 @@ func (w shortened) keep(a actor, run status.RunID, n int, data string) {
 }
 
 // wantShort checks the result of LoadShort: the snapshot with the given data, and the rows from the
-// number first up to the number last. If data is "", there must be no snapshot.
+// number first up to the number last. If `data` is "", there must be no snapshot.
 func (w shortened) wantShort(run status.RunID, data string, first, last int32) {
 	w.Helper()
 	got, err := w.keeper(w.Other).LoadShort(w.ctx, run)

@@ -26,14 +26,14 @@ type Harness struct {
 	// Expire makes a member's lease expire at once.
 	Expire func(t *testing.T, id store.EngineID)
 	// Lose breaks the connection for the next batch or submission that a writer of Store
-	// sends. If landed is true, the store commits the batch, and the reply is lost. If
-	// landed is false, the request is lost, and the store does not commit it.
+	// sends. If `landed` is true, the store commits the batch, and the reply is lost. If
+	// `landed` is false, the request is lost, and the store does not commit it.
 	Lose func(t *testing.T, landed bool)
 	// LoseFenced is like Lose. In addition, it declares the engine of the writer dead
 	// before the writer can send the batch again.
 	LoseFenced func(t *testing.T, id store.EngineID, landed bool)
 	// Hold blocks every client that appends the row with number seq to the journal of a run,
-	// until the test calls release. The function wait returns when n clients are blocked. Hold
+	// until the test calls release. The function `wait` returns when n clients are blocked. Hold
 	// is nil if the store makes one commit at a time in one process, because then a test cannot
 	// observe a commit in flight.
 	Hold func(t *testing.T, run status.RunID, seq int32) (wait func(n int), release func())

@@ -88,7 +88,7 @@ type stress struct {
 	alive  []store.EngineID
 	runs   status.RunID
 	landed map[status.RunID][]note // rows that were reported as committed
-	known  []status.RunID          // the runs in landed
+	known  []status.RunID          // the runs in the field `landed`
 	said   map[status.RunID][]store.MessageID
 	named  map[status.RunID]naming.Names // names of each run that was committed with names
 	found  []claim
@@ -344,7 +344,7 @@ func sorted(batch []store.Transition) []store.Transition {
 }
 
 // learn records the outcomes of a batch. It returns the runs on which the writer still
-// works: the runs in the parameter mine and the new runs, but not runs that ended or that
+// works: the runs in the parameter `mine` and the new runs, but not runs that ended or that
 // another engine took over.
 func (s *stress) learn(mine []owned, batch []store.Transition, out []store.Outcome) []owned {
 	s.mu.Lock()

@@ -1,5 +1,5 @@
 // Command demo shows the order process: an application that submits runs in its own transactions, two
-// engines of which one is killed, a run that waits for an operator, and the replies that the
+// engines, one of which is killed, a run that waits for an operator, and the replies that the
 // application gets. `make demo-orders` starts it with a private PostgreSQL.
 package main
 
@@ -117,8 +117,8 @@ func (d *demo) title(text string) {
 // engine runs a command of the engine, and prints its output.
 func (d *demo) engine(want int, args ...string) { d.do(want, "engine", args...) }
 
-// do runs a command, prints its output, and returns it. Another exit code than the one in the parameter
-// want is an error.
+// do runs a command, prints its output, and returns it. If the exit code is not the one in the
+// parameter `want`, that is an error.
 func (d *demo) do(want int, name string, args ...string) string {
 	if d.err != nil {
 		return ""
@@ -133,7 +133,7 @@ func (d *demo) do(want int, name string, args ...string) string {
 	return out
 }
 
-// short leaves out what is the same in each command.
+// short returns the arguments without --dsn and its value, which are the same in each command.
 func (d *demo) short(args []string) []string {
 	var kept []string
 	for i := 0; i < len(args); i++ {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A process is one that the demo has started and will stop.
+// A process describes a process that the demo has started and will stop.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -28,7 +28,7 @@ func (d *demo) start(log string, withStdin bool, name string, args ...string) *p
 		return nil
 	}
 	p := &process{name: log, exit: make(chan error, 1), log: filepath.Join(d.dir, log+".log")}
-	p.cmd = exec.Command(filepath.Join(d.bin, name), args...) //nolint:noctx // the method stop ends it
+	p.cmd = exec.Command(filepath.Join(d.bin, name), args...) //nolint:noctx // the method `stop` ends it
 	file, err := os.Create(p.log)
 	if err != nil {
 		d.err = fmt.Errorf("start %s: %w", log, err)

@@ -17,7 +17,7 @@ import (
 // pollPause is the pause before the application looks for replies again after it found none.
 const pollPause = 200 * time.Millisecond
 
-// A server answers the questions of runs about orders, and hears the replies of the engines.
+// A server answers the questions of runs about orders, and receives the replies of the engines.
 type server struct {
 	db        *sql.DB
 	stdin     io.Reader
@@ -31,7 +31,7 @@ func (s *server) run(ctx context.Context) error {
 	defer cancel()
 	if s.withStdin {
 		go func() {
-			_, _ = io.Copy(io.Discard, s.stdin) // an error ends it, too
+			_, _ = io.Copy(io.Discard, s.stdin) // an error ends the copying, too
 			cancel()
 		}()
 	}
@@ -85,7 +85,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// listen hears replies until ctx ends.
+// listen receives replies until ctx ends.
 func (s *server) listen(ctx context.Context) error {
 	for {
 		n, err := hear(ctx, s.db)

@@ -16,14 +16,15 @@ type order struct {
 	Amount  int    `json:"amount"` // in cents
 	Country string `json:"country"`
 	Run     string `json:"-"` // public id of the run that processes the order
-	Status  string `json:"-"` // last status that a reply has told; "" = no reply came yet
-	Told    string `json:"-"` // all statuses that replies have told, in order
+	Status  string `json:"-"` // last status that a reply has reported; "" = no reply came yet
+	Told    string `json:"-"` // all statuses that replies have reported, in order
 }
 
 // queue is the application's own reply queue.
 const queue = "orders"
 
-// create makes the application's tables. The table told keeps every reply, to show that none is missing.
+// create makes the application's tables. The table `told` keeps every reply, to show that none is
+// missing.
 func create(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, `
 CREATE SCHEMA IF NOT EXISTS app;
@@ -44,7 +45,7 @@ CREATE TABLE IF NOT EXISTS app.told (id text NOT NULL, seq int NOT NULL, status 
 
 var errOnPurpose = errors.New("the transaction fails on purpose: neither the order nor its run is stored")
 
-// place stores an order and submits its run in one transaction: both happen, or neither (S54). If fail
+// place stores an order and submits its run in one transaction: both happen, or neither (S54). If `fail`
 // is true, the transaction does not commit.
 func place(ctx context.Context, db *sql.DB, o order, fail bool) (err error) {
 	tx, err := db.BeginTx(ctx, nil)

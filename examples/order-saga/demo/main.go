@@ -136,7 +136,7 @@ type shopProcess struct {
 // accepts connections.
 func startShop(ctx context.Context, stderr io.Writer) (*shopProcess, error) {
 	ready := filepath.Join(stateDir, "shop.addr")
-	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // the method stop ends it, after the engine
+	cmd := exec.Command(shopBin, "serve", "--addr", "127.0.0.1:0", "--db", shopDB, "--ready-file", ready, "--with-stdin", //nolint:noctx // the method `stop` ends it, after the engine
 		"--no-carrier", "AQ", "--fault", "charge:times=1,status=503")
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
@@ -191,7 +191,7 @@ func (s *shopProcess) stop() error {
 	return errors.Join(errors.New("the shop did not stop by itself"), err)
 }
 
-// A printer writes the demo's own lines, not the output of commands. The field err holds the first
+// A printer writes the demo's own lines, not the output of commands. The field `err` holds the first
 // error of writing.
 type printer struct {
 	out io.Writer

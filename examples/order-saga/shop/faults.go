@@ -68,7 +68,7 @@ func (f *faults) set(kind, settings string) error {
 	return nil
 }
 
-// of returns the fault for a call of the given kind. The parameter arrival is the number of calls
+// of returns the fault for a call of the given kind. The parameter `arrival` is the number of calls
 // with the same key so far, including this call. The zero fault changes nothing.
 func (f *faults) of(kind string, arrival int) fault {
 	f.mu.Lock()

@@ -58,7 +58,7 @@ func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) e
 
 const effectList = `SELECT ` + recordColumns + ` FROM effects WHERE ? IN ('', order_id) ORDER BY order_id, seq`
 
-// readLedger reads the rows of one order, or of all orders if order is "". The shop may run at the
+// readLedger reads the rows of one order, or of all orders if `order` is "". The shop may run at the
 // same time.
 func readLedger(ctx context.Context, path, order string) ([]record, error) {
 	if _, err := os.Stat(path); err != nil {
@@ -129,7 +129,7 @@ const (
 	stateMixed  = "mixed"
 )
 
-// A verdict holds the state of an order. The function judge computes it from the effects of the
+// A verdict holds the state of an order. The function `judge` computes it from the effects of the
 // order alone.
 type verdict struct {
 	Order string

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // printed the details.
 var errUsage = errors.New("wrong usage")
 
-// parse parses the flags. The parameter need has the names of the flags that must not be empty.
+// parse parses the flags. The parameter `need` has the names of the flags that must not be empty.
 // If one of them is empty, parse returns an error. The flag package itself treats all flags as
 // optional.
 func parse(fs *flag.FlagSet, args []string, stderr io.Writer, need ...string) error {

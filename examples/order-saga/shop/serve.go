@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// serve answers requests until ctx ends. With --with-stdin it also ends when stdin ends. So the
+// serve answers requests until ctx ends. With --with-stdin it also ends when `stdin` ends. So the
 // shop ends together with the process that started it.
 func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer) error {
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)

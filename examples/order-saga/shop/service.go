@@ -44,13 +44,13 @@ var operations = map[string]operation{
 // A request is the body of a call of any kind.
 type request struct {
 	Order   string   `json:"order"`
-	SKU     string   `json:"sku,omitempty"`     // article; only for the kind reserve
-	Qty     int64    `json:"qty,omitempty"`     // number of pieces; only for the kind reserve
-	Amount  int64    `json:"amount,omitempty"`  // amount in cents; only for the kind charge
-	Country string   `json:"country,omitempty"` // two-letter country code; only for the kind book
-	Parcels []string `json:"parcels,omitempty"` // reservations to ship; only for the kind book
-	To      string   `json:"to,omitempty"`      // recipient; only for the kind message
-	Text    string   `json:"text,omitempty"`    // text of the message; only for the kind message
+	SKU     string   `json:"sku,omitempty"`     // article; only for the kind `reserve`
+	Qty     int64    `json:"qty,omitempty"`     // number of pieces; only for the kind `reserve`
+	Amount  int64    `json:"amount,omitempty"`  // amount in cents; only for the kind `charge`
+	Country string   `json:"country,omitempty"` // two-letter country code; only for the kind `book`
+	Parcels []string `json:"parcels,omitempty"` // reservations to ship; only for the kind `book`
+	To      string   `json:"to,omitempty"`      // recipient; only for the kind `message`
+	Text    string   `json:"text,omitempty"`    // text of the message; only for the kind `message`
 	Key     string   `json:"key,omitempty"`     // idempotency key of the call that this undo undoes
 	Reason  string   `json:"reason,omitempty"`  // reason for an undo
 }

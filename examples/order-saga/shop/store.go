@@ -11,8 +11,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// schema creates two tables. The table effects holds one row for each idempotency key, so that
-// repeated calls are safe. The table stock holds the stock of each article.
+// schema creates two tables. The table `effects` holds one row for each idempotency key, so that
+// repeated calls are safe. The table `stock` holds the stock of each article.
 const schema = `
 CREATE TABLE IF NOT EXISTS effects (
 	seq         INTEGER PRIMARY KEY,
@@ -63,7 +63,7 @@ func open(path string, q url.Values) (*store, error) {
 // Close closes the database file.
 func (s *store) Close() error { return s.db.Close() }
 
-// A record is one row of the table effects.
+// A record is one row of the table `effects`.
 type record struct {
 	Key, Kind, Order, Item string
 	Qty, Amount            int64
@@ -156,7 +156,7 @@ func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 const stockMove = `INSERT INTO stock (sku, on_hand) VALUES (?, ?) ON CONFLICT (sku) DO UPDATE SET on_hand = on_hand + ? RETURNING on_hand`
 
 // move changes the stock of an article and returns the new stock. If the article has no row
-// yet, the change is added to the parameter first.
+// yet, the change is added to the parameter `first`.
 func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, error) {
 	var left int64
 	if err := tx.QueryRowContext(ctx, stockMove, sku, first+by, by).Scan(&left); err != nil {

@@ -13,8 +13,8 @@ import (
 // marks each field that it has read with one bit of a uint64.
 const mostFields = 64
 
-// Holds reports whether raw is certainly a JSON object that fits the schemas in the parameter
-// fields. If Holds returns false, raw may still fit, and the caller must check it with another
+// Holds reports whether `raw` is certainly a JSON object that fits the schemas in the parameter
+// `fields`. If Holds returns false, raw may still fit, and the caller must check it with another
 // parser.
 func Holds(fields []schema.Field, raw json.RawMessage) bool {
 	s := jsonscan.Scanner{Src: raw}
@@ -44,7 +44,7 @@ func hasFields(s *jsonscan.Scanner, fields []schema.Field) bool {
 }
 
 // fieldFrom returns the index of a field with this name; -1 if there is none. The search starts
-// at the index in the parameter guess, because the name is probably there.
+// at the index in the parameter `guess`, because the name is probably there.
 func fieldFrom(fields []schema.Field, name []byte, guess int) int {
 	for k := range fields {
 		i := (guess + k) % len(fields)

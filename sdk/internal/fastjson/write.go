@@ -227,8 +227,8 @@ func appendText(out []byte, s string) []byte {
 	return append(append(append(out, '"'), s...), '"')
 }
 
-// appendFloat appends a float in the form of encoding/json: very small and very large
-// numbers have an exponent. ok is false if JSON has no such number, such as infinity.
+// appendFloat appends a float in the form of encoding/json: very small and very large numbers
+// have an exponent. The result `ok` is false if JSON has no such number, such as infinity.
 func appendFloat(out []byte, f float64, bits int) (_ []byte, ok bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return out, false

@@ -15,7 +15,7 @@ import (
 )
 
 // Parse returns the tree of one JSON document. Numbers keep their exact form. It returns an
-// error if raw is not JSON, or contains more than one document.
+// error if `raw` is not JSON, or contains more than one document.
 func Parse(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -41,8 +41,8 @@ func Marshal(tree any) (json.RawMessage, error) {
 }
 
 // Want returns nil if ok is true. Otherwise it returns an error which says that the value at
-// path has the wrong kind, such as "lines[2].qty: must be a number, not a string". The parameter
-// want is the right kind, and tree is the value. An empty path means the whole document.
+// `path` has the wrong kind, such as "lines[2].qty: must be a number, not a string". The parameter
+// `want` is the right kind, and `tree` is the value. An empty path means the whole document.
 func Want(ok bool, path, want string, tree any) error {
 	if ok {
 		return nil
@@ -78,8 +78,8 @@ func Join(path, name string) string {
 }
 
 // OneOf returns nil if the tree is null or is equal to one of the allowed scalars. It also returns
-// nil if the parameter allowed is empty. Otherwise it returns an error that lists the allowed scalars.
-// The parameter raw contains the same scalars as JSON, for the text of the error.
+// nil if the parameter `allowed` is empty. Otherwise it returns an error that lists the allowed scalars.
+// The parameter `raw` contains the same scalars as JSON, for the text of the error.
 func OneOf(tree any, allowed []any, raw []json.RawMessage) error {
 	if len(allowed) == 0 || tree == nil {
 		return nil

@@ -16,7 +16,7 @@ const (
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// Valid reports whether name is snake_case and at most 63 bytes long.
+// Valid reports whether `name` is snake_case and at most 63 bytes long.
 func Valid(name string) bool { return identifier.MatchString(name) }
 
 // Reserved reports whether only the SDK and the engine may use this error code. The author of

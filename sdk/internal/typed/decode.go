@@ -24,7 +24,7 @@ func (p *Plan) Decode(raw json.RawMessage) (reflect.Value, error) {
 	return v, p.Assign(tree, v, "")
 }
 
-// Assign stores a JSON tree in v. Before the call, v must be the zero value. The parameter path
+// Assign stores a JSON tree in v. Before the call, v must be the zero value. The parameter `path`
 // is the name of v in errors.
 func (p *Plan) Assign(tree any, v reflect.Value, path string) error {
 	if tree == nil {
@@ -99,8 +99,8 @@ func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// AssignNumber stores a number in v, whose form is Int, Uint, Float or Number. s is the
-// number as JSON. It returns an error if the number does not fit into v.
+// AssignNumber stores a number in v, whose form is Int, Uint, Float or Number. The parameter s
+// is the number as JSON. It returns an error if the number does not fit into v.
 func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	outside := func() error { return fmt.Errorf("%s: number does not fit %s", path, p.Go) }
 	switch p.Form {
@@ -137,7 +137,7 @@ func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 }
 
 // wholeFloat returns the integer that the text s contains in a form like 1e3 or 2.0. The result
-// ok is false if the number is not an integer, or if it is above 2^53, where a float64 is not
+// `ok` is false if the number is not an integer, or if it is above 2^53, where a float64 is not
 // exact any more.
 func wholeFloat(s string) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(s, 64)

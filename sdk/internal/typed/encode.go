@@ -23,7 +23,7 @@ func (p *Plan) Encode(v reflect.Value) (json.RawMessage, error) {
 }
 
 // tree returns the JSON tree of v. A nil slice becomes an empty list, and a nil map becomes an
-// empty map, not null. The parameter path is the name of v in errors.
+// empty map, not null. The parameter `path` is the name of v in errors.
 func (p *Plan) tree(v reflect.Value, path string) (any, error) {
 	switch p.Form {
 	case Any:

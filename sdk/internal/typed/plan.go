@@ -59,6 +59,6 @@ func (p *Plan) Schemas() []schema.Field {
 	return fields
 }
 
-// oneOf returns an error if the field has an enum and tree is not in the enum. It returns nil
-// if tree is null.
+// oneOf returns an error if the field has an enum and `tree` is not in the enum. It returns nil
+// if `tree` is null.
 func (f *Field) oneOf(tree any) error { return jsontree.OneOf(tree, f.enum, f.Schema.Enum) }

@@ -53,7 +53,7 @@ func New(t reflect.Type, u Usage) (*Plan, error) {
 	return p, nil
 }
 
-// A planner makes plans. In its methods, the parameter outer holds the types of the structs
+// A planner makes plans. In its methods, the parameter `outer` holds the types of the structs
 // around the type t, outermost first.
 type planner struct{ usage Usage }
 
@@ -135,7 +135,7 @@ func (pl planner) structure(t reflect.Type, outer []reflect.Type) (*Plan, error)
 	return p, errors.Join(errs...)
 }
 
-// collect adds the fields of t to p, including those of embedded structs.
+// collect adds the fields of t to p, including the fields of embedded structs.
 func (pl planner) collect(p *Plan, t reflect.Type, index []int, outer []reflect.Type) []error {
 	var errs []error
 	for i := range t.NumField() {
@@ -211,7 +211,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // ignore the default: an input may use the same nested struct, and there it counts
+			return f, nil // ignore the default here: it counts only if an input uses the same nested struct
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err

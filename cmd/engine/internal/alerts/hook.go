@@ -62,7 +62,7 @@ const (
 	hookOld   = 24 * time.Hour
 	hookBatch = 100
 	// hookRefusals is how often the receiver may refuse one alert. So many tries take an hour
-	// or more. After them the hook gives the alert up and pushes the next one.
+	// or more. After them the hook gives up this alert and pushes the next one.
 	hookRefusals = 20
 )
 
@@ -107,7 +107,7 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand pushes alerts until the time in the parameter end. At that time it stops every push that
+// stand pushes alerts until the time in the parameter `end`. At that time it stops every push that
 // still runs, because from then on another engine may push the alerts.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
@@ -180,7 +180,7 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 				h.refusals++
 			}
 			if h.refusals >= hookRefusals {
-				h.log.Error("an alert that the receiver keeps refusing is given up", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind, "error", err)
+				h.log.Error("the receiver refuses an alert again and again, so it is not pushed any more", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind, "error", err)
 				if err := h.store.Delivered(ctx, []int64{a.ID}); err == nil {
 					h.counts.GivenUp()
 					h.failures, h.refusals = 0, 0
@@ -206,12 +206,13 @@ func (h *Hook) wait(failures int) time.Duration {
 	return min(d, h.backoff)
 }
 
-// one is the method that pushes the alert a. It does not push an alert that is too old. In both
-// cases it records in the store that the alert was delivered. If the engine dies after the push
-// and before that, the alert is pushed again.
+// one is the method that pushes the alert a. It does not push an alert that is too old.
+// Afterwards, also for an alert that is too old, it records in the store that the alert was
+// delivered. If the engine dies between the push and this record, another engine pushes the
+// alert again.
 func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if a.At.Before(h.since) {
-		h.log.Info("an alert from long before is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))
+		h.log.Info("an alert is too old, so it is not pushed", "alert", a.ID, "run", a.Name, "kind", a.Kind, "at", words.Stamp(a.At))
 	} else if err := h.push(ctx, a, end); err != nil {
 		return err
 	}

@@ -138,14 +138,15 @@ func withoutSecrets(environ []string) []string {
 	})
 }
 
-// A tail keeps the last bytes that were written to it. The field most is the largest number of
-// bytes that it keeps.
+// A tail keeps the last bytes that were written to it. The field `most` is the largest number
+// of bytes that it keeps.
 type tail struct {
 	most int
 	kept []byte
 }
 
-// Write appends b. If there are then more bytes than the field most allows, it drops the oldest.
+// Write appends b. If there are then more bytes than the field `most` allows, it drops the
+// oldest bytes.
 func (t *tail) Write(b []byte) (int, error) {
 	t.kept = append(t.kept, b...)
 	if over := len(t.kept) - t.most; over > 0 {

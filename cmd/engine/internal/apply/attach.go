@@ -46,7 +46,7 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 }
 
 // differing returns the names of the variables to which this command gives other values than an
-// earlier run has. The parameter recorded holds the values of the earlier run.
+// earlier run has. The parameter `recorded` holds the values of the earlier run.
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {

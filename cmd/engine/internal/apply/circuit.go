@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// circuitObserver sends each change of a circuit breaker to the loop of the type work.
+// circuitObserver sends each change of a circuit breaker to the loop of the type `work`.
 type circuitObserver struct{ to chan<- render.Circuit }
 
 var _ agents.Observer = circuitObserver{}

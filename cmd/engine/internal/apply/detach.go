@@ -66,7 +66,7 @@ func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow
 	members, err := s.Store.Live(ctx)
 	live := len(members)
 	if err != nil { // not fatal: the run is recorded already
-		w.a.Note("Warning: whether an engine works on this state could not be asked: %s", s.Wrap("look for engines", err))
+		w.a.Note("Warning: it is not known whether an engine works on this state: %s", s.Wrap("look for engines", err))
 		live = -1
 	}
 	if s.Held {

@@ -24,8 +24,8 @@ const adoptEvery = 2 * time.Second
 
 // run is the method that works on the run until the run has ended, needs a human, or the user
 // stops the command. If another process has locked the embedded state and works on the run, this
-// process only follows the run. When the other process ends, this one opens the state and works
-// on the run.
+// process only follows the run. When the other process ends, this process opens the state and
+// works on the run.
 func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	for {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)

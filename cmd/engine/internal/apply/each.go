@@ -32,16 +32,16 @@ const (
 	eachLine = 4 << 20 // longest line, in bytes
 )
 
-// An item is one line of the file of --each, and what became of it.
+// An item is one line of the file of --each, with the result of recording its run.
 type item struct {
 	line int
 	run  string // public id of the run; "" = not known
-	what string // one of the words below
+	what string // the result: one of the words below
 	err  error  // nil if the run is recorded
 	sub  engine.Submission
 }
 
-// What became of an item.
+// The results of an item.
 const (
 	itemRecorded = "recorded"
 	itemExists   = "exists"
@@ -104,7 +104,7 @@ func each(ctx context.Context, a *cli.App, path string, o Options) error {
 	return b.code()
 }
 
-// open opens the file of --each. The name "-" means the standard input. The result name is the name
+// open opens the file of --each. The name "-" means the standard input. The result `name` is the name
 // for messages.
 func open(a *cli.App, file string) (lines io.ReadCloser, name string, err error) {
 	if file == "-" {
@@ -125,7 +125,7 @@ type batch struct {
 	wf    *dsl.Workflow
 	def   *dsl.Definition
 	given []dsl.Assignment // values from flags, files and the environment
-	items []item           // all lines so far; sub is set only until the run is recorded
+	items []item           // all lines so far; the field `sub` of an item is set only until its run is recorded
 }
 
 // read reads all lines, and records their runs.
@@ -258,7 +258,7 @@ func (b *batch) record(ctx context.Context, items []item) error {
 	return nil
 }
 
-// print prints what became of each line.
+// print prints the result of each line.
 func (b *batch) print() error {
 	count := map[string]int{}
 	table := render.Table{Head: []string{"LINE", "RUN", "RESULT"}}

@@ -18,8 +18,8 @@ import (
 var errFree = errors.New("the state is free")
 
 // lookOn follows the run while another process has locked the embedded state and works on the
-// run. The result done is false if that process has ended before the run. If lookOn cannot open
-// the state, or the run does not exist yet, it returns the parameter locked as the error.
+// run. The result `done` is false if that process has ended before the run. If lookOn cannot open
+// the state, or the run does not exist yet, it returns the parameter `locked` as the error.
 func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follow.Outcome, done bool, err error) {
 	s, err := session.OpenBeside(ctx, w.a, w.r.Dir, w.r.Shown)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 const notifyPatience = 10 * time.Second
 
 // notified waits until the notifications of the run have ended, and its replies to a webhook are
-// delivered. It stops waiting after
-// notifyPatience, or when the user stops the command. Then it prints a note that a notification has
-// not ended.
+// delivered. It stops waiting after notifyPatience, or when the user stops the command. If it has
+// stopped too early, it prints a note that says so.
 func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()
@@ -32,7 +31,7 @@ func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 			interrupt(w, e)
 		case err := <-done:
 			if err != nil {
-				w.View.Note("A notification or a reply of the run is not delivered yet. The next engine serve or engine apply goes on with it; engine show lists it.")
+				w.View.Note("A notification or a reply of the run is not delivered yet. The next engine serve or engine apply continues with it; engine show lists it.")
 			}
 			return
 		}

@@ -24,7 +24,7 @@ import (
 type others struct {
 	engine.NoObserver
 
-	mu    sync.Mutex // protects the fields taken and calls
+	mu    sync.Mutex // protects the fields `taken` and `calls`
 	taken []status.RunID
 	calls map[otherCall]time.Time // complete-by of each call in flight, also of the command's own run
 }
@@ -61,7 +61,7 @@ func (o *others) Facts(run status.RunID, _ int, facts []story.Fact) {
 	}
 }
 
-// fresh returns the runs that were taken over since the last call of fresh. The parameter own is
+// fresh returns the runs that were taken over since the last call of fresh. The parameter `own` is
 // the run that this CLI command started; fresh leaves it out.
 func (o *others) fresh(own status.RunID) []status.RunID {
 	o.mu.Lock()
@@ -72,7 +72,7 @@ func (o *others) fresh(own status.RunID) []status.RunID {
 }
 
 // out returns the calls in flight of all runs except the command's run, which is the parameter
-// own. The first element of calls has the latest complete-by. The result until is the complete-by
+// `own`. The first element of `calls` has the latest complete-by. The result `until` is the complete-by
 // of this element; zero = there are no calls.
 func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
@@ -100,14 +100,14 @@ func latest(a, b time.Time) time.Time {
 const mostNamed = 8
 
 // tellTaken shows the runs that were taken over since the last call of tellTaken, and the
-// current steps of each run. own is the command's run; 0 = not known yet.
+// current steps of each run. The parameter `own` is the command's run; 0 = not known yet.
 func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
-		w.View.Note("Going on with " + w.takenText(ctx, s, run))
+		w.View.Note("Continuing " + w.takenText(ctx, s, run))
 	}
 	if more := len(runs) - mostNamed; more > 0 {
-		w.View.Note(fmt.Sprintf("Going on with %s more that no engine owned. `engine list --status open` names them.", render.Count(more, "open run")))
+		w.View.Note(fmt.Sprintf("Continuing %s more that no engine owned. `engine list --status open` names them.", render.Count(more, "open run")))
 	}
 }
 

@@ -56,7 +56,7 @@ func (w *work) again(run string) string {
 func (w *work) explainCommand(run string) string { return w.lookCommand("explain", run) }
 
 // lookCommand returns a command line with which the user can look at a run of this state. The
-// parameter name is the name of the command, such as "show".
+// parameter `name` is the name of the command, such as "show".
 func (w *work) lookCommand(name, run string) string {
 	cmd := "engine" + w.globals()
 	if w.a.DSN == "" && w.r.Shown != "." {

@@ -11,7 +11,7 @@ import (
 )
 
 // An engineRun holds a running node, the function that stops the node, and a channel that receives
-// the node's final error. The field stopped is true after the first interrupt.
+// the node's final error. The field `stopped` is true after the first interrupt.
 type engineRun struct {
 	node    *engine.Node
 	stop    context.CancelFunc
@@ -21,7 +21,7 @@ type engineRun struct {
 
 // interruptible calls fn and returns its error. If a signal comes first, it cancels the context of
 // fn, waits for the end of fn, and returns an error in any case. It is used only until the command
-// begins to follow the run. Later, the function interrupt handles signals.
+// begins to follow the run. Later, the function `interrupt` handles signals.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -36,7 +36,7 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 		var unsure *cli.UnsureError
 		switch {
 		case err == nil:
-			return cli.Failed("Interrupted", "The run was accepted and is kept; apply goes on with it.")
+			return cli.Failed("Interrupted", "The run was accepted and is kept; the next apply continues it.")
 		case errors.As(err, &unsure):
 			return err
 		}
@@ -66,7 +66,7 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 }
 
 // tellWaiting shows for which calls of other runs the command still waits, and returns this text.
-// The parameter told is the text that the previous call of tellWaiting returned. If the text has
+// The parameter `told` is the text that the previous call of tellWaiting returned. If the text has
 // not changed, it is not shown again.
 func tellWaiting(w *work, told string) string {
 	calls := w.waitingFor(w.own)

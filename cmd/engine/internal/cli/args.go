@@ -11,7 +11,7 @@ import (
 )
 
 // Argument returns the first element of args. If args is empty, it returns the value of the
-// parameter named otherwise.
+// parameter `otherwise`.
 func Argument(args []string, otherwise string) string {
 	if len(args) > 0 {
 		return args[0]

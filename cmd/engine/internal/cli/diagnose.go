@@ -51,7 +51,7 @@ func explain(err error) (summary, detail string) {
 	case errors.As(err, &other):
 		return "Not the server that holds the state", words.UpperFirst(other.Error()) + "."
 	case errors.As(err, &history):
-		return "History does not verify", fmt.Sprintf("Run %s: row %d of its journal %s. No engine goes on with the run. "+
+		return "History does not verify", fmt.Sprintf("Run %s: row %d of its journal %s. No engine continues the run. "+
 			"`engine db verify %s` checks it again, `engine db verify` all runs. Compare the run with a backup of the state, and look who can write to the state.",
 			history.Name, history.Seq, history.Reason, words.Quote(history.Name))
 	case errors.As(err, &key) && key.Given != "":

@@ -32,7 +32,7 @@ func logLevel(name string) (slog.Level, error) {
 // A sink receives the log lines and writes them to stderr. While a view draws the screen, the
 // sink writes them to the view.
 type sink struct {
-	mu sync.Mutex // protects the field named to
+	mu sync.Mutex // protects the field `to`
 	to io.Writer
 }
 
@@ -63,8 +63,8 @@ func (a *App) Logger() *slog.Logger {
 	return a.slog
 }
 
-// ServeLogger sets up the logger of a server. With --json the logger writes one JSON object a line
-// to stdout. Each object has the fields that all JSON streams have.
+// ServeLogger sets up the logger of a server. With --json the logger writes one JSON object on
+// each line of stdout. Each object has the fields that all JSON streams have.
 func (a *App) ServeLogger() {
 	a.Logger()
 	if !a.JSON {

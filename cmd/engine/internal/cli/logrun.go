@@ -46,7 +46,7 @@ func (s *runNames) Release() {
 	s.flush()
 }
 
-// flush writes the alerts that have waited, except those of the run that is shown.
+// flush writes the alerts that have waited, except for the alerts of the run that the view shows.
 func (s *runNames) flush() {
 	s.mu.Lock()
 	alerts := s.alerts
@@ -94,7 +94,7 @@ func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 
 // keep returns false if the caller must write an alert to the log now. It returns true if the
 // view shows the alert. It also returns true if the alert has to wait; then keep stores the
-// function write, and the method flush calls it later.
+// function `write`, and the method `flush` calls it later.
 func (s *runNames) keep(run slog.Value, write func()) bool {
 	const most = 1000
 	s.mu.Lock()
@@ -128,7 +128,7 @@ func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 			return true
 		})
 		again := r.Clone()
-		// The method keep stores this function. When the function is called later, it writes
+		// The method `keep` stores this function. When the function is called later, it writes
 		// the alert. An error of that write cannot be reported.
 		if h.runs.keep(run, func() { _ = h.Handle(context.WithoutCancel(ctx), again) }) {
 			return nil

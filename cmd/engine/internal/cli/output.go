@@ -93,8 +93,8 @@ func (a *App) Color(w io.Writer) bool {
 	return a.Live(w)
 }
 
-// Size returns the size of the terminal w. ok is false if w is not a terminal. If a terminal does
-// not report its size, the result is 80 columns and 24 lines.
+// Size returns the size of the terminal w. The result `ok` is false if w is not a terminal. If a
+// terminal does not report its size, the result is 80 columns and 24 lines.
 func Size(w io.Writer) (columns, lines int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

@@ -12,7 +12,7 @@ import (
 // warnings, too.
 type Problem struct{ Diags diag.Diagnostics }
 
-// Error returns the diagnostics, one a line.
+// Error returns the diagnostics, each on its own line.
 func (p *Problem) Error() string {
 	lines := make([]string, len(p.Diags))
 	for i, d := range p.Diags {
@@ -67,6 +67,6 @@ func (e *UnsureError) explain() (summary, detail string) {
 	if !e.Safe {
 		again = "Look before you apply again: without a unique key or --run-id that would make a second run."
 	}
-	return "Run may have been accepted", fmt.Sprintf("%s did not answer when run %s was recorded there (%s). `%s` tells whether it was. %s",
+	return "Run may have been accepted", fmt.Sprintf("%s did not answer when run %s was recorded there (%s). `%s` shows whether it was recorded. %s",
 		e.Place, render.Clean(e.Run), strings.TrimSuffix(render.Clean(e.Err.Error()), "."), e.Show, again)
 }

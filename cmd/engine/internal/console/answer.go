@@ -55,7 +55,7 @@ func atLine(found diag.Diagnostics, n int) diag.Diagnostics {
 }
 
 // expression returns the expression in a line. It returns "" for an empty line and for a comment.
-// leave is true if the line ends the console.
+// The result `leave` is true if the line ends the console.
 func expression(line string) (text string, leave bool) {
 	text = strings.TrimSpace(line)
 	if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "//") {

@@ -51,7 +51,7 @@ func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, e
 	}, nil
 }
 
-// namesOfRun reads the names of a run. The run keeps its definition, so the files at path are not
+// namesOfRun reads the names of a run. The run keeps its definition, so the files at `path` are not
 // read: path only says where the state is.
 func namesOfRun(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
 	if o.Workflow != "" || len(o.Values) > 0 {

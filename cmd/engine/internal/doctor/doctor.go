@@ -58,8 +58,8 @@ func (c *checkup) settings(ctx context.Context) error {
 	return nil
 }
 
-// key checks that the given encryption keys belong to the state. It warns if the state has
-// an older key, which it must keep until everything is sealed with the newest one.
+// key checks that the given encryption keys belong to the state. It warns if the state has an
+// older key, which it must keep until everything is sealed with the newest key.
 func (c *checkup) key(ctx context.Context) error {
 	ids, err := c.s.ReadKey(ctx)
 	var p *cli.Problem

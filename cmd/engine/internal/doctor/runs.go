@@ -60,7 +60,7 @@ func (c *checkup) engines(ctx context.Context) error {
 		c.say("engines", health.OK, "", "One engine works on the embedded state: %s. The embedded state allows only one.", history.MemberText(c.live[0]))
 	case len(c.live) == 1 && moving > 0: // S84: only one engine works on a PostgreSQL database
 		c.say("engines", health.Warning, "Run `engine serve` on another machine too.",
-			"A single engine, %s, carries %s: until it is replaced nothing moves.", history.MemberText(c.live[0]), render.Count(moving, "open run"))
+			"Only one engine, %s, works on %s: if it dies, nothing moves until it is replaced.", history.MemberText(c.live[0]), render.Count(moving, "open run"))
 	default:
 		var names []string
 		for _, m := range c.live {
@@ -167,7 +167,7 @@ func (c *checkup) runs(ctx context.Context) error {
 // verify.
 func (c *checkup) histories(ctx context.Context) error {
 	if _, err := c.s.ReadKey(ctx); err != nil {
-		return nil // the method key has reported this: without the key no history can be checked
+		return nil // the method `key` has reported this: without the key no history can be checked
 	}
 	var v history.Verification
 	runs := c.open[:min(len(c.open), maxVerified)]
@@ -302,7 +302,7 @@ func orAny(version string) string {
 }
 
 // alerts reports alerts that were not yet pushed to a program or a webhook. Before that, it calls
-// the method decisions, which reports slow decisions.
+// the method `decisions`, which reports slow decisions.
 func (c *checkup) alerts(ctx context.Context) error {
 	const many = 1000
 	if err := c.decisions(ctx, many); err != nil {
@@ -331,7 +331,7 @@ func (c *checkup) alerts(ctx context.Context) error {
 }
 
 // decisions warns if the newest alerts say that the decisions of a run took long. The parameter
-// many is the largest number of alerts that it reads.
+// `many` is the largest number of alerts that it reads.
 func (c *checkup) decisions(ctx context.Context, many int) error {
 	alerts, err := c.s.Store.Alerts(ctx, 0, many)
 	if err != nil {
@@ -343,7 +343,7 @@ func (c *checkup) decisions(ctx context.Context, many int) error {
 		return nil
 	}
 	last := slow[0]
-	c.say("decisions", health.Warning, "Such runs wait for each other; other runs go on. `engine explain "+last.Name+"` shows the run.",
+	c.say("decisions", health.Warning, "Such runs wait for each other; other runs continue. `engine explain "+last.Name+"` shows the run.",
 		"%s took long to decide, the last one %s of workflow %s at %s: %s.", render.Count(len(slow), "run"), last.Name, last.Workflow, words.Stamp(last.At), last.Message)
 	return nil
 }

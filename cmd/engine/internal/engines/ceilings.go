@@ -33,7 +33,7 @@ type agentLimits struct {
 
 // Add adds the flag --limit to a command.
 func (c *Ceilings) Add(cmd *cobra.Command) {
-	cmd.Flags().Var(c, "limit", "another ceiling, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
+	cmd.Flags().Var(c, "limit", "changes a limit, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
 }
 
 // named returns a map with all ceilings. The key is the name of a ceiling, and the value is a

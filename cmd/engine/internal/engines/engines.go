@@ -24,7 +24,8 @@ type Parts struct {
 	Options engine.Options
 }
 
-// NewNode makes an engine that works on the open state s and calls the agents of pool.
+// NewNode makes an engine that works on the open state s and calls the agents in the parameter
+// `pool`.
 func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engine.Node, error) {
 	if p.Options.Address == "" {
 		p.Options.Address = ProcessName()
@@ -45,7 +46,7 @@ func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 }
 
 // NewPool makes the pool of agents that an engine calls. For each line that an agent logs during
-// a call, the pool calls the parameter logs, which is a function. The parameter limits holds the
+// a call, the pool calls the parameter `logs`, which is a function. The parameter `limits` holds the
 // limits of the agent processes.
 func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
@@ -55,8 +56,8 @@ func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(s
 	})
 }
 
-// KeepLogs starts a goroutine that stores the log lines that keeper receives. It returns a function
-// that ends the goroutine and waits until the last line is stored.
+// KeepLogs starts a goroutine that stores the log lines that the parameter `keeper` receives. It
+// returns a function that ends the goroutine and waits until the last line is stored.
 func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

@@ -13,7 +13,7 @@ type callLimit struct {
 	inner invoke.Capacity
 	most  int // largest number of calls in flight; 0 = no limit
 
-	mu      sync.Mutex // protects the fields used, refused and onFree
+	mu      sync.Mutex // protects the fields `used`, `refused` and `onFree`
 	used    int
 	refused map[string]bool // keys of agents for which Slot or Reserve found no free slot
 	onFree  []func(key string)
@@ -21,8 +21,9 @@ type callLimit struct {
 
 var _ invoke.Capacity = (*callLimit)(nil)
 
-// LimitCalls returns a capacity that adds to inner a limit for the calls of all agents together.
-// The parameter most is the largest number of calls in flight; 0 = no limit.
+// LimitCalls returns a capacity with the limits of the parameter `inner`, and with one more
+// limit for the calls of all agents together. The parameter `most` is the largest number of
+// calls in flight; 0 = no limit.
 func LimitCalls(inner invoke.Capacity, most int) *callLimit {
 	return &callLimit{inner: inner, most: most, refused: map[string]bool{}}
 }
@@ -63,7 +64,7 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // before inner.Release, because a listener that inner notifies must find the slot free
+	l.used -= n // this comes before inner.Release: inner notifies its listeners, and they must find a free slot
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)

@@ -81,7 +81,7 @@ func warn(ctx context.Context, a *cli.App, s *session.Session, kind string) erro
 	return nil
 }
 
-// List prints the events in the inbox. If quarantined is true, it prints only quarantined events.
+// List prints the events in the inbox. If `quarantined` is true, it prints only quarantined events.
 func List(ctx context.Context, a *cli.App, quarantined bool) error {
 	s, role, err := open(ctx, a)
 	if err != nil {

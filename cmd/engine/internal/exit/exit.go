@@ -24,7 +24,7 @@ type Code int
 // Error makes a Code an error. It is never printed.
 func (e Code) Error() string { return "exit" }
 
-// OfRun returns the exit code for a run with the status s. The parameter left is the number of
+// OfRun returns the exit code for a run with the status s. The parameter `left` is the number of
 // effects of the run that operators decided to leave in place.
 func OfRun(s status.RunState, left int) int {
 	switch {

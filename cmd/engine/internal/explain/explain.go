@@ -117,7 +117,7 @@ func (x *explained) restarts(ctx context.Context, s *session.Session, r *history
 
 // quarantined adds sentences about a run whose journal this command cannot read.
 func (x *explained) quarantined(err *journal.RunError) {
-	x.say("The run is %s, but what is stored of it cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
+	x.say("The run is %s, but its stored data cannot be read here: %s.", x.row.State, strings.TrimSuffix(err.Err.Error(), "."))
 	if journal.Newer(err) {
 		x.say("A newer engine wrote it; engines of this version leave it alone.")
 	}
@@ -233,7 +233,7 @@ func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) erro
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			x.say("On this machine agent %s cannot be used: %s; an engine that has it can go on with the run.%s",
+			x.say("On this machine agent %s cannot be used: %s; an engine that has it can continue the run.%s",
 				agent.Plugin, strings.TrimSuffix(err.Error(), "."), module.Hint(err))
 		}
 	}

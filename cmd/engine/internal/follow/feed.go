@@ -23,7 +23,7 @@ type Feed struct {
 }
 
 // NewFeed makes a feed for a view. The view shows only facts with a larger number than the
-// parameter seen; with 0 it shows all facts.
+// parameter `seen`; with 0 it shows all facts.
 func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
@@ -44,7 +44,7 @@ func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc)
 	return Followed{state, err}
 }
 
-// A followFunc reads the facts of a run and calls fn with them. The parameter from is the number
+// A followFunc reads the facts of a run and calls fn with them. The parameter `from` is the number
 // of the first fact that it reads. When the run has ended or needs a human, it returns the run's
 // state.
 type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error)

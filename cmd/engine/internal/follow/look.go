@@ -30,7 +30,7 @@ type Outcome struct {
 }
 
 // Look shows a run until the run has ended or needs a human. It returns the run's exit code as an
-// error. The parameter from is the number of the first fact to show. The parameter first is a
+// error. The parameter `from` is the number of the first fact to show. The parameter `first` is a
 // function that Look calls before it follows the run; nil = none.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	// The run may have been moved to another definition, so its journal says which one it has.
@@ -45,7 +45,7 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	told.Past = from == 1
 	view.Begin(told)
 	if abandoned(ctx, s, row) {
-		view.Note("No engine is alive to go on with this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
+		view.Note("No engine is alive that could continue this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
 	end, err := Follow(ctx, a, s, row, view, from, first)
 	view.End()
@@ -93,7 +93,7 @@ func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 }
 
 // Follow shows a run on the view until the run has ended, needs a human, or a signal comes. The
-// parameter first is a function that Follow calls before that; nil = none. The parameter from is
+// parameter `first` is a function that Follow calls before that; nil = none. The parameter `from` is
 // the number of the first fact to show.
 func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, view render.View, from int, first func(context.Context) error) (Outcome, error) {
 	pipes := make(chan os.Signal, 1)
@@ -151,7 +151,7 @@ func ended(a *cli.App, row store.RunRow, state *machine.State) error {
 		}
 		switch exit.OfRun(state.Status(), int(state.Run().Left)) {
 		case exit.Open:
-			a.Note("Run %s is %s; it goes on without this command.", name, state.Status())
+			a.Note("Run %s is %s; it continues without this command.", name, state.Status())
 		case exit.Human:
 			a.Note("%s", HumanNote(name, state, "engine explain "+words.Quote(name)))
 		}
@@ -167,8 +167,8 @@ func AsExit(state *machine.State) error {
 	return nil
 }
 
-// HumanNote returns a note that says why a run's exit code is exit.Human. explain is the command
-// line that tells the user more.
+// HumanNote returns a note that says why a run's exit code is exit.Human. The parameter
+// `explain` is the command line that tells the user more.
 func HumanNote(name string, state *machine.State, explain string) string {
 	if state.Status().Final() {
 		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))

@@ -35,7 +35,7 @@ type Edge struct {
 	To   string `json:"to"`
 }
 
-// New makes the drawing of a workflow. If undo is true, it draws the order of the undos.
+// New makes the drawing of a workflow. If `undo` is true, it draws the order of the undos.
 func New(wf *dsl.Workflow, undo bool) Graph {
 	g := Graph{Workflow: wf.Name, Nodes: []Node{}, Edges: []Edge{}}
 	shown := func(s *dsl.Step) bool { return !undo || UndoneBy(wf, s) }
@@ -98,7 +98,7 @@ func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	return reaches(s.Index)
 }
 
-// nearest returns the indexes of the steps for which the step s waits. The parameter shown is a
+// nearest returns the indexes of the steps for which the step s waits. The parameter `shown` is a
 // function: if it returns false for such a step, the step is hidden. In place of a hidden step,
 // nearest returns the steps for which the hidden step waits.
 func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
@@ -182,8 +182,8 @@ func quoteDOT(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
 }
 
-// dot writes nodes and edges. The parameter in is the name of the group around them, with a slash; ""
-// = none. The parameter space begins each line.
+// dot writes nodes and edges. The parameter `in` is the name of the group around them, with a slash; ""
+// = none. The parameter `space` begins each line.
 func (g Graph) dot(b *strings.Builder, in, space string) {
 	for _, n := range g.Nodes {
 		label := quoteDOT(n.Name)
@@ -228,8 +228,8 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaid writes nodes and edges. The parameter id begins the id of each node, and the parameter
-// space begins each line.
+// mermaid writes nodes and edges. The parameter `id` begins the id of each node, and the parameter
+// `space` begins each line.
 func (g Graph) mermaid(b *strings.Builder, id, space string) {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))

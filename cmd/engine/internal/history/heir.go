@@ -12,7 +12,7 @@ import (
 )
 
 // Heir returns the name of the run that has taken over the results of the given run; "" = there is
-// none. If retention has removed that run, Heir returns the name that its id gives.
+// none. If retention has removed that run, Heir returns the name that can be computed from its id.
 func Heir(ctx context.Context, s *session.Session, run status.RunID) (string, error) {
 	role, ok := s.Store.Store.(naming.Heirs)
 	if !ok {
@@ -29,7 +29,7 @@ func Heir(ctx context.Context, s *session.Session, run status.RunID) (string, er
 }
 
 // NameOf returns the public name of the run with an internal id. If the run does not exist any more,
-// it returns the name that the id gives.
+// it returns the name that can be computed from the id.
 func NameOf(ctx context.Context, s *session.Session, id status.RunID) (string, error) {
 	row, err := s.Store.Find(ctx, strconv.FormatInt(int64(id), 10))
 	switch {

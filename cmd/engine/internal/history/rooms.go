@@ -49,7 +49,7 @@ func (r *Room) Text() string {
 	return text
 }
 
-// JSON returns the same for --json.
+// JSON returns the same information as Text, for --json.
 func (r *Room) JSON() map[string]any {
 	open := append([]string{}, r.Places.Open...)
 	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}

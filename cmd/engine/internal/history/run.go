@@ -102,7 +102,7 @@ func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 // MaxInboxShown is the highest number of waiting messages that a command reads.
 const MaxInboxShown = 1000
 
-// Knows returns an error if the run has no step with that name. It returns nil if step is "".
+// Knows returns an error if the run has no step with that name. It returns nil if `step` is "".
 func (r *Run) Knows(step string) error {
 	if step == "" {
 		return nil
@@ -119,7 +119,7 @@ func (r *Run) Knows(step string) error {
 	if len(names) <= most {
 		list = " It has: " + strings.Join(names, ", ") + "."
 	}
-	return cli.Failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows what its steps are in.",
+	return cli.Failed("Unknown step", "Run %s (%s) has no step %q.%s%s `engine show %s` shows its steps and their states.",
 		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
 }
 

@@ -17,13 +17,13 @@ const (
 	// maxLevels is the highest number of parents above a run that a command reads. The language
 	// allows child runs that are nested 8 deep.
 	maxLevels = 16
-	// maxIDs is the highest number of ids in one question to the store.
+	// maxIDs is the highest number of ids in one query to the store.
 	maxIDs = 1000
 )
 
-// A Through says which open runs need a person because a child run of theirs does, at any depth. The
-// key is the id of the parent. The value has the names of the child runs that need the person, in the
-// order of their ids, newest first.
+// A Through says which open runs need a person because one of their child runs, at any depth, needs a
+// person. The key is the id of the parent. The value has the names of the child runs that need the
+// person, in the order of their ids, newest first.
 type Through map[status.RunID][]string
 
 // Text says through which child runs a run needs a person; "" = through none.
@@ -56,9 +56,10 @@ func (t Through) Status(r store.RunRow) string {
 	return StatusText(r)
 }
 
-// ThroughChildren finds the open runs that need a person because a child run of theirs does. It begins
-// with the runs that need a person and goes up to their parents. So it reads no journal, and its cost
-// does not grow with the number of runs. It also returns the rows of these parents.
+// ThroughChildren finds the open runs that need a person because one of their child runs needs a
+// person. It begins with the runs that need a person and goes up to their parents. So it reads no
+// journal, and its cost does not grow with the number of runs. It also returns the rows of these
+// parents.
 func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.RunRow, error) {
 	f := store.RunFilter{States: AttentionStates(), Limit: maxNeedy}
 	needy, err := s.Store.Runs(ctx, f)
@@ -111,7 +112,8 @@ func above(ctx context.Context, s *session.Session, needy []store.RunRow) (Throu
 	return through, rows, nil
 }
 
-// rowsOf reads the rows of the runs in below, and adds them to known. It asks for no run twice.
+// rowsOf reads the rows of the runs in the map `below`, and adds them to the map `known`. It
+// reads no row twice.
 func rowsOf(ctx context.Context, s *session.Session, below map[status.RunID][]string, known map[status.RunID]store.RunRow) error {
 	var ids []status.RunID
 	for id := range below {

@@ -35,7 +35,7 @@ func (v *Verification) add(runs []journal.Verified) {
 	}
 }
 
-// Verify checks the histories of the runs in the slice page, and adds the results to v.
+// Verify checks the histories of the runs in the slice `page`, and adds the results to v.
 func Verify(ctx context.Context, s *session.Session, v *Verification, page []store.RunRow) error {
 	var ids []status.RunID
 	for _, r := range page {
@@ -65,4 +65,4 @@ func ProblemOf(r journal.Verified) (row int, what string) {
 }
 
 // VerifyNext says what to do about a run whose history does not verify.
-const VerifyNext = "No engine goes on with such a run. Compare it with a backup of the state, and look who can write to the state."
+const VerifyNext = "No engine continues such a run. Compare it with a backup of the state, and look who can write to the state."

@@ -89,7 +89,7 @@ func Rotate(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-// wrap returns err with the name of the failed operation, which is the parameter doing. It does not
+// wrap returns err with the name of the failed operation, which is the parameter `doing`. It does not
 // change an error about a key, because such an error is clear without the name.
 func wrap(s *session.Session, doing string, err error) error {
 	var key *crypt.KeyError
@@ -100,7 +100,7 @@ func wrap(s *session.Session, doing string, err error) error {
 }
 
 // left returns the number of rows that another key than the newest one has sealed or tagged. The
-// parameter newest is the id of the newest key.
+// parameter `newest` is the id of the newest key.
 func left(uses []journal.KeyUse, newest string) (n int) {
 	for _, u := range uses {
 		if u.Key != newest {

@@ -84,7 +84,7 @@ func All(ctx context.Context, a *cli.App, o Options) error {
 }
 
 // consider compares the definition of one run with the given workflow. If the run can be moved and
-// the parameter verb is not nil, consider sends this event to the run. It returns an error only if
+// the parameter `verb` is not nil, consider sends this event to the run. It returns an error only if
 // the command cannot continue.
 func consider(ctx context.Context, s *session.Session, row store.RunRow, wf *dsl.Workflow, verb machine.Event) (result, error) {
 	x := result{run: row.Name}

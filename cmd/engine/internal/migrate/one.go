@@ -27,7 +27,7 @@ type Options struct {
 	Agents               module.AgentFlags
 }
 
-// Check returns an error if flags are missing or exclude each other. The parameter runs is the
+// Check returns an error if flags are missing or exclude each other. The parameter `runs` is the
 // number of arguments RUN.
 func (o Options) Check(runs int) error {
 	switch {
@@ -47,7 +47,7 @@ func (o Options) Check(runs int) error {
 	return verbs.CheckReason(o.Reason, "")
 }
 
-// One moves one run. It shows the differences first. Without --yes it asks.
+// One moves one run. It shows the differences first. Without --yes it asks the person first.
 func One(ctx context.Context, a *cli.App, run string, o Options) error {
 	next, err := module.Link(ctx, a, o.To, o.Agents)
 	if err != nil {
@@ -117,7 +117,7 @@ func refusal(r *history.Run, plan moving.Plan) error {
 	return cli.Failed("Run cannot be moved", "Run %s keeps its definition:\n%s", render.Clean(r.Row.Name), strings.Join(lines, "\n"))
 }
 
-// write shows what would become of each step.
+// write shows what the move would do with each step.
 func write(a *cli.App, r *history.Run, plan moving.Plan) error {
 	if len(plan.Steps) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func statusOf(s moving.Step) string {
 	return s.State.String()
 }
 
-// change says in words what becomes of a step.
+// change returns words that say what the move does with a step.
 func change(s moving.Step) string {
 	switch s.Fate {
 	case moving.Added:
@@ -181,7 +181,7 @@ func oneJSON(a *cli.App, r *history.Run, plan moving.Plan) error {
 	return leave(len(plan.Refusals))
 }
 
-// leave returns the error with which the command ends. The parameter bad is the number of runs that
+// leave returns the error with which the command ends. The parameter `bad` is the number of runs that
 // cannot be moved, or of reasons against a move. If it is 0, leave returns nil.
 func leave(bad int) error {
 	if bad > 0 {

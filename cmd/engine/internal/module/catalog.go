@@ -19,8 +19,9 @@ func (f *AgentFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&f.pluginDirs, "plugin-dir", nil, "directory of agents, searched first; may be repeated")
 }
 
-// Catalog returns the catalogue of the agents that the module in dir may use. dir is "" if the
-// agents belong to no module. locked is the module's lock file; nil = there is none.
+// Catalog returns the catalogue of the agents that the module in dir may use. The parameter
+// `dir` is "" if the agents belong to no module. The parameter `locked` is the module's lock
+// file; nil = there is none.
 func Catalog(a *cli.App, dir string, locked *lock.Lock, f AgentFlags) (*agents.Catalog, error) {
 	search, diags := agents.DefaultSearch(a.Env)
 	if diags.HasErrors() {

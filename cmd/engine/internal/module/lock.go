@@ -79,7 +79,7 @@ func (l *Linked) Install(ctx context.Context) error {
 	return nil
 }
 
-// WriteLock writes the lock file if its content changes. If readonly is true, WriteLock returns an
+// WriteLock writes the lock file if its content changes. If `readonly` is true, WriteLock returns an
 // error instead.
 func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 	before, after := lock.Format(old), lock.Format(now)
@@ -99,7 +99,7 @@ func (l *Linked) WriteLock(old, now lock.Lock, readonly bool) error {
 // ReadLock reads the lock file next to the module; nil = there is none.
 func (m *Module) ReadLock() (*lock.Lock, error) { return ReadLock(m.Dir, m.Shown) }
 
-// ReadLock reads the lock file in dir; nil = there is none. The parameter shown is the name of
+// ReadLock reads the lock file in dir; nil = there is none. The parameter `shown` is the name of
 // this directory in messages.
 func ReadLock(dir, shown string) (*lock.Lock, error) {
 	src, err := regular.Read(filepath.Join(dir, lock.File), regular.MaxSource)

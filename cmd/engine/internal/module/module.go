@@ -79,7 +79,7 @@ func Parse(a *cli.App, given string) (*Module, error) {
 }
 
 // below returns the path of dir relative to the directory base, with slashes. It returns false if
-// dir is not inside of base.
+// `dir` is not inside of `base`.
 func below(base, dir string) (string, bool) {
 	base, baseErr := filepath.Abs(base)
 	dir, dirErr := filepath.Abs(dir)
@@ -125,7 +125,7 @@ func (m *Module) Label() string {
 	return m.Shown
 }
 
-// Choose returns the workflow with the given name. If name is "", it returns the only workflow, or
+// Choose returns the workflow with the given name. If `name` is "", it returns the only workflow, or
 // an error if there is not exactly one.
 func Choose(def *dsl.Definition, name string) (*dsl.Workflow, error) {
 	names := def.Names()

@@ -87,11 +87,11 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 }
 
 // once returns the longest time that one iteration of a step can take. Its results have the same
-// meaning as those of worst.
+// meaning as the results of the method `worst`.
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		return 0, true // estimate sets the field runtime: the time is known only in a run
+		return 0, true // estimate sets the field `runtime`: the time is known only in a run
 	}
 	limit := s.Deadline.After
 	switch {
@@ -123,7 +123,7 @@ func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 }
 
 // worstChild returns the longest time that the child runs of a step can take, and false if there is
-// no limit. The parameter limit is the deadline of the step; 0 = none.
+// no limit. The parameter `limit` is the deadline of the step; 0 = none.
 func (p *step) worstChild(limit time.Duration) (time.Duration, bool) {
 	one, bounded := p.child.worst, !p.child.unbounded
 	if d := p.child.deadline.After; d > 0 && (!bounded || one > d) {

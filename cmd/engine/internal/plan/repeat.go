@@ -36,8 +36,8 @@ func loopOf(s *dsl.Step, settings *dsl.Settings, scope *dsl.Scope) *loop {
 	return l
 }
 
-// total returns how long all iterations take, with the pauses between them. The parameter once is the
-// time of one iteration. The parameter rounds is the number of instances that run one after the
+// total returns how long all iterations take, with the pauses between them. The parameter `once` is the
+// time of one iteration. The parameter `rounds` is the number of instances that run one after the
 // other: their pauses add up. The result is at most the longest time.Duration.
 func (l *loop) total(once time.Duration, rounds int) time.Duration {
 	total := float64(once) * float64(l.most)

@@ -229,7 +229,7 @@ func exhaustedText(r dsl.Retry) string {
 
 // onExhausted returns, for --json, what follows when all attempts of the step have failed. If the
 // step does not set what follows, the compensation mode of the workflow, which is the parameter
-// mode, decides it.
+// `mode`, decides it.
 func onExhausted(r dsl.Retry, mode dsl.Mode) string {
 	switch {
 	case r.OnExhausted == dsl.ExhaustedCoolDown:
@@ -247,7 +247,7 @@ type row struct {
 }
 
 // rows returns the rows of some steps, and below each group the rows of its steps. The parameter
-// wave is the wave of the group around them, with a full stop; "" = none. The parameter space begins
+// `wave` is the wave of the group around them, with a full stop; "" = none. The parameter `space` begins
 // the name of each step.
 func rows(steps []step, wave, space string) []row {
 	var out []row

@@ -15,8 +15,8 @@ var rungWords = map[rung.Rung]string{
 	rung.Park: "park",
 }
 
-// afterUnknown returns the reactions to an unknown outcome of a step, in order. settings is
-// nil if the settings are known only in a run.
+// afterUnknown returns the reactions to an unknown outcome of a step, in order. The parameter
+// `settings` is nil if the settings are known only in a run.
 func afterUnknown(wf *dsl.Workflow, s *dsl.Step, settings *dsl.Settings) []rung.Rung {
 	if s.Child != nil {
 		return nil // the engine knows how a child run has ended

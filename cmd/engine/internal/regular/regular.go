@@ -53,7 +53,7 @@ func regular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: errIrregular}
 }
 
-// Read reads a regular file. The parameter most is the largest allowed size in bytes; for a
+// Read reads a regular file. The parameter `most` is the largest allowed size in bytes; for a
 // larger file, Read returns an error.
 func Read(name string, most int64) (data []byte, err error) {
 	f, err := Open(name)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces the content of a file. The parameter name is the path of the file. Replace
+// Replace replaces the content of a file. The parameter `name` is the path of the file. Replace
 // writes a new file and gives it this path. After a crash, the file has its old content or its
 // new content, never a part.
 func Replace(name string, data []byte) error {

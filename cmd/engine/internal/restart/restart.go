@@ -43,7 +43,7 @@ func (o Options) Check() error {
 }
 
 // Run starts a new run from the results of an ended run. It shows first what the new run takes over.
-// Without --yes it asks.
+// Without --yes it asks the person first.
 func Run(ctx context.Context, a *cli.App, run string, o Options) error {
 	var next *module.Linked
 	if o.To != "" {
@@ -81,8 +81,8 @@ func Run(ctx context.Context, a *cli.App, run string, o Options) error {
 	return w.record(ctx, def)
 }
 
-// definition returns the definition of the new run: the one of --to, or the one with which the ended
-// run has ended.
+// definition returns the definition of the new run. This is the definition that --to names or,
+// without --to, the last definition of the ended run.
 func definition(ctx context.Context, s *session.Session, r *history.Run, next *module.Linked) (*dsl.Definition, error) {
 	if next == nil {
 		def, err := s.Defs.Definition(ctx, r.Workflow())
@@ -95,7 +95,7 @@ func definition(ctx context.Context, s *session.Session, r *history.Run, next *m
 	return next.Def, err
 }
 
-// A work is one use of the command.
+// A work holds the data of one execution of the command.
 type work struct {
 	a    *cli.App
 	s    *session.Session
@@ -206,7 +206,7 @@ func (w *work) mine(ctx context.Context, sub store.Submitted) error {
 	if heir == sub.Name {
 		return nil
 	}
-	return cli.Failed("Run exists", "Run %s has this name or the unique key, and has not taken over the results of run %s. `engine show %s` tells its story; give the new run another name with --run-id.",
+	return cli.Failed("Run exists", "Run %s has this name or the unique key, and has not taken over the results of run %s. `engine show %s` shows that run; give the new run another name with --run-id.",
 		render.Clean(sub.Name), render.Clean(w.r.Row.Name), words.Quote(render.Clean(sub.Name)))
 }
 
@@ -216,7 +216,7 @@ func (w *work) recorded(ctx context.Context, sub store.Submitted) error {
 	if members, err := w.s.Store.Live(ctx); err == nil {
 		live = len(members)
 	} else { // not fatal: the run is recorded already
-		w.a.Note("Warning: whether an engine works on this state could not be asked: %s", w.s.Wrap("look for engines", err))
+		w.a.Note("Warning: it is not known whether an engine works on this state: %s", w.s.Wrap("look for engines", err))
 	}
 	if w.a.JSON {
 		m := w.result()
@@ -278,7 +278,7 @@ func (w *work) write() error {
 	return w.a.Print("\n")
 }
 
-// becomes says in words what becomes of a step.
+// becomes returns words that say what the new run does with a step.
 func becomes(h moving.Heritage) string {
 	text := "runs"
 	switch {

@@ -125,6 +125,6 @@ func checkListen(address string, remote bool) error {
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return cli.Failed("Address is not local", "--http %s could be reached from other machines, and asks nobody who they are. "+
+	return cli.Failed("Address is not local", "--http %s could be reached from other machines, and does not ask who they are. "+
 		"Use 127.0.0.1 or [::1], or add --http-allow-remote where the network itself is guarded.", address)
 }

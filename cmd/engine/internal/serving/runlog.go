@@ -25,7 +25,7 @@ type runLog struct {
 	log   *slog.Logger
 	lines chan runLine
 	lost  atomic.Int64
-	names map[status.RunID]string // public names of runs; only the goroutine of the method run uses it
+	names map[status.RunID]string // public names of runs; only the goroutine of the method `run` uses it
 }
 
 type runLine struct {

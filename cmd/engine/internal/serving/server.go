@@ -128,11 +128,11 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 				// the other order, the node could start a call after the message.
 				calls := v.node.Status().Calls
 				stop()
-				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal leaves at once",
+				v.log.Info("stopping: nothing more is started, running attempts may still return; a second signal stops the engine at once",
 					"signal", sig.String(), "in_flight", calls)
 				continue
 			}
-			v.log.Warn("leaving at once: other engines go on when the lease has run out", "signal", sig.String())
+			v.log.Warn("stopping at once: other engines continue when the lease has expired", "signal", sig.String())
 			v.node.StopNow()
 		case err := <-ended:
 			return v.ended(err, signals)

@@ -42,7 +42,7 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	case o.Every != 0 && o.Every < oncePeriod:
 		return cli.Failed("Invalid flag", "--every must be at least %s, not %s.", oncePeriod, o.Every)
 	case !o.Once && o.Every == 0:
-		return cli.Failed("Missing flag", "`engine supervise` needs --once for one pass, or --every D for one after another. What works on runs too is `engine serve`.")
+		return cli.Failed("Missing flag", "`engine supervise` needs --once for one scan, or --every D for one scan after another. `engine serve` also works on runs.")
 	}
 	m, err := module.Locate(a, path)
 	if err != nil {
@@ -53,7 +53,7 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 		return err
 	}
 	if t.Postgres == "" && o.Every != 0 {
-		return cli.Failed("Invalid flag", "--every is for a PostgreSQL database: an embedded state is held by one process at a time, and looked after by it. Use --once.")
+		return cli.Failed("Invalid flag", "--every is for a PostgreSQL database: only one process at a time works on an embedded state, and this process makes the scans. Use --once.")
 	}
 	if t.Postgres == "" {
 		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {

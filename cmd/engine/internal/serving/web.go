@@ -19,7 +19,7 @@ type webServer struct {
 	server   *http.Server
 }
 
-// listenWeb opens the port of --http. Later, the method run answers requests on it. The function
+// listenWeb opens the port of --http. Later, the method `run` answers requests on it. The function
 // `ready` returns an error that says why the engine is not ready for work; nil = it is ready.
 func listenWeb(address string, metrics http.Handler, ready func() error) (*webServer, error) {
 	listener, err := net.Listen("tcp", address)
@@ -53,7 +53,7 @@ func tell(w http.ResponseWriter, status int, text string) {
 // address returns the address on which the server listens.
 func (s *webServer) address() string { return s.listener.Addr().String() }
 
-// run is the method that answers requests until the method close is called.
+// run is the method that answers requests until the method `close` is called.
 func (s *webServer) run(log *slog.Logger) {
 	s.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	if err := s.server.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -68,5 +68,5 @@ func (s *webServer) close(ctx context.Context) {
 	if s.server.Shutdown(ctx) != nil {
 		_ = s.server.Close() // ends the requests that are still in flight
 	}
-	_ = s.listener.Close() // if the method run was called, the server has closed the listener already
+	_ = s.listener.Close() // if the method `run` was called, the server has closed the listener already
 }

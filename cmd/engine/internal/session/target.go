@@ -20,8 +20,8 @@ type Target struct {
 }
 
 // Resolve returns the Target that --dsn names. Without --dsn, the Target is the embedded file of
-// the module. dir is the path of the module's directory, and shown is that path as the user wrote
-// it.
+// the module. The parameter `dir` is the path of the module's directory, and `shown` is that path
+// as the user wrote it.
 func Resolve(a *cli.App, dir, shown string) (Target, error) {
 	scheme, rest, _ := strings.Cut(a.DSN, ":")
 	switch {

@@ -71,7 +71,7 @@ const mostNext = 6
 func nextCommands(ctx context.Context, s *session.Session, a *cli.App, row store.RunRow) (string, error) {
 	name := history.Arg(row)
 	if row.State.Final() {
-		return fmt.Sprintf("`engine show %s` tells its story.", name), nil
+		return fmt.Sprintf("`engine show %s` shows what happened to it.", name), nil
 	}
 	r, err := history.Read(ctx, s, row)
 	if err != nil {

@@ -99,7 +99,7 @@ func (y *saying) text() string {
 		return fmt.Sprintf("%s of run %s is recorded. No engine is alive to act on it: start one with `engine serve`, or `engine apply PATH` with the run's workflow.",
 			words.UpperFirst(y.Name), name)
 	}
-	return fmt.Sprintf("%s of run %s is recorded, but no engine has answered within %s. It is acted on as soon as one can; `engine explain %s` tells more.",
+	return fmt.Sprintf("%s of run %s is recorded, but no engine has answered within %s. An engine acts on it as soon as it can; `engine explain %s` says more.",
 		words.UpperFirst(y.Name), name, render.Span(answerPatience), words.Quote(name))
 }
 

@@ -37,7 +37,7 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 		return err
 	}
 	if row.State.Final() {
-		return cli.Failed("Run has ended", "%s There is nothing left to %s. `engine show %s` tells its story.",
+		return cli.Failed("Run has ended", "%s There is nothing left to %s. `engine show %s` shows what happened to it.",
 			history.EndedText(row), v.Name, history.Arg(row))
 	}
 	r, err := history.Read(ctx, s, row)

@@ -17,7 +17,7 @@ type SpanFlag struct {
 // Span returns the value of a flag that is stored in *to. The flag refuses the value 0.
 func Span(to *time.Duration) *SpanFlag { return &SpanFlag{to: to} }
 
-// SpanOrZero returns the value of a flag that is stored in *to, and that may be 0. The parameter def
+// SpanOrZero returns the value of a flag that is stored in *to, and that may be 0. The parameter `def`
 // is the duration if the flag is not given.
 func SpanOrZero(to *time.Duration, def time.Duration) *SpanFlag {
 	*to = def

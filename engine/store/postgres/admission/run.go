@@ -1,7 +1,7 @@
 // Package admission runs the checks of a submission in the database.
 //
-//	in:   a connection with an open transaction, and the checks of one submission
-//	out:  nil if all checks accept the run; otherwise why one of them does not
+//	in: a connection with an open transaction, and the checks of one submission out: nil if all
+//	checks accept the run; otherwise an error that says why a check refuses the run
 //
 // The caller ends the transaction. If a check does not accept the run, the caller must roll the
 // transaction back. Otherwise the locks of the checked rows last until the run is committed.
@@ -27,8 +27,8 @@ const (
 	maxRows          = 1000    // largest number of rows that one check may return
 )
 
-// settings are the settings of the session that are different while checks run. The writer's session
-// has settings that suit the statements of the engine, and not statements of other authors.
+// settings are those settings of the session that have other values while checks run. The writer's
+// session has settings that suit the statements of the engine, and not statements of other authors.
 var settings = [][2]string{
 	{"lock_timeout", lockTimeout}, {"statement_timeout", statementTimeout}, {"plan_cache_mode", "auto"},
 	{"enable_seqscan", "on"}, {"enable_bitmapscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"},
@@ -124,7 +124,7 @@ type run struct {
 	check *admission.Check
 }
 
-// refuse returns the error of the check. The parameter err is the cause; nil = none.
+// refuse returns the error of the check. The parameter `err` is the cause; nil = none.
 func (x *run) refuse(code admission.Code, err error, detail string, args ...any) error {
 	e := &admission.Error{Name: x.check.Name, Code: code, Detail: fmt.Sprintf(detail, args...), Err: err}
 	if code == admission.Refused || code == admission.NoRow {
@@ -332,7 +332,8 @@ func (x *run) changes(ctx context.Context) (counts, error) {
 	return out, rows.Err()
 }
 
-// since returns the names of the tables in which more rows are changed now than before.
+// since returns the names of the tables that have more changed rows in c than in the parameter
+// `before`.
 func (c counts) since(before counts) []string {
 	var names []string
 	for oid, n := range c {

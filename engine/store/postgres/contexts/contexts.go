@@ -30,7 +30,8 @@ LEFT JOIN LATERAL (SELECT * FROM engine.goal_reset x WHERE x.workflow = c.workfl
 	goalsAll  = goalFields + ` WHERE $1 = '' AND $2 = '' AND (c.workflow, c.key) > ($3, $4) ORDER BY c.workflow, c.key LIMIT $5`
 	goalLock  = `SELECT 1 FROM engine.context WHERE workflow = $1 AND key = $2 FOR UPDATE`
 	goalReset = `UPDATE engine.context SET reset_at = pg_catalog.clock_timestamp() WHERE workflow = $1 AND key = $2`
-	// goalDrop removes the context of a run that retention has removed, because nothing else would.
+	// goalDrop removes the context of a run that retention has removed, because no other code would
+	// remove it.
 	goalDrop    = `DELETE FROM engine.context WHERE workflow = $1 AND key = $2`
 	resetAdd    = `INSERT INTO engine.goal_reset (workflow, key, run_id, run, at, who, reason) VALUES ($1, $2, $3, $4, pg_catalog.clock_timestamp(), $5, $6)`
 	resetsOfRun = `SELECT workflow, key, run_id, run, at, who, reason FROM engine.goal_reset WHERE run_id = $1 ORDER BY id LIMIT 1000`
@@ -41,7 +42,7 @@ LEFT JOIN LATERAL (SELECT * FROM engine.goal_reset x WHERE x.workflow = c.workfl
 type Contexts struct {
 	DB    func() *sql.DB // returns the pool for reads
 	Begin func(ctx context.Context) (*sql.Tx, error)
-	Wrap  func(what string, err error) error // adds what the store was doing to an error that is not nil
+	Wrap  func(what string, err error) error // adds the name of the operation to the text of an error that is not nil
 }
 
 var _ goals.Keeper = (*Contexts)(nil)
@@ -117,15 +118,15 @@ func (s *Contexts) ResetGoal(ctx context.Context, r goals.Reset) (goals.Goal, er
 			err = errors.Join(err, e)
 		}
 		if errors.Is(err, goals.ErrOpen) || errors.Is(err, goals.ErrNotReached) || errors.Is(err, goals.ErrEver) {
-			return g, err // the database did what it should
+			return g, err // the goal cannot be reset, which is no failure of the database
 		}
 		return g, s.Wrap("reset a goal", err)
 	}
 	return g, s.Wrap("reset a goal", tx.Commit())
 }
 
-// reset runs the statements of a reset. The first one waits for submissions of the key that are not
-// committed yet. Only the statements after it see what they commit.
+// reset runs the statements of a reset. The first statement waits for submissions of the key that
+// are not committed yet. Only the later statements see what those submissions commit.
 func reset(ctx context.Context, tx *sql.Tx, r goals.Reset) (g goals.Goal, err error) {
 	var one int
 	err = tx.QueryRowContext(ctx, goalLock, r.Workflow, r.Key).Scan(&one)

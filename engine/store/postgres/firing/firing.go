@@ -79,7 +79,8 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (bool, er
 	return n > 0, err
 }
 
-// Columns returns the columns of a query, or an error that says why the database does not accept it.
+// Columns returns the columns of a query, or an error that says why the database does not accept the
+// query.
 func (s *Part) Columns(ctx context.Context, q firings.Query) (list []string, err error) {
 	err = s.inside(ctx, q.Lock, func(tx *sql.Tx) error {
 		st := around(q)
@@ -159,7 +160,7 @@ func (s *Part) Fire(ctx context.Context, f firings.Firing, windowed bool) (added
 	return added, s.wrapped("open a firing", err)
 }
 
-// Claim gives an open firing that no engine holds to the holder.
+// Claim gives the holder an open firing that no engine holds.
 func (s *Part) Claim(ctx context.Context, holder string, lease time.Duration) (*firings.Firing, error) {
 	return s.one(ctx, "claim a firing", firingClaim, holder, lease.Microseconds())
 }

@@ -16,10 +16,10 @@ import (
 // handFunc is the function that starts the runs of the rows of a page.
 type handFunc = func(ctx context.Context, rows []firings.Row) (firings.Progress, error)
 
-// A page is a page that was handed on.
+// A page describes a page of rows with which the function `hand` was called.
 type page struct {
 	progress firings.Progress
-	keys     []string // keys that were handed on; only for strategies that make several passes
+	keys     []string // keys of these rows; only for strategies that make several passes
 	last     *string  // key of the last row; nil = the page was empty
 	end      bool     // true = no row follows
 }
@@ -31,7 +31,8 @@ func (p *page) add(other page) {
 	p.keys = append(p.keys, other.keys...)
 }
 
-// Hand reads the next page of a firing, lets hand start its runs, and stores the progress.
+// Hand reads the next page of a firing, calls the function `hand`, which starts the runs of the
+// page, and stores the progress.
 func (s *Part) Hand(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (moved bool, err error) {
 	do := func(read func(func(tx *sql.Tx) error) error, tx *sql.Tx) error {
 		var p page
@@ -69,7 +70,7 @@ func (s *Part) Hand(ctx context.Context, f *firings.Firing, q firings.Query, han
 	return moved, nil
 }
 
-// next reads the rows after a watermark and hands them on.
+// next reads the rows after a watermark, and calls the function `hand` with them.
 func (s *Part) next(ctx context.Context, within func(func(tx *sql.Tx) error) error, firing int64, q firings.Query, after, upTo *string, anew bool, hand handFunc) (p page, err error) {
 	var rows []firings.Row
 	n := 0
@@ -92,7 +93,7 @@ func (s *Part) next(ctx context.Context, within func(func(tx *sql.Tx) error) err
 	return p, handOn(ctx, q, rows, &p, hand)
 }
 
-// handOn calls hand with rows, if there are any, and adds the result to p.
+// handOn calls the function `hand` with the rows, if there are any, and adds the result to p.
 func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, hand handFunc) (err error) {
 	if len(rows) == 0 {
 		return nil
@@ -108,8 +109,8 @@ func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, h
 	return nil
 }
 
-// named reads the rows with the keys of the query and hands them on. Keys without a row have
-// vanished.
+// named reads the rows with the keys of the query, and calls the function `hand` with them. If
+// there is no row with a key, the row counts as vanished.
 func (s *Part) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
 	p = page{last: f.Watermark, end: q.Last}
 	if len(q.Keys) == 0 {
@@ -133,7 +134,8 @@ func (s *Part) named(ctx context.Context, within func(func(tx *sql.Tx) error) er
 	return p, nil
 }
 
-// parallel hands on several pages at the same time. It first reads the keys between the pages.
+// parallel calls the function `hand` with several pages at the same time. It first reads the
+// keys of these pages, to find out where each page begins and ends.
 func (s *Part) parallel(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (all page, err error) {
 	var keys []string
 	limit := q.PageSize * q.Parallel
@@ -171,7 +173,8 @@ func (s *Part) parallel(ctx context.Context, f *firings.Firing, q firings.Query,
 	return all, errors.Join(errs...)
 }
 
-// between hands on all rows of a range of keys. It reads several pages if rows were added to the range.
+// between calls the function `hand` with all rows of a range of keys. It reads several pages if rows
+// were added to the range.
 func (s *Part) between(ctx context.Context, firing int64, q firings.Query, after, upTo *string, hand handFunc) (all page, err error) {
 	within := func(use func(*sql.Tx) error) error { return s.inside(ctx, false, use) }
 	for {
@@ -187,8 +190,8 @@ func (s *Part) between(ctx context.Context, firing int64, q firings.Query, after
 	}
 }
 
-// conclude changes a firing to its state after a page. At the end of the firing it adds the rows that
-// no page has.
+// conclude changes a firing to its state after a page. At the end of the firing it also counts the
+// rows that are in no page: rows without a key, and rows that were locked until the end.
 func (s *Part) conclude(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, p *page) error {
 	f.Version++
 	f.Error = ""
@@ -229,7 +232,7 @@ func (s *Part) conclude(ctx context.Context, within func(func(tx *sql.Tx) error)
 }
 
 const (
-	// firingAdvance stores the progress of a firing, but only if its version is the one before f.Version.
+	// firingAdvance stores the progress of a firing, but only if its stored version is f.Version - 1.
 	firingAdvance = `
 WITH f AS (
   UPDATE engine.firing SET version = version + 1, watermark = $3, pass = $4, fresh = $5, state = $6, error = '',

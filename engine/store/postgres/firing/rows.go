@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 )
 
-// settings are those of a transaction that reads business tables. A query may take long, and a page
-// of locked rows waits until its runs are recorded.
+// settings are the settings of a transaction that reads business tables. A query may take long, and
+// a page of locked rows waits until its runs are recorded.
 const settings = `SELECT pg_catalog.set_config('statement_timeout', '600s', true), pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', true),
   pg_catalog.set_config('enable_bitmapscan', 'on', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`
 
@@ -39,7 +39,8 @@ func around(q firings.Query) *selecting {
 	return s
 }
 
-// arg adds a value and returns its parameter.
+// arg adds a value to the arguments of the statement, and returns the name of its parameter,
+// such as $2.
 func (s *selecting) arg(v any) string {
 	s.args = append(s.args, v)
 	return "$" + strconv.Itoa(len(s.args))
@@ -70,7 +71,7 @@ func (s *selecting) row() string {
 	return "SELECT (" + s.key + ")::text, pg_catalog.to_jsonb(r)::text" + s.from
 }
 
-// unseen returns the condition that this firing has not handed on the key.
+// unseen returns the condition that no earlier page of this firing had the key.
 func (s *selecting) unseen(firing int64) string {
 	return " AND NOT EXISTS (SELECT FROM engine.firing_key h WHERE h.firing_id = " + s.arg(firing) + " AND h.key = (" + s.key + ")::text)"
 }
@@ -94,7 +95,7 @@ func (s *selecting) without() string {
 	return "SELECT pg_catalog.count(*)" + s.from + " WHERE " + s.key + " IS NULL"
 }
 
-// left returns the statement that counts the rows with a key that this firing has not handed on.
+// left returns the statement that counts the rows whose key was in no page of this firing.
 func (s *selecting) left(firing int64) string {
 	return "SELECT pg_catalog.count(*)" + s.from + " WHERE " + s.key + " IS NOT NULL" + s.unseen(firing)
 }
@@ -105,7 +106,8 @@ type reader interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// read returns the rows of a statement. Rows with the same key become one Row with their number.
+// read returns the rows of a statement. Rows with the same key become one Row, which holds their
+// number. The result n is the number of all rows.
 func read(ctx context.Context, db reader, text string, args []any) (list []firings.Row, n int, err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -144,14 +146,14 @@ func readKeys(ctx context.Context, db reader, text string, args []any) (list []s
 	return list, rows.Err()
 }
 
-// count returns the number that a statement returns.
+// count returns the number in the only row that a statement returns.
 func count(ctx context.Context, db reader, text string, args []any) (n int64, err error) {
 	err = db.QueryRowContext(ctx, text, args...).Scan(&n)
 	return n, err
 }
 
 // inside calls do in a transaction on the business tables. The transaction is read only, unless
-// writes is set.
+// `writes` is set.
 func (s *Part) inside(ctx context.Context, writes bool, do func(tx *sql.Tx) error) (err error) {
 	tx, err := s.DB().BeginTx(ctx, &sql.TxOptions{ReadOnly: !writes})
 	if err != nil {
@@ -171,7 +173,8 @@ func (s *Part) inside(ctx context.Context, writes bool, do func(tx *sql.Tx) erro
 	return tx.Commit()
 }
 
-// explained adds what a person can do to an error of a query of a select block.
+// explained returns an error of a query of a select block, and adds to its text what a person
+// can do.
 func explained(err error) error {
 	var e *pq.Error
 	if !errors.As(err, &e) {

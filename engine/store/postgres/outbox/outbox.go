@@ -19,8 +19,8 @@ import (
 const (
 	replyColumns = `p.run_id, p.n, p.sink, p.correlation, p.state, p.at, p.tries, p.why, p.done, coalesce(m.name, engine.run_public(p.run_id)), w.name, coalesce(m.key, '')`
 	replyJoins   = ` JOIN engine.run u USING (run_id) JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name m USING (run_id)`
-	// replyNext selects the next reply of each run that has one for a sink. It locks these rows. So
-	// two callers get different runs, and the replies of a run keep their order.
+	// replyNext selects the next reply of each run that has a reply for a sink. It locks these
+	// rows. So two callers get different runs, and the replies of a run keep their order.
 	replyNext = `
 WITH next AS MATERIALIZED (
   SELECT r.run_id, r.n FROM engine.reply r
@@ -77,7 +77,7 @@ func (k *Keeper) Replies() replies.Outbox { return k.Box }
 // A Box implements replies.Outbox. All fields are required.
 type Box struct {
 	DB      func() *sql.DB                     // returns the pool for all statements
-	Explain func(what string, err error) error // adds what the store was doing to an error that is not nil
+	Explain func(what string, err error) error // adds the name of the operation to the text of an error that is not nil
 }
 
 // list returns the replies that a query finds.
@@ -120,7 +120,7 @@ func (b *Box) Waiting(ctx context.Context, sink string, limit int) ([]replies.Re
 	return b.list(ctx, "list replies", replyWaiting, sink, limit)
 }
 
-// Claim returns the next reply of each run that has one for the sink.
+// Claim returns the next reply of each run that has a reply for the sink.
 func (b *Box) Claim(ctx context.Context, sink string, limit int, hold time.Duration) ([]replies.Reply, error) {
 	return b.list(ctx, "claim replies", replyClaim, sink, limit, hold.Microseconds())
 }

@@ -43,7 +43,7 @@ func (s *Events) ClaimEvents(ctx context.Context, limit int, lease time.Duration
 	return list, err
 }
 
-// KeepEvent stores which workflows need the event no more, and may quarantine it.
+// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
 func (s *Events) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	if done == nil {
 		done = []string{}

@@ -26,8 +26,8 @@ ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, publish
 	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given, events FROM engine.published ORDER BY workflow`
-	// schedulePut stores the schedules of a workflow. After the workflow, each argument is the
-	// array of one column.
+	// schedulePut stores the schedules of a workflow. The first argument is the workflow. Each
+	// other argument is the array of one column.
 	schedulePut = `
 INSERT INTO engine.schedule AS s (workflow, name, timetable, next_tick)
 SELECT $1, n, t, x FROM ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[]), pg_catalog.unnest($4::timestamptz[])) v(n, t, x)
@@ -50,7 +50,7 @@ WHERE workflow = $1 AND name = $2 AND version = $3`
 type Part struct {
 	DB    func() *sql.DB // returns the pool for all statements
 	Begin func(ctx context.Context) (*sql.Tx, error)
-	Wrap  func(what string, err error) error // adds what the store was doing to an error that is not nil
+	Wrap  func(what string, err error) error // adds the name of the operation to the text of an error that is not nil
 }
 
 // Publish replaces a published workflow and its schedules.
@@ -119,7 +119,7 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, e
 }
 
 // ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
-// the stored value equals the parameter old.
+// the stored value equals the parameter `old`.
 func (s *Part) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	n, err := s.changed(ctx, publishedGive, workflow, old, given)
 	return n > 0, s.wrapped("replace variables of a published workflow", err)

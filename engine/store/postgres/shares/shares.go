@@ -46,7 +46,7 @@ INSERT INTO engine.quota_call (name, until, calls) VALUES ($1, $2, $3) ON CONFLI
 type Shares struct {
 	// Begin begins a transaction.
 	Begin func(context.Context) (*sql.Tx, error)
-	// Explain adds the name of the operation that failed to an error.
+	// Explain adds the name of the failed operation to the text of an error.
 	Explain func(what string, err error) error
 }
 

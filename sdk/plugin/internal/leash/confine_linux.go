@@ -29,14 +29,14 @@ const (
 
 // A confinement limits a tree of processes to half of the CPUs while the tree is busy.
 type confinement struct {
-	since    time.Time     // time of the last measurement of cpu; zero = not measured yet
+	since    time.Time     // time of the last measurement of the CPU time; zero = not measured yet
 	cpu      time.Duration // CPU time of the tree at the last measurement
 	confined bool          // the tree may use only half of the CPUs
 }
 
 // weigh computes how much CPU time the tree has used since the last measurement. Depending on
 // that, it confines the tree to half of the CPUs or lets the tree use all CPUs again. The
-// parameter cpu is the CPU time that the tree has used until now.
+// parameter `cpu` is the CPU time that the tree has used until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {
@@ -74,9 +74,9 @@ func upperHalf(all *unix.CPUSet) (half unix.CPUSet) {
 }
 
 // move changes the set of CPUs on which the threads of the given processes may run. The parameter
-// from is the old set, and the parameter to is the new set. move does not change a thread that
-// has chosen other CPUs itself. It ignores errors, because a thread may have ended or may belong
-// to another user.
+// `from` is the old set, and the parameter `to` is the new set. The function `move` does not change
+// a thread that has chosen other CPUs itself. It ignores errors, because a thread may have ended
+// or may belong to another user.
 func move(members []member, from, to *unix.CPUSet) {
 	for _, m := range members {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", m.pid))

@@ -21,7 +21,7 @@ import (
 // Names, descriptors and words with which the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // variable in the keeper's environment, but not in that of the process
+	keeperMark = "ENGINE_LEASH" // variable that only the keeper has in its environment, and not the process
 	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
@@ -147,8 +147,8 @@ func getThreads() {
 const memoryHandicap = 300
 
 // goFirst raises the oom_score_adj of this process; its children inherit the value. So when
-// memory runs out, the kernel ends the agent and its children before the engine. Then only
-// the calls of this agent fail, and not those of all agents. goFirst ignores errors.
+// memory runs out, the kernel ends the agent and its children before the engine. Then only the
+// calls of this agent fail, and not the calls of all agents. goFirst ignores errors.
 func goFirst() {
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
@@ -221,7 +221,7 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 }
 
 // reap calls wait4 for every child that has ended, so that it leaves the process table. If the
-// process k.pid has ended, reap notifies the host. The result left is true if a child still runs.
+// process k.pid has ended, reap notifies the host. The result `left` is true if a child still runs.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()
@@ -251,7 +251,7 @@ func hasEnded(pid int) bool {
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind limits how often the method clear searches /proc without finding a process,
+// maxBlind limits how often the method `clear` searches /proc without finding a process,
 // although the kernel reports that children exist. While a process gets a new parent, it is
 // missing in /proc for a moment. If /proc is hidden, the search never finds a process.
 const maxBlind = 20
@@ -281,8 +281,8 @@ func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
 // killBelow kills the descendants of a process. It stops each process before it lists the
 // children of that process. It kills the descendants only after it has stopped all of them.
-// Otherwise a program that starts endless copies of itself could be faster. The result seen is
-// the number of descendants found, and killed is the number of descendants killed.
+// Otherwise a program that starts endless copies of itself could be faster. The result `seen` is
+// the number of descendants found, and the result `killed` is the number of descendants killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {

@@ -23,7 +23,7 @@ type Process struct {
 	keeper *exec.Cmd
 	limits Limits
 	words  *bufio.Reader // reads the lines that the keeper writes
-	said   *os.File      // pipe from which the field words reads
+	said   *os.File      // pipe that is read through the field `words`
 
 	mu   sync.Mutex // protects the fields below
 	over *excess    // the limit that the process has exceeded; nil = none
@@ -41,7 +41,7 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, said.Close(), says.Close())
 	}
-	// The keeper inherits the files says and held as the descriptors saysFile and heldFile.
+	// The keeper inherits the files `says` and `held` as the descriptors saysFile and heldFile.
 	path, files := c.Path, []*os.File{says, held}
 	if c.File != nil {
 		path, files = runPath, append(files, c.File) // the keeper inherits c.File as the descriptor runFile
@@ -64,7 +64,7 @@ func Start(c Command) (*Process, error) {
 	p := &Process{keeper: keeper, limits: c.Limits, words: bufio.NewReader(said), said: said, hold: hold}
 	if err := p.started(); err != nil {
 		p.Kill()
-		_ = keeper.Wait() // ignore this error: the error of the method started says what went wrong
+		_ = keeper.Wait() // ignore this error: the error of the method `started` says what went wrong
 		p.close()
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (p *Process) started() error {
 	return errors.New("the keeper of the process ended before it had started it")
 }
 
-// word reads a line from the keeper: a word and a number. word is "" if there are no more
-// lines, or if the line has another form.
+// word reads a line from the keeper: a word and a number. The result `word` is "" if there are no
+// more lines, or if the line has another form.
 func (p *Process) word() (word string, number int) {
 	line, err := p.words.ReadString('\n')
 	if err != nil {

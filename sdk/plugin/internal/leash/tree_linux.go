@@ -13,7 +13,7 @@ import (
 type member struct{ pid, threads int }
 
 // tree returns the descendants of the process with the id root, and the total number of their
-// threads. It stops the search once the number of threads is greater than the parameter most.
+// threads. It stops the search once the number of threads is greater than the parameter `most`.
 func tree(root, most int) (members []member, threads int) {
 	next, _ := childrenOf(root)
 	for len(next) > 0 && threads <= most {
@@ -47,9 +47,10 @@ func (m member) cpu() time.Duration {
 	return cpuOf(stat)
 }
 
-// line returns a number from /proc/PID/status, a file with lines such as "VmSwap:  12 kB". The
-// parameter status is the content of the file, and name is the word before the colon. line returns
-// 0 if there is no such line: the file of an ended process has no lines about memory.
+// line returns a number from /proc/PID/status, a file with lines such as "VmSwap: 12 kB". The
+// parameter `status` is the content of the file, and the parameter `name` is the word before the
+// colon. The function `line` returns 0 if there is no such line: the file of an ended process has no
+// lines about memory.
 func line(status []byte, name string) int64 {
 	_, rest, found := bytes.Cut(status, []byte("\n"+name+":"))
 	if !found {

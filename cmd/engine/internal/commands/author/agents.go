@@ -26,7 +26,7 @@ func Agents(a *cli.App) *cobra.Command {
 	var f module.AgentFlags
 	list := &cobra.Command{
 		Use:   "list [DIR]",
-		Short: "List agents: which binary wins, and what it shadows",
+		Short: "List agents: which binaries are used, and which other binaries they hide",
 		Args:  cli.Wants("[DIR]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return agentsList(cmd.Context(), a, cli.Argument(args, "."), f)
@@ -34,14 +34,14 @@ func Agents(a *cli.App) *cobra.Command {
 	}
 	schema := &cobra.Command{
 		Use:   "schema NAME [ACTION]",
-		Short: "Print what an agent takes, gives and declares",
+		Short: "Print the schema of an agent: its inputs, outputs and error codes",
 		Long: `Prints the schema of an agent, or of one of its actions, as tables; with --json as
 JSON. The tables have the configuration, and for each action its inputs, outputs
-and error codes. The agent is looked for where a module in the working directory
-(--chdir) would find it. If that module has an agent block of this name, the actions
-that the block declares are printed, too.
+and error codes. The command looks for the agent where a module in the working
+directory (--chdir) would find it. If that module has an agent block of this name,
+the command also prints the actions that the block declares.
 
-The language itself is printed by engine schema.`,
+The command engine schema prints the language itself.`,
 		Args: cli.Wants("NAME", "[ACTION]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return agentsSchema(cmd.Context(), a, args[0], cli.Argument(args[1:], ""), f)

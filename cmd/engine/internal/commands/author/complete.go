@@ -18,8 +18,9 @@ import (
 const completePatience = 2 * time.Second
 
 // completeAgents returns the possible values of the next argument of `engine agents schema`, NAME
-// or ACTION, with their documentation. It returns only values that begin with the text typed. It
-// prints no message, because a message would appear in the middle of what the user types.
+// or ACTION, with their documentation. It returns only values that begin with the parameter
+// `typed`, the text that the user has typed so far. It prints no message, because a message would
+// appear in the middle of what the user types.
 func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, typed string, f module.AgentFlags) []string {
 	if len(args) > 1 || a.Prepare(cmd, nil) != nil {
 		return nil

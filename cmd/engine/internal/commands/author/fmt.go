@@ -49,7 +49,7 @@ too, or a directory that holds both with --recursive.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.check, "check", false, "change nothing; exit 3 if files would change")
 	f.BoolVar(&o.diff, "diff", false, "show what changes")
-	f.BoolVar(&o.recursive, "recursive", false, "subdirectories too")
+	f.BoolVar(&o.recursive, "recursive", false, "also the files in subdirectories")
 	f.BoolVar(&o.write, "write", true, "write the files")
 	return cmd
 }

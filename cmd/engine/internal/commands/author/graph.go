@@ -23,9 +23,9 @@ func Graph(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph PATH",
 		Short: "Print the dependency graph, or the undo graph",
-		Long: `Prints the graph of a workflow's steps. An edge leads from a step to one that
-waits for it. With --undo an edge leads from an undo to one that waits for it;
-steps that are not undone pass the order through and are left out.`,
+		Long: `Prints the graph of a workflow's steps. An edge leads from a step to a step that
+waits for it. With --undo an edge leads from an undo to an undo that waits for it.
+Steps that are not undone are left out: edges then lead past them.`,
 		Args: cli.Wants("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error { return printGraph(cmd.Context(), a, args[0], o) },
 	}

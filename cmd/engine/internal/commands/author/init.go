@@ -38,7 +38,7 @@ exactly the agents it names.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.upgrade, "upgrade", false, "choose the newest versions that fit, whatever is locked")
+	f.BoolVar(&o.upgrade, "upgrade", false, "choose the newest versions that fit, even if other versions are locked")
 	f.StringVar(&o.lockfile, "lockfile", "", "readonly: fail if the lock file would change")
 	f.StringVar(&o.example, "example", "", "write an example into DIR first: "+strings.Join(exampleNames(), ", "))
 	o.agents.Add(cmd)

@@ -16,7 +16,7 @@ func Schema(a *cli.App) *cobra.Command {
 attributes, the references that expressions may contain, and the functions with
 their parameters. The engine prints it from the tables with which it reads files.
 
-The schema of an agent is another one: engine agents schema NAME.`,
+To print the schema of an agent, use engine agents schema NAME.`,
 		Args: cli.Wants(),
 		RunE: func(*cobra.Command, []string) error {
 			l := language.Describe()

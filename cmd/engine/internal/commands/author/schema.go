@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// printSchema prints the schema of an agent as tables. If action is not "", it prints only that
+// printSchema prints the schema of an agent as tables. If `action` is not "", it prints only that
 // action.
 func printSchema(a *cli.App, b agents.Binary, action string) error {
 	if action == "" {
@@ -93,7 +93,7 @@ func capabilities(s schema.Action) string {
 }
 
 // printFields prints inputs, outputs or the configuration as a table. The parameter "what" is the
-// title of the first column. The function notes returns the text of the third column.
+// title of the first column. The function `notes` returns the text of the third column.
 func printFields(a *cli.App, what string, fields []schema.Field, notes func(schema.Field) string) error {
 	if len(fields) == 0 {
 		return nil

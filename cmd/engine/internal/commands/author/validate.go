@@ -36,7 +36,7 @@ and against their agents' schemas, and reports everything that is wrong.`,
 			return validate(cmd.Context(), a, args, o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.strict, "strict", false, "warnings fail")
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "a warning counts as an error")
 	o.agents.Add(cmd)
 	return cmd
 }

@@ -16,25 +16,27 @@ func Apply(a *cli.App) *cobra.Command {
 		Use:   "apply PATH",
 		Short: "Bring a run of a workflow to its end",
 		Long: `Starts a run of the workflow at PATH, a directory or a file, and shows it until
-it has ended. A workflow with a unique key is started once: later applies attach
-to the run that holds the key, so running the command again after a crash, or in
-a second terminal, is safe. --run-id names the run and always means that one.
+it has ended. If the workflow has a unique key, it is started once: a later apply
+shows the run that holds the key. So it is safe to repeat the command after a
+crash, or to give it in a second terminal. --run-id gives the run a name: with the
+same name the command always means the same run.
 
-Ctrl-C stops starting steps, waits for running ones and exits; the run is kept
-and goes on with the next apply. A second Ctrl-C leaves at once.
+After Ctrl-C the command starts no more steps, waits for the running steps, and
+exits. The run is kept, and the next apply continues it. After a second Ctrl-C the
+command exits at once.
 
-While it works it also goes on with open runs in the same state that no other
-engine owns; --only leaves them alone.
+While the command works, it also continues the open runs of the same state that no
+other engine owns. With --only it continues no other runs.
 
-On a PostgreSQL database other engines work too: a run that one of them owns is
-followed, and taken over when that engine dies. --detach only records the run
-and prints its name; an engine that serves the state takes it.
+On a PostgreSQL database other engines work, too. If one of them owns the run, the
+command shows the run, and takes it over when that engine dies. --detach only
+records the run and prints its name; an engine that serves the state takes it.
 
---each records a run for each line of a file, as --detach does for one. A line is
-a JSON object with values of variables. A line that cannot start a run is reported
-and stops no other. With --run-id PREFIX the runs are named PREFIX.KEY, so the
-command can be repeated. Then the exit code is 0 if each line has its run, 1 if a
-line was refused, and 7 if a run may have been recorded.
+--each records a run for each line of a file, as --detach does for one run. A line
+is a JSON object with values of variables. A line that cannot start a run is
+reported, and the other lines start their runs. With --run-id PREFIX the runs are
+named PREFIX.KEY, so the command can be repeated. Then the exit code is 0 if each
+line has its run, 1 if a line was refused, and 7 if a run may have been recorded.
 
 Exit code: 0 succeeded, 4 ended otherwise and undid all that the workflow lets it
 undo, 5 needs a human, 6 still open, 7 may have been accepted, 1 could not be
@@ -47,7 +49,7 @@ effects stay.`,
 	f.StringVar(&o.Workflow, "workflow", "", "which workflow, if the module has several")
 	f.StringVar(&o.RunID, "run-id", "", "name of the run")
 	f.BoolVar(&o.Confirm, "confirm", false, "show the plan and ask first")
-	f.BoolVar(&o.Only, "only", false, "leave other open runs alone")
+	f.BoolVar(&o.Only, "only", false, "continue no other open runs")
 	f.BoolVar(&o.Detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
 	f.StringVar(&o.Each, "each", "", "record a run for each line of this file, which has JSON objects (- = standard input)")
 	f.StringVar(&o.EachKey, "each-key", "", "variable whose value is the KEY of a line; without it a hash of the line")

@@ -14,16 +14,17 @@ import (
 func DB(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "db",
-		Short: "Look after the database: its schema, and the history in it",
+		Short: "Show and migrate the schema of the database, and verify its history",
 		RunE:  a.Group,
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "migrate",
-			Short: "Bring the schema up to this binary's version",
-			Long: `Brings the schema of the Postgres database of --dsn up to this binary's version,
-one transaction for each migration, under a lock. The embedded state file needs
-no migration: it is brought up when it is opened.`,
+			Short: "Migrate the schema to this binary's version",
+			Long: `Migrates the schema of the Postgres database of --dsn to this binary's version.
+Each migration is one transaction, and a lock allows only one migration at a time.
+The schema of an embedded state file needs no command: it is migrated when the file
+is opened.`,
 			Args: cli.Wants(),
 			RunE: func(cmd *cobra.Command, _ []string) error { return dbMigrate(cmd.Context(), a) },
 		},
@@ -44,7 +45,7 @@ func dbMigrate(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	if t.Postgres == "" {
-		return cli.Failed("Nothing to migrate", "The embedded state file is brought up when it is opened. Name a Postgres database with --dsn or ENGINE_DSN.")
+		return cli.Failed("Nothing to migrate", "The schema of an embedded state file is migrated when the file is opened. Name a Postgres database with --dsn or ENGINE_DSN.")
 	}
 	s := &session.Session{Target: t}
 	from, to, err := postgres.Migrate(ctx, t.Postgres)
@@ -86,7 +87,7 @@ func dbStatus(ctx context.Context, a *cli.App) error {
 	case status.Have == 0:
 		state, text = "missing", "Run `engine db migrate` to make the schema."
 	case status.Have < status.Want:
-		state, text = "older", "Run `engine db migrate` to bring it up."
+		state, text = "older", "Run `engine db migrate` to migrate it."
 	case status.Have > status.Want:
 		state, text = "newer", "Use a newer engine binary."
 	}

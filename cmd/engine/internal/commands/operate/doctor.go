@@ -14,14 +14,14 @@ func Doctor(a *cli.App) *cobra.Command {
 	var f module.AgentFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong or thin here",
-		Long: `Looks at the state, at the engines that work on it and at what its open runs need,
-and says what is wrong (error) or would not survive the next failure (warning): a
-single engine or a single instance of an agent behind a workflow, no engine at
-all, agents that are missing here or have changed, alerts that nobody was told,
-runs that need attention, and the settings of the database.
+		Short: "Say what is wrong here, and what would not survive the next failure",
+		Long: `Looks at the state, at the engines that work on it, and at what its open runs need.
+It says what is wrong (error), and what would not survive the next failure
+(warning): a single engine, a single instance of an agent that a workflow needs, no
+engine at all, agents that are missing here or have changed, alerts that were not
+pushed to a person, runs that need attention, and the settings of the database.
 
-Agents are looked for on this machine only. Exit code: 0 no errors, 1 errors.`,
+It looks for agents on this machine only. Exit code: 0 no errors, 1 errors.`,
 		Args: cli.Wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return doctor.Run(cmd.Context(), a, f) },
 	}

@@ -25,20 +25,20 @@ have the key), or free. A run in brackets was removed by retention.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return goal.List(cmd.Context(), a, o) },
 	}
 	list.Flags().StringVar(&o.Workflow, "workflow", "", "only keys of this workflow")
-	list.Flags().IntVar(&o.Limit, "limit", 100, "number of keys at most")
+	list.Flags().IntVar(&o.Limit, "limit", 100, "largest number of keys")
 	var reason string
 	reset := &cobra.Command{
 		Use:   "reset WORKFLOW KEY",
 		Short: "Let a new run start for a key whose goal was reached",
 		Long: `Frees the unique key of a run that has succeeded, so that a new run of the workflow
 can have it. The command does not change or undo the earlier run. It is refused while
-a run of the key is open. The state keeps who reset the goal, when and why.`,
+a run of the key is open. The state records who reset the goal, when and why.`,
 		Args: cli.Wants("WORKFLOW", "KEY"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return goal.Reset(cmd.Context(), a, args[0], args[1], reason)
 		},
 	}
-	reset.Flags().StringVar(&reason, "reason", "", "why the goal may be reached again; it is kept")
+	reset.Flags().StringVar(&reason, "reason", "", "why the goal may be reached again; the state keeps this text")
 	cmd.AddCommand(list, reset)
 	return cmd
 }

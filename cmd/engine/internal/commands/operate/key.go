@@ -11,7 +11,7 @@ import (
 func Key(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "Look after the encryption keys of a state",
+		Short: "Make, list and change the encryption keys of a state",
 		RunE:  a.Group,
 	}
 	preview := false
@@ -20,8 +20,8 @@ func Key(a *cli.App) *cobra.Command {
 		Short: "Seal everything again with the newest key",
 		Long: `Makes the first key of ENGINE_ENCRYPTION_KEY, or of the key file, the newest key
 of the state. Then it seals everything again that an older key has sealed. It
-needs the older keys, too. Engines may work on a database meanwhile; an embedded
-state must be free. The command can be interrupted and repeated.
+needs the older keys, too. Engines may work on a database meanwhile, but not on an
+embedded state. The command can be interrupted and repeated.
 
 Exit code: 0 the state needs only its newest key now, 1 something is left.`,
 		Args: cli.Wants(),

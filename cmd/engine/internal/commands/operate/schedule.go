@@ -16,12 +16,13 @@ func Publish(a *cli.App) *cobra.Command {
 		Short: "Store a definition whose schedules start runs",
 		Long: `Checks the module at PATH, a directory or a file, stores it, and makes it the
 published definition of its workflows. Engines that serve the state start the
-runs of its schedules. Publishing again replaces the definition: a schedule keeps
-its last tick and stays paused if it was, and one that is gone starts nothing more.
+runs of its schedules. To publish again replaces the definition: a schedule keeps
+its last tick, and stays paused if it was paused. A schedule that is not in the new
+definition starts no more runs.
 Runs that have started keep the definition with which they started.
 
 Variables outside of workflows get their values now. The other variables of a run
-get theirs from the schedule.`,
+get their values from the schedule.`,
 		Args: cli.Wants("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return schedule.Publish(cmd.Context(), a, args[0], o)
@@ -50,10 +51,10 @@ func Schedule(a *cli.App) *cobra.Command {
 	backfill := &cobra.Command{
 		Use:   "backfill WORKFLOW.SCHEDULE",
 		Short: "Start the runs of ticks in the past",
-		Long: `Records a run for each tick of the schedule from --from up to --to, the second
-excluded. Engines that serve the state work on them. A tick whose run exists
-already starts no second run, so the command can be repeated. overlap and catch_up
-do not matter here.`,
+		Long: `Records a run for each tick of the schedule in a period: from the time --from up to
+the time --to, which does not belong to the period. Engines that serve the state
+work on these runs. If a tick has a run already, it gets no second run, so the
+command can be repeated. The arguments overlap and catch_up do not matter here.`,
 		Args: cli.Wants("WORKFLOW.SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return schedule.Backfill(cmd.Context(), a, args[0], fill)

@@ -18,9 +18,10 @@ func Select(a *cli.App) *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the newest firings with their reports",
-		Long: `Shows how many rows each firing has selected, and what became of them: started,
+		Long: `Shows how many rows each firing has selected, and what happened to them: started,
 refused (another run has the unique key, or a limit is full), filtered,
-quarantined, vanished. MISSED are rows that others had locked to the end.`,
+quarantined, vanished. MISSED are rows that other transactions had locked until
+the end of the firing.`,
 		Args: cli.Wants(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return schedule.ListFirings(cmd.Context(), a, limit)
@@ -31,9 +32,10 @@ quarantined, vanished. MISSED are rows that others had locked to the end.`,
 	start := &cobra.Command{
 		Use:   "start WORKFLOW.SCHEDULE",
 		Short: "Open a firing of a published schedule now",
-		Long: `Opens a firing of a published schedule with a select block, also of a paused one.
-Engines that serve the state start its runs. A firing of the same time is opened
-once; a cancelled one is opened again and continues.`,
+		Long: `Opens a firing of a published schedule with a select block. The schedule may be
+paused. Engines that serve the state start the runs of the firing. For one time
+there is only one firing. If it was cancelled, the command opens it again, and it
+continues.`,
 		Args: cli.Wants("WORKFLOW.SCHEDULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return schedule.StartFiring(cmd.Context(), a, args[0], o)

@@ -13,21 +13,22 @@ func Supervise(a *cli.App) *cobra.Command {
 	var o serving.SuperviseOptions
 	cmd := &cobra.Command{
 		Use:   "supervise --once|--every D [PATH]",
-		Short: "Make passes of the Supervisor: one, as for cron, or one after another",
-		Long: `Makes one scan of the open runs that no living engine works on. Attempts and runs
-whose time has passed get that event, engines that have died are fenced, and the
-decisions are recorded. It calls no agents: engines that serve the state make the
+		Short: "Make one scan of the Supervisor, or one scan after another",
+		Long: `Makes one scan of the open runs that no living engine works on. The scan lets
+attempts and runs continue whose time has passed, declares dead engines dead, and
+records the decisions. It calls no agents: engines that serve the state make the
 calls that are decided here, and may take the runs at once.
 
 Every ` + "`engine serve` and `engine apply`" + ` does the same all the time. This command
-is for a cron job beside them, or where nothing runs for long. Without --dsn the
-state is the embedded file beside PATH, or in this directory.`,
+is for a cron job in addition to them, or for a place where no engine runs for a
+long time. Without --dsn the state is the embedded file next to PATH, or in this
+directory.`,
 		Args: cli.Wants("[PATH]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return serving.Supervise(cmd.Context(), a, cli.Argument(args, "."), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.Once, "once", false, "make one pass and exit")
-	cmd.Flags().Var(words.Span(&o.Every), "every", "make a pass this often until told to stop; not on an embedded state")
+	cmd.Flags().BoolVar(&o.Once, "once", false, "make one scan and exit")
+	cmd.Flags().Var(words.Span(&o.Every), "every", "make a scan this often until a signal comes; not on an embedded state")
 	return cmd
 }

@@ -20,16 +20,18 @@ func verify(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [RUN]",
 		Short: "Check that the history of runs is what engines wrote",
-		Long: `Reads the journal of every run, or of one, and checks each row against its place
-and the row before it. It finds a row that was changed, removed, swapped, moved
-from elsewhere, or written without the encryption key. Without an encryption key
-it finds accidents only: every user who can write to the state can compute new
+		Long: `Reads the journal of every run, or of one run, and checks each row against its
+place and the row before it. It finds a row that was changed, removed, swapped,
+moved from elsewhere, or written without the encryption key. Without an encryption
+key it finds only accidents: every user who can write to the state can compute new
 checksums.
 
-It cannot find a run that was removed whole, nor the last rows of a run that were
-removed together with what the run's own row says of them.
+It cannot find a run that was removed completely. It cannot find the last rows of a
+run either, if they were removed together with what the row of the run says about
+them.
 
-Exit code: 0 every history verifies, 1 one does not or could not be read.`,
+Exit code: 0 every history verifies, 1 a history does not verify or could not be
+read.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return dbVerify(cmd.Context(), a, strings.Join(args, ""))
@@ -97,7 +99,7 @@ func printVerification(a *cli.App, s *session.Session, v history.Verification) e
 	case len(v.Bad) > 0:
 		return exit.Code(exit.Failed)
 	case s.Sealer == nil && v.Tagged > 0:
-		return cli.Failed("The state's key is not known", "%s of the journal carry a tag of an encryption key, but the state remembers no key: that note was removed. "+
+		return cli.Failed("The state's key is not known", "%s of the journal carry a tag of an encryption key, but the state has no record of its key: this record was removed. "+
 			"Nothing can be said about the history; compare the state with a backup.", render.Count(v.Tagged, "row"))
 	}
 	return nil

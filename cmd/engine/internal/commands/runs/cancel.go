@@ -19,7 +19,7 @@ func Cancel(a *cli.App) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
-		Short: "Undo a run, or stop it dead",
+		Short: "Cancel a run: undo it, or end it without an undo",
 		Long: `Cancels a run. The engine starts no further step, waits for running attempts,
 and then undoes the steps that took effect. It interrupts only calls whose action
 declares that this does no harm. With --no-compensate it undoes nothing; this
@@ -44,8 +44,8 @@ as far as the workflow says, 5 the run needs a person or effects were left in pl
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&noCompensate, "no-compensate", false, "leave what was done as it is")
-	f.BoolVar(&wait, "wait", false, "stay until the run has ended")
+	f.BoolVar(&noCompensate, "no-compensate", false, "undo nothing: the effects stay")
+	f.BoolVar(&wait, "wait", false, "wait until the run has ended")
 	verbs.ReasonFlag(cmd, &reason)
 	return takesRun(a, cmd)
 }

@@ -19,13 +19,12 @@ func Compensate(a *cli.App) *cobra.Command {
 	var retry, skip bool
 	cmd := &cobra.Command{
 		Use:   "compensate RUN",
-		Short: "Undo a parked run, or deal with an undo that failed",
+		Short: "Undo a parked run, or retry or skip undos that failed",
 		Long: `Without a flag: starts the undo of a parked run.
 
-Where undos have failed (the run is compensation_failed, or still compensating),
---retry tries them again, under a new deadline, and --skip leaves their effects as
-they are, which needs a --reason and counts as left in place. --step names one of
-them.`,
+If undos have failed (the run is compensation_failed, or still compensating), --retry
+tries them again, under a new deadline. --skip leaves their effects in place; it needs
+a --reason. --step names one of the failed undos.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			needed := ""
@@ -47,7 +46,7 @@ them.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&step, "step", "", "only the undo of this step, or of this instance of one")
+	f.StringVar(&step, "step", "", "only the undo of this step or instance")
 	f.BoolVar(&retry, "retry", false, "try failed undos again")
 	f.BoolVar(&skip, "skip", false, "leave the effects of failed undos as they are")
 	verbs.ReasonFlag(cmd, &reason)

@@ -24,8 +24,9 @@ const (
 )
 
 // completeRuns returns the names of runs for the completion in a shell: names that begin with the
-// text typed. If the state does not exist or does not answer, it returns none. It prints no
-// message, because a message would appear in the middle of what the user types.
+// parameter `typed`, the text that the user has typed so far. If the state does not exist or does
+// not answer, it returns none. It prints no message, because a message would appear in the middle
+// of what the user types.
 func completeRuns(a *cli.App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || a.Prepare(cmd, nil) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -16,13 +16,13 @@ func Console(a *cli.App) *cobra.Command {
 		Short: "Evaluate expressions line by line, also with the values of a run",
 		Long: `Evaluates one expression for each line of standard input and prints its value.
 Without --run an expression may use var.*, local.* and functions. With --run it may
-also use step.* and run.*, as they are in that run, which may be finished or not.
-The run's own definition counts, and PATH only says where the state is. Nothing
-is changed. Sensitive values are shown as (sensitive).
+also use step.* and run.*, with the values of that run. The run may be open or ended.
+The command uses the definition of the run, and PATH only says where the state is.
+The command changes nothing. Sensitive values are shown as (sensitive).
 
-On a terminal the arrow keys find earlier lines, Tab completes names, and Ctrl-D or
-exit leaves. From a pipe all lines are evaluated; errors go to standard error, and
-the exit code is 1 if a line had one.
+On a terminal the arrow keys find earlier lines, and Tab completes names. Ctrl-D or
+the line exit ends the command. If the input is a pipe, all lines are evaluated,
+errors go to standard error, and the exit code is 1 if a line had an error.
 
   echo 'local.total * 2' | engine console . --var order_id=o-7
   engine console . --run o-7`,

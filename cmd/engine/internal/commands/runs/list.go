@@ -34,12 +34,12 @@ func List(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, newest first",
-		Long: `Lists runs, newest first. --status takes what a run's status may be, and two words that mean
-several: open = whatever has not ended; attention = whatever needs a person: runs
-that are parked, whose undo failed, that are past their deadline, that no living
-engine has the agents of, or that wait for a child run which needs a person.
+		Long: `Lists runs, newest first. --status takes a status of a run, or one of two words that
+mean several: open = all runs that have not ended; attention = all runs that need a
+person. These are runs that are parked, whose undo failed, whose deadline has passed,
+whose agents no living engine has, or that wait for a child run that needs a person.
 
---alerts lists what an operator was told instead, newest first: parked,
+--alerts lists alerts in place of runs, newest first: parked,
 compensation_failed, overdue, late_reply, set_aside, slow_decision, snapshot_refused
 and notify_failed.
 
@@ -57,8 +57,8 @@ left out, except with --notifications or with --workflow WORKFLOW.notify.`,
 	f.StringSliceVar(&o.status, "status", nil, "only runs of this status, such as running,parked; also open, attention")
 	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
 	f.StringVar(&o.key, "key", "", "only runs with this unique key")
-	f.StringVar(&o.since, "since", "", "only runs created since a time or for a duration: 24h, 7d, 2026-03-14T10:00:00Z")
-	f.IntVar(&o.limit, "limit", 100, "at most this many")
+	f.StringVar(&o.since, "since", "", "only runs that were created since this time, or within this duration: 24h, 7d, 2026-03-14T10:00:00Z")
+	f.IntVar(&o.limit, "limit", 100, "largest number of runs or alerts")
 	f.BoolVar(&o.notifications, "notifications", false, "also list notifications: the runs that announce states of other runs")
 	f.BoolVar(&o.alerts, "alerts", false, "list alerts instead of runs")
 	return cmd

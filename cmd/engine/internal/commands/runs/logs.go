@@ -41,8 +41,8 @@ exit code 6.`, storekit.MaxLogLines),
 		RunE: func(cmd *cobra.Command, args []string) error { return agentLogs(cmd.Context(), a, args[0], o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.step, "step", "", "only of this step, or of this instance of one")
-	f.BoolVar(&o.follow, "follow", false, "go on as lines come")
+	f.StringVar(&o.step, "step", "", "only lines of this step or instance")
+	f.BoolVar(&o.follow, "follow", false, "print new lines as they come")
 	return takesRun(a, cmd)
 }
 
@@ -101,9 +101,10 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 	return err
 }
 
-// logs reads the log lines of a run that have a larger number than the parameter after. It calls
-// fn for each of these lines that belongs to the step; step "" means all lines. logs returns the
-// number of the last line that it read. If it read no line, it returns the value of after.
+// logs reads the log lines of a run that have a larger number than the parameter `after`. It calls
+// fn for each of these lines that belongs to the step; step "" means all lines. The function `logs`
+// returns the number of the last line that it read. If it read no line, it returns the value of
+// after.
 func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
 		lines, err := s.Store.Logs(ctx, row.Run, after, logPage)

@@ -15,14 +15,15 @@ func Migrate(a *cli.App) *cobra.Command {
 		Use:   "migrate RUN --to PATH",
 		Short: "Move an open run to another definition of its workflow",
 		Long: `A run keeps the definition with which it began. This command moves an open run to
-the definition at PATH: it compares both, shows what becomes of each step, asks,
-and moves the run. The run keeps its results, its effects and its idempotency
-keys, and goes on with the new definition. A step with another name is found by
-a moved block.
+the definition at PATH: it compares both definitions, shows what happens to each
+step, asks, and moves the run. The run keeps its results, its effects and its
+idempotency keys, and continues with the new definition. If a step has another name
+in the new definition, a moved block must name both.
 
-Refused are: a finished step that is gone, or whose action, undo or for_each has
-changed; a call in flight of a step that has changed (pause the run first); a
-variable without a value; another pivot after the run has come to the pivot.
+The command refuses to move a run in these cases: a finished step is not in the new
+definition, or its action, undo or for_each has changed; a step with a call in
+flight has changed (pause the run first); a variable has no value; the new
+definition has another pivot, and the run has come to its pivot.
 
   --all --workflow W  all open runs of workflow W. Shows which can be moved;
                       with --yes it moves them

@@ -18,9 +18,9 @@ func Pause(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
 		Short: "Start nothing more of a run until it is resumed",
-		Long: `Holds a run: attempts in flight may end, nothing new is started, neither work nor
-undo. Deadlines go on; one that passes turns the run to its undo, which starts
-when the run is resumed.`,
+		Long: `Pauses a run. Attempts in flight may end, but no step and no undo starts. Deadlines
+do not stop. If the deadline passes during the pause, the run turns back, and its
+undo starts when the run is resumed.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := verbs.CheckReason(reason, ""); err != nil {

@@ -23,19 +23,18 @@ func Replies(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replies QUEUE",
 		Short: "Show or take the replies of runs in a queue",
-		Long: `Shows the replies that wait in the queue QUEUE: those of runs that were submitted
-with --reply-to table:QUEUE. --take removes them from the queue and prints them:
-the next reply of each run, so that the replies of a run come in order. If the
-command is killed before it has printed a reply, that reply is lost to it; a
-program on PostgreSQL takes replies in its own transaction instead, with
-engine.take_replies.`,
+		Long: `Shows the replies that wait in the queue QUEUE: the replies of runs that were
+submitted with --reply-to table:QUEUE. --take removes the next reply of each run from
+the queue and prints it, so the replies of a run come in order. If the command is
+killed before it has printed a reply, that reply is lost. A program on PostgreSQL
+can take replies in its own transaction instead, with engine.take_replies.`,
 		Args: cli.Wants("QUEUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return showReplies(cmd.Context(), a, replies.Table+args[0], take, limit)
 		},
 	}
 	cmd.Flags().BoolVar(&take, "take", false, "remove the replies from the queue")
-	cmd.Flags().IntVar(&limit, "limit", limit, "most replies to show or take")
+	cmd.Flags().IntVar(&limit, "limit", limit, "largest number of replies to show or take")
 	return cmd
 }
 

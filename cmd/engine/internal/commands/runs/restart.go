@@ -16,15 +16,15 @@ func Restart(a *cli.App) *cobra.Command {
 		Use:   "restart RUN --from STEP",
 		Short: "Start a new run from the results of an ended run",
 		Long: `Starts a new run of the same workflow. The new run takes over the results of the
-steps before STEP, and runs STEP and what follows. It also takes over the effects
-of these steps: if the new run fails, it undoes them, with the keys of the old
-run. The command shows which results and effects those are, asks, and records the
-new run. An engine on the state works on it.
+steps before STEP, and runs STEP and the steps that follow. It also takes over the
+effects of the steps before STEP: if the new run fails, it undoes these effects, with
+the keys of the old run. The command shows these results and effects, asks, and
+records the new run. An engine on the state works on it.
 
-Refused are: a run that is open; a run that has another heir already; a step
-before STEP that was undone; a step of which nobody knows whether it took effect;
-a step before STEP with child runs that may have to be undone; a step at or
-before a pivot that has succeeded.
+The command refuses to restart: a run that is open; a run that has another heir
+already; a run with a step before STEP that was undone, or whose outcome is unknown; a
+run with a step before STEP with child runs that may have to be undone; a run in which
+a pivot has succeeded, if STEP is not after this pivot.
 
   --to PATH  use the definition at PATH. A step that is taken over must have the
              same action, undo and for_each. Moved blocks count

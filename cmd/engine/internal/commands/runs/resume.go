@@ -19,9 +19,9 @@ func Resume(a *cli.App) *cobra.Command {
 	var extend time.Duration
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
-		Short: "Go on with a paused run",
-		Long: `Ends a pause. With --extend the run's deadline is that long from now; so it also
-gives a parked run a new deadline.`,
+		Short: "Continue a paused run",
+		Long: `Ends a pause. --extend DURATION sets the run's deadline to this duration from now. So
+the command also gives a parked run a new deadline.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := verbs.CheckReason(reason, ""); err != nil {

@@ -21,14 +21,14 @@ func Retry(a *cli.App) *cobra.Command {
 	var extend time.Duration
 	cmd := &cobra.Command{
 		Use:   "retry RUN",
-		Short: "Go on with a parked run from its failed step",
+		Short: "Continue a parked run from its failed step",
 		Long: `Gives the failed steps of a parked run, or the one that --step names, a fresh
-round of attempts and a fresh deadline. Steps that have finished are never run
-again. The idempotency key stays the same, so that the far side sees the same
-call; --new-key changes it, which is refused while the step may have taken
-effect.
+round of attempts and a fresh deadline. Steps that have finished never run again.
+The idempotency key stays the same, so that the remote service sees the same call.
+--new-key changes the key; it is refused while the step may have taken effect.
 
-If the run's own deadline has passed, --extend says by how much from now.`,
+If the run's own deadline has passed, --extend DURATION sets it to this duration
+from now.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := verbs.CheckReason(reason, ""); err != nil {
@@ -41,8 +41,8 @@ If the run's own deadline has passed, --extend says by how much from now.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&step, "step", "", "only this step, or this instance of one: charge, 'seat[\"B7\"]'")
-	f.BoolVar(&newKey, "new-key", false, "call under another idempotency key")
+	f.StringVar(&step, "step", "", "only this step or instance: charge, 'seat[\"B7\"]'")
+	f.BoolVar(&newKey, "new-key", false, "call with another idempotency key")
 	verbs.ExtendFlag(cmd, &extend)
 	verbs.ReasonFlag(cmd, &reason)
 	return takesRun(a, cmd)

@@ -19,16 +19,17 @@ func Settle(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settle RUN --step STEP",
 		Short: "State what really happened with a step whose outcome is unknown",
-		Long: `States what became of a step, or of an undo, of which nobody knows whether it took
-effect. One of:
+		Long: `States the outcome of a step, or of an undo, if no engine can know whether it took
+effect. Give one of these flags:
 
   --succeeded --output JSON  it took effect and gave this result, which is checked
                              against the action's schema; @FILE reads it from a file
   --not-done                 it never took effect
   --undone                   its effect has been undone
-  --from-late-reply          what the agent's late answer says; ` + "`engine show`" + ` lists it
+  --from-late-reply          the agent's late answer gives the outcome;
+                             ` + "`engine show`" + ` lists it
 
-The run goes on from there. --reason says how you know.`,
+Then the run continues. --reason says how you know the outcome.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.Check(cmd.Flags().Changed("output")); err != nil {
@@ -41,12 +42,12 @@ The run goes on from there. --reason says how you know.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Step, "step", "", "the step, or the instance of one: charge, 'seat[\"B7\"]'")
+	f.StringVar(&o.Step, "step", "", "the step or instance: charge, 'seat[\"B7\"]'")
 	f.BoolVar(&o.Succeeded, "succeeded", false, "it took effect")
 	f.StringVar(&o.Output, "output", "", "with --succeeded: its result, as JSON or @FILE")
 	f.BoolVar(&o.NotDone, "not-done", false, "it never took effect")
 	f.BoolVar(&o.Undone, "undone", false, "its effect has been undone")
-	f.BoolVar(&o.FromLate, "from-late-reply", false, "what the agent's late answer says")
+	f.BoolVar(&o.FromLate, "from-late-reply", false, "take the outcome from the agent's late answer")
 	verbs.ReasonFlag(cmd, &o.Reason)
 	return takesRun(a, cmd)
 }

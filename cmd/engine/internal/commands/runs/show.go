@@ -20,13 +20,13 @@ func Show(a *cli.App) *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show a run: steps, attempts, keys, limits and undo",
 		Long: `Shows a run by its name, or the newest run of a unique key. It reads the run's
-journal and disturbs nobody who works on the run.`,
+journal, and delays no engine that works on the run.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return showRun(cmd.Context(), a, args[0], o) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.events, "events", false, "everything that happened, in order")
-	f.BoolVar(&o.definition, "definition", false, "the source that the run is pinned to")
+	f.BoolVar(&o.definition, "definition", false, "the source of the definition that the run uses")
 	return takesRun(a, cmd)
 }
 

@@ -18,14 +18,14 @@ func Signal(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "signal RUN NAME",
 		Short: "Send a signal to a step that waits for it",
-		Long: `Sends signal NAME to a run, which is named by its id or by its unique key. The
-first waiting step that listens for NAME takes the signal, and --data becomes its
-output. A signal that comes early is kept until such a step waits.
+		Long: `Sends the signal NAME to a run. RUN is the name or the unique key of the run. The
+first step that waits for NAME takes the signal, and --data becomes its output. If
+no step waits for the signal yet, the signal is kept until such a step waits.
 
 The data are checked against the type that the step declares. A signal is sent
-once for each --id: to send it again with the same id is safe.
+once for each --id, so it is safe to send it again with the same id.
 
-  --fail CODE  the step fails with this code, which its catch may take`,
+  --fail CODE  the step fails with this code, which its catch block may catch`,
 		Args: cli.Wants("RUN", "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[1]
@@ -39,8 +39,8 @@ once for each --id: to send it again with the same id is safe.
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Data, "data", "", "what the signal carries, as JSON or @FILE; null if it is not given")
-	f.StringVar(&o.ID, "id", "", "name of this signal: a second one with it changes nothing")
+	f.StringVar(&o.Data, "data", "", "data of the signal, as JSON or @FILE; null if it is not given")
+	f.StringVar(&o.ID, "id", "", "id of this signal: a second signal with the same id changes nothing")
 	f.StringVar(&o.Fail, "fail", "", "let the step fail with this code")
 	verbs.ReasonFlag(cmd, &o.Reason)
 	return takesRun(a, cmd)

@@ -18,11 +18,11 @@ func Watch(a *cli.App) *cobra.Command {
 		Use:   "watch RUN",
 		Short: "Show a run's progress until it has ended",
 		Long: `Shows the whole history of a run, and then what happens in it, as apply does.
-It only reads. The engine that works on the run is not disturbed, and Ctrl-C
-leaves the run as it is.
+It only reads. It does not disturb the engine that works on the run, and after
+Ctrl-C the run continues.
 
---from-seq N begins with the N-th event; with --json each event says its seq, so
-that a program can go on where it was cut off.
+--from-seq N begins with the N-th event. With --json each event shows its number
+(seq), so that a program can continue after an interruption.
 
 Exit code as for apply: 0 succeeded, 4 ended otherwise and undid all that the
 workflow lets it undo, 5 needs a human, 6 interrupted.`,
