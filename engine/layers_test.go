@@ -130,7 +130,7 @@ var layers = []layer{
 		[]string{"dsl", "engine/crypt", "engine/internal/failpoint", "engine/journal", "engine/store", "engine/store/events", "engine/store/naming", "engine/store/schedules"}, nil},
 	{"engine/internal/intake", "who accepts submissions submits them, and decides nothing about them",
 		[]string{"dsl", "engine/crypt", "engine/internal/failpoint", "engine/journal", "engine/store", "engine/store/intake"}, nil},
-	{"engine/internal/outbox", "who delivers replies decides nothing about runs", []string{"engine/internal/guard", "engine/store/replies"}, nil},
+	{"engine/internal/outbox", "who delivers replies decides nothing about runs", []string{"engine/internal/failpoint", "engine/internal/guard", "engine/store/replies"}, nil},
 	{"engine/webhook", "who sends replies knows no store and no run", []string{"engine/store/replies"}, nil},
 	{"engine", "an embedder's face knows contracts, not databases, processes or screens",
 		[]string{"engine/store/admission", "engine/store/pointed", "engine/store/naming", "dsl", "engine/crypt", "engine/internal/call", "engine/internal/children", "engine/internal/clock", "engine/internal/cluster", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/lists", "engine/internal/outage", "engine/internal/inbox", "engine/internal/intake", "engine/internal/outbox", "engine/internal/owner", "engine/internal/ticks", "engine/internal/wait",

@@ -167,6 +167,7 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 		slices.Sort(out.accepted)
 		out.failed(x.cfg.Store.Accept(ctx, out.accepted...))
 	}
+	failpoint.Hit("intake.accepted")
 	return len(list), errors.Join(out.errs...)
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/store/replies"
 )
@@ -199,7 +200,11 @@ func (p *Postman) serve(ctx context.Context, to string) {
 			p.failed(to)
 			return
 		}
-		if len(list) == 0 || !p.send(ctx, to, list) {
+		if len(list) == 0 {
+			return
+		}
+		failpoint.Hit("reply.claimed")
+		if !p.send(ctx, to, list) {
 			return
 		}
 	}
@@ -218,6 +223,7 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 		})
 	}
 	work.Wait()
+	failpoint.Hit("reply.sent")
 	pause := time.Duration(0)
 	for _, err := range errs {
 		if err != nil && ctx.Err() == nil {
@@ -244,6 +250,7 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 	if lost = errors.Join(lost, p.cfg.Box.Delivered(note, done...)); lost != nil {
 		p.cfg.Logger.Warn("the outcome of a reply is not recorded; the reply is sent again", "error", lost)
 	}
+	failpoint.Hit("reply.recorded")
 	if len(done) == len(list) && lost == nil {
 		p.mu.Lock()
 		p.sinks[to].failures = 0

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/selection"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/firings"
 )
@@ -161,6 +162,7 @@ func (w *Worker) hand(ctx context.Context, p *plan, q firings.Query) error {
 	moved, err := w.cfg.Store.Hand(ctx, p.f, q, func(ctx context.Context, rows []firings.Row) (firings.Progress, error) {
 		return p.page(ctx, w.cfg.Submit, rows)
 	})
+	failpoint.Hit("select.moved")
 	close(stop)
 	<-renewed
 	switch cause := context.Cause(ctx); {

@@ -172,6 +172,7 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 	if _, err := f.cfg.Store.Move(ctx, next); err != nil {
 		return fmt.Errorf("move schedule %s.%s: %w", r.Workflow, r.Name, err)
 	}
+	failpoint.Hit("tick.moved")
 	return nil
 }
 

@@ -1,0 +1,170 @@
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine"
+)
+
+// horizonTime returns how long a transaction of T17 is held. CHAOS_HORIZON sets another time.
+func horizonTime(t *testing.T) time.Duration {
+	t.Helper()
+	if text := os.Getenv("CHAOS_HORIZON"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	switch {
+	case part:
+		return time.Minute
+	case full:
+		return 30 * time.Minute
+	}
+	return 0
+}
+
+// horizonRate is the number of runs that are submitted per second in T17.
+const horizonRate = 800
+
+// A pace submits runs of light at a rate, and counts those that end. It submits no further runs while
+// the queue has more runs than are submitted in ten seconds.
+type pace struct {
+	w      *World
+	perSec int
+	flow   engine.Submission
+	sent   int
+}
+
+// newPace returns a pace. All its runs have the same priority.
+func (w *World) newPace(perSec int) *pace {
+	def := w.Define(light)
+	vars, diags := def.Workflow("w").Bind(given("priority", "50"))
+	if diags.HasErrors() {
+		w.T.Fatal(diags.Err())
+	}
+	return &pace{w: w, perSec: perSec, flow: engine.Submission{Definition: def, Workflow: "w", Vars: vars, By: "chaos"}}
+}
+
+// during submits runs for the given time. It returns how many runs have ended per second, and the time
+// that the engines' scan for claimable runs took in the end, in milliseconds.
+func (p *pace) during(d time.Duration) (rate, scan float64) {
+	p.w.T.Helper()
+	began, before := time.Now(), p.w.ended()
+	batch := make([]engine.Submission, p.perSec/4)
+	for i := range batch {
+		batch[i] = p.flow
+	}
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for time.Since(began) < d {
+		<-tick.C
+		if p.sent-p.w.ended() > 10*p.perSec {
+			continue
+		}
+		p.send(batch)
+	}
+	rate = float64(p.w.ended()-before) / time.Since(began).Seconds()
+	at := time.Now()
+	p.w.number(`SELECT count(*) FROM (SELECT run_id FROM engine.run WHERE state < 10 AND owner = 0 AND next_check <= now() ORDER BY next_check, run_id LIMIT 1000) x`)
+	return rate, float64(time.Since(at).Microseconds()) / 1000
+}
+
+// send submits runs.
+func (p *pace) send(all []engine.Submission) {
+	p.w.T.Helper()
+	ctx, cancel := context.WithTimeout(p.w.T.Context(), patience(time.Minute))
+	defer cancel()
+	if _, err := engine.EnqueueAll(ctx, engine.Config{Store: p.w.store}, all); err != nil {
+		p.w.T.Fatal(err)
+	}
+	p.sent += len(all)
+}
+
+// rest waits until all submitted runs have ended.
+func (p *pace) rest() {
+	p.w.T.Helper()
+	p.w.Await("the runs to end", 10*time.Minute, func() bool { return p.w.ended() == p.sent })
+}
+
+// hold begins a transaction that sees the database as it is now. Until it ends, no dead row can be
+// removed.
+func (w *World) hold() (end func()) {
+	w.T.Helper()
+	db := w.open()
+	tx, err := db.BeginTx(w.T.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	var n int
+	if err := tx.QueryRowContext(w.T.Context(), `SELECT count(*) FROM engine.setting`).Scan(&n); err != nil {
+		w.T.Fatal(err)
+	}
+	w.Note("a transaction holds the horizon")
+	return func() {
+		w.T.Helper()
+		if err := tx.Rollback(); err != nil {
+			w.T.Errorf("the transaction that held the horizon has ended: %v", err)
+		}
+		if err := db.Close(); err != nil {
+			w.T.Error(err)
+		}
+		w.Note("the horizon is free")
+	}
+}
+
+// dead removes dead rows of the tables that change most, and returns how many are left.
+func (w *World) dead() int {
+	w.T.Helper()
+	w.exec(`VACUUM engine.run, engine.member, engine.fence, engine.inbox, engine.hand, engine.pass`)
+	return w.number(`SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = 'engine' AND relname IN ('run', 'member', 'fence', 'inbox', 'hand', 'pass')`)
+}
+
+// T17: a transaction holds the horizon of the database while runs are submitted, claimed and ended: no
+// dead row can be removed. All runs end, engines keep their leases, and the dead rows are removed when
+// the transaction has ended (S76, I1, I8). `make chaos` holds the transaction for half an hour, with 800
+// runs a second, and prints by how much the engines become slower.
+func TestHeldHorizon(t *testing.T) {
+	if !full { // it measures rates
+		t.Parallel()
+	}
+	began := time.Now()
+	w := newWorld(t, 17)
+	a, b := w.StartEngine("a", ""), w.StartEngine("b", "")
+	held := horizonTime(t)
+	rate, window := horizonRate, min(held/2, time.Minute)
+	if held == 0 {
+		rate, window = 200, time.Second
+	}
+	p := w.newPace(rate)
+	before, quick := p.during(window)
+	end := w.hold()
+	p.during(max(0, held-window))
+	while, slow := p.during(window)
+	if n := w.dead(); n < p.sent/4 {
+		t.Errorf("void: only %d dead rows after %d runs: nothing holds the horizon", n, p.sent)
+	}
+	size := w.number(`SELECT pg_total_relation_size('engine.run')`)
+	end()
+	p.rest()
+	after, _ := p.during(window)
+	p.rest()
+	// The engines renew their leases and claim runs meanwhile, so a few dead rows are new.
+	w.Await("the dead rows to be removed", time.Minute, func() bool { return w.dead() < 200 })
+	if a.Ended() || b.Ended() {
+		t.Errorf("an engine has ended:\n%s\n%s", a.Output(), b.Output())
+	}
+	if n := w.number(`SELECT count(*) FROM engine.member`); n != 2 {
+		t.Errorf("%d engines are members: an engine has lost its lease", n)
+	}
+	w.audit()
+	report.note("T17 held horizon: %s, %d runs; runs ended per second: %.0f before, %.0f at the end of the hold (%.0f %%; design: at least 85 %%), %.0f afterwards; a scan for claimable runs took %.1f ms and then %.1f ms; engine.run had %d MB",
+		held, p.sent, before, while, 100*while/max(before, 1), after, quick, slow, size>>20)
+	report.count(fmt.Sprintf("T17 horizon held for %s", held), 1, Verdict{Runs: p.sent}, began)
+}
