@@ -17,6 +17,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	Send func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
+	// Quiet reports whether the store has said a short time ago that no reply waits for a webhook. Then
+	// the next look waits for a sink that has failed, or for Posted. nil = it is not known.
+	Quiet func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
 }
@@ -91,13 +95,12 @@ func (p *Postman) Run(ctx context.Context) {
 				p.cfg.Logger.Warn("look for replies to send", "error", err)
 			}
 		}
-		timer := time.NewTimer(p.pause())
-		select {
-		case <-timer.C:
-		case <-p.wake:
-		case <-ctx.Done():
+		_, err := wait.Idle(ctx, p.pause(), p.wake, func() bool {
+			return p.cfg.Quiet != nil && p.cfg.Quiet() && p.pause() == p.cfg.Most
+		})
+		if err != nil {
+			return
 		}
-		timer.Stop()
 	}
 }
 

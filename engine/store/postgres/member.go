@@ -55,6 +55,9 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
 // the next_check at which the scan for due runs begins (see minima); NULL = at the first
 // entry of the index.
+//
+// The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
+// Only an engine without it can be idle, so this costs an idle engine no statements of its own.
 const (
 	memberTick = `
 WITH me AS (
@@ -75,7 +78,12 @@ UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
              AND NOT (r.state IN (6, 7) AND r.next_check = 'infinity' AND EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = i.run_id AND x.deaths >= 3))
              AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
-           GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
+           GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)
+UNION ALL SELECT 'starts', 0, NULL WHERE EXISTS (SELECT FROM engine.submission WHERE refused IS NULL)
+  OR EXISTS (SELECT FROM engine.events WHERE quarantined IS NULL AND claimed_until <= (SELECT pg_catalog.clock_timestamp()))
+  OR EXISTS (SELECT FROM engine.firing WHERE state = 'open' AND held_until <= (SELECT pg_catalog.clock_timestamp()))
+  OR EXISTS (SELECT FROM engine.schedule WHERE NOT paused AND next_tick <= (SELECT pg_catalog.clock_timestamp()))
+  OR EXISTS (SELECT FROM engine.reply WHERE NOT done AND sink > 'webhook:' AND sink < 'webhook;')`
 	// memberTickLine does the same as memberTick. It also returns the timeline on which the
 	// lease was renewed, and the present position in the server's log. When the renewal is
 	// durable, the log is durable up to this position.
@@ -122,6 +130,7 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		}
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
+	t.Looked = true
 	return t, nil
 }
 
@@ -151,6 +160,8 @@ func (s *members) tick(ctx context.Context, query string, waits *bool, args ...a
 			alive, t.Now = true, at
 		case "wait":
 			*waits = true
+		case "starts":
+			t.Starts = true
 		case "line":
 			line = n
 		case "log":
