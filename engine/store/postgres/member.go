@@ -28,6 +28,7 @@ type members struct {
 	*access
 	*waker
 	minima minima
+	head   queueHead
 	turns  storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
@@ -54,7 +55,7 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // memberTick also returns a page of runs with waiting messages, after the run $4. The page
 // has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
 // the next_check at which the scan for due runs begins (see minima); NULL = at the first
-// entry of the index.
+// entry of the index. $6 is the same for the scan for runs without an owner (see queueHead).
 //
 // The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
 // Only an engine without it can be idle, so this costs an idle engine no statements of its own.
@@ -71,7 +72,7 @@ UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp())
            ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
-           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
+           WHERE state < 10 AND owner = 0 AND next_check > coalesce($6::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
            CROSS JOIN LATERAL (SELECT owner, state, next_check FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
            WHERE i.run_id > $4
@@ -105,8 +106,8 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	from, waits := s.minima.next(id), false
-	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from)
+	from, first, waits := s.minima.next(id), s.head.next(time.Now()), false
+	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from, first)
 	if err != nil {
 		return store.Tick{}, err
 	}
@@ -130,6 +131,7 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		}
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
+	s.head.scanned(time.Now(), first, t.Now, t.Unowned)
 	t.Looked = true
 	return t, nil
 }
