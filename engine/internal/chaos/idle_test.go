@@ -25,13 +25,14 @@ func TestIdleEngineAsksLittle(t *testing.T) {
 	idle := func() bool {
 		c.reset()
 		time.Sleep(20 * time.Second) // the time that is counted
-		return c.statements.Load() <= 3
+		return c.statements.Load() <= 6
 	}
 	w.Await("the engine to be idle", time.Minute, idle)
 	c.reset()
 	minutes := times(1, 10)
 	time.Sleep(time.Duration(minutes) * time.Minute) // the time that is counted
-	if n := c.statements.Load(); n > int64(6*minutes)+1 || n == 0 {
+	// A scan over the runs of other engines is a few statements at once, about once a minute.
+	if n := c.statements.Load(); n > int64(6*minutes)+4 || n == 0 {
 		t.Errorf("%d statements in %d minutes, want at most 6 a minute: %v", n, minutes, c.all())
 	}
 	report.note("T18 idle engine: %.1f statements a minute", float64(c.statements.Load())/float64(minutes))

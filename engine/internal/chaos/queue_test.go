@@ -213,7 +213,7 @@ func TestLongQueue(t *testing.T) {
 	serving := time.Now()
 	var a *Process
 	for i := range engines {
-		a = w.StartEngine(fmt.Sprint("e", i), "")
+		a = w.StartEngine(fmt.Sprint("e", i), "", "--lease", "10s")
 	}
 	w.Await("a part of the runs to end", 10*time.Minute, func() bool { return w.ended() > runs/4 })
 	a.Kill()
