@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -146,4 +148,48 @@ func TestFourEnginesAndClockSteps(t *testing.T) {
 			t.Errorf("void: seed %d: no tick was submitted twice", seed)
 		}
 	}
+}
+
+// T18: while the store says that no schedule is due, a Firer makes no scan. It still starts the run of a
+// known tick in time, and a hint lets it scan at once.
+func TestQuietFirer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, nil)
+		reads := &counting{Store: y.st}
+		hints := make(chan struct{}, 1)
+		f := y.engine(nil)
+		began, start := time.Now(), y.now
+		f.cfg.Store, f.cfg.Hints, f.cfg.Quiet, f.cfg.MaxPause = reads, hints, func() bool { return true }, 15*time.Second
+		f.cfg.Now = func() time.Time { return start.Add(time.Since(began)) }
+		f.cfg.Pass = func(context.Context, string, time.Duration) (bool, error) { return true, nil }
+		ctx, cancel := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		work.Go(func() { f.Run(ctx) })
+		time.Sleep(29 * time.Minute) // it is 00:59
+		synctest.Wait()
+		if reads.n.Load() != 1 {
+			t.Errorf("%d reads in 29 minutes, want 1", reads.n.Load())
+		}
+		hints <- struct{}{}
+		synctest.Wait()
+		if reads.n.Load() != 2 {
+			t.Errorf("%d reads after a hint, want 2", reads.n.Load())
+		}
+		time.Sleep(62 * time.Second)
+		synctest.Wait()
+		cancel()
+		work.Wait()
+		y.wantRuns("w.chain.20260101T010000Z", "w.hourly.20260101T010000Z")
+	})
+}
+
+// A counting counts the reads of schedules.
+type counting struct {
+	schedules.Store
+	n atomic.Int64
+}
+
+func (c *counting) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
+	c.n.Add(1)
+	return c.Store.Schedules(ctx, before, limit)
 }
