@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -209,7 +210,7 @@ func TestLongQueue(t *testing.T) {
 	q := w.queue(runs)
 	submitted := time.Since(began)
 	q.age()
-	stop := w.watch(q)
+	stop := w.watch(slices.Collect(maps.Keys(q.priority)))
 	serving := time.Now()
 	var a *Process
 	for i := range engines {
@@ -257,18 +258,13 @@ func (x watched) String() string {
 
 // watch reads the status of runs, and makes the scan with which engines find runs to claim, until the
 // caller calls stop. It fails the test if a read fails.
-func (w *World) watch(q *queue) (stop func() watched) {
+func (w *World) watch(names []status.RunID) (stop func() watched) {
 	w.T.Helper()
 	id, err := w.store.Join(w.T.Context(), "watcher", time.Hour, 1)
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	names := make([]status.RunID, 0, 1000)
-	for run := range q.priority {
-		if names = append(names, run); len(names) == cap(names) {
-			break
-		}
-	}
+	names = slices.Clone(names)
 	var x watched
 	done, ended := make(chan struct{}), make(chan struct{})
 	chance := rand.New(rand.NewPCG(16, 1))

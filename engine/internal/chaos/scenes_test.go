@@ -31,6 +31,7 @@ var scenes = []scene{
 	{[]string{"store.Hold"}, playHands},
 	{[]string{"store.Absolve"}, playAbsolve},
 	{[]string{"/EngineLost"}, playLost},
+	{[]string{"/Migrated"}, playMove},
 	{[]string{"store.Delivered"}, playHook},
 	{[]string{"notify.submitted", "store.Announced"}, playNotify},
 	{[]string{"store.KeepSnapshot"}, playLong},

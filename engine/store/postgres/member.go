@@ -106,7 +106,8 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	from, first, waits := s.minima.next(id), s.head.next(time.Now()), false
+	began, waits := time.Now(), false
+	from, first := s.minima.next(id), s.head.next(began)
 	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from, first)
 	if err != nil {
 		return store.Tick{}, err
@@ -131,7 +132,8 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		}
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
-	s.head.scanned(time.Now(), first, t.Now, t.Unowned)
+	s.minima.took(id, from, time.Since(began))
+	s.head.scanned(began, first, t.Now, t.Unowned)
 	t.Looked = true
 	return t, nil
 }
