@@ -45,6 +45,8 @@ type Node struct {
 	sentHints chan struct{}
 	keys      goals.Keeper    // role of the store with goals; nil = the store does not have it
 	postman   *outbox.Postman // delivers replies; nil = the store keeps none
+	quiet     *quiet
+	due       chan struct{} // receives a value when a schedule may be due
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.

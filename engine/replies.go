@@ -41,12 +41,12 @@ func sendable(cfg Config, s Submission) error {
 }
 
 // newPostman returns a Postman for the replies in the store; nil = the store keeps none.
-func newPostman(cfg Config) *outbox.Postman {
+func newPostman(cfg Config, q *quiet) *outbox.Postman {
 	box, ok := replies.Of(cfg.Store)
 	if !ok {
 		return nil
 	}
-	c := outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan}
+	c := outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, Quiet: q.is}
 	if cfg.Replies != nil {
 		c.Send = cfg.Replies.Send
 	}

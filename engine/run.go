@@ -40,7 +40,7 @@ func NewNode(cfg Config) (*Node, error) {
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
 		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
-		sent: sent, sentHints: make(chan struct{}, 1), keys: keys,
+		sent: sent, sentHints: make(chan struct{}, 1), keys: keys, quiet: &quiet{most: 2 * cfg.Options.MaxScan}, due: make(chan struct{}, 1),
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -51,8 +51,10 @@ func NewNode(cfg Config) (*Node, error) {
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
 	})
 	n.shared.Ended = n.kids.Ended
-	if n.postman = newPostman(cfg); n.postman != nil {
+	n.quiet.wakes(n.hinted, waker(n.due))
+	if n.postman = newPostman(cfg, n.quiet); n.postman != nil {
 		n.shared.Posted = n.postman.Posted
+		n.quiet.wakes(func() { n.postman.Posted("") })
 	}
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
@@ -220,7 +222,7 @@ func (n *Node) hinted() {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted,
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted, Looked: n.quiet.looked,
 		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
@@ -233,7 +235,7 @@ func (n *Node) forMembers() cluster.Config {
 // startOthers starts the work that needs no membership: the starts of runs that nobody submits to this
 // node, and the replies of runs. Each part ends soon after ctx, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys}
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys, due: n.due, quiet: n.quiet}
 	return []<-chan struct{}{
 		starts.startTicks(ctx, n.ticking), starts.startIntake(ctx, n.submitted), starts.startSelects(ctx),
 		starts.startEvents(ctx, n.sent, n.ticking),

@@ -53,8 +53,9 @@ func newWorld(t *testing.T, seed uint64) *World {
 var report = &reported{}
 
 type reported struct {
-	mu    sync.Mutex // protects following field
+	mu    sync.Mutex // protects following fields
 	lines []string
+	notes []string
 }
 
 // count notes a fault's numbers.
@@ -71,6 +72,9 @@ func (r *reported) count(fault string, rounds int, v Verdict, began time.Time) {
 func (r *reported) print() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, n := range r.notes {
+		fmt.Println("|", n)
+	}
 	if len(r.lines) == 0 {
 		return
 	}

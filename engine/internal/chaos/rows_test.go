@@ -19,7 +19,7 @@ func (w *World) exec(statements ...string) {
 		w.T.Fatal(err)
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(w.T.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.T.Context(), patience(2*time.Minute))
 	defer cancel()
 	for _, s := range statements {
 		if _, err := db.ExecContext(ctx, s); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
@@ -55,6 +56,9 @@ type Config struct {
 	Reset func(ctx context.Context, r Reset) (refused bool, err error)
 	// Hints receives a value when there may be events. It may be nil.
 	Hints <-chan struct{}
+	// Quiet reports whether the store has said a short time ago that there are no events. Then
+	// no scan is made after a pause. nil = it is not known.
+	Quiet func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
 }
@@ -107,14 +111,12 @@ func (x *Inbox) Run(ctx context.Context) {
 		default:
 			pause = min(2*pause, x.cfg.MaxPause)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-x.cfg.Hints:
+		switch hinted, err := wait.Idle(ctx, pause, x.cfg.Hints, x.cfg.Quiet); {
+		case err != nil:
+			return
+		case hinted:
 			pause = leastScan
-		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/intake"
@@ -48,6 +49,9 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
+	// Quiet reports whether the store has said a short time ago that there are no submissions. Then
+	// no scan is made after a pause. nil = it is not known.
+	Quiet func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
 }
@@ -93,14 +97,12 @@ func (x *Intake) Run(ctx context.Context) {
 		default:
 			pause = min(2*pause, x.cfg.MaxPause)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-x.cfg.Hints:
+		switch hinted, err := wait.Idle(ctx, pause, x.cfg.Hints, x.cfg.Quiet); {
+		case err != nil:
+			return
+		case hinted:
 			pause = leastScan
-		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 
@@ -167,6 +169,7 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 		slices.Sort(out.accepted)
 		out.failed(x.cfg.Store.Accept(ctx, out.accepted...))
 	}
+	failpoint.Hit("intake.accepted")
 	return len(list), errors.Join(out.errs...)
 }
 

@@ -15,7 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
@@ -37,6 +39,9 @@ type Config struct {
 	Send func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
+	// Quiet reports whether the store has said a short time ago that no reply waits for a webhook. Then
+	// the next look waits for a sink that has failed, or for Posted. nil = it is not known.
+	Quiet func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
 }
@@ -90,13 +95,12 @@ func (p *Postman) Run(ctx context.Context) {
 				p.cfg.Logger.Warn("look for replies to send", "error", err)
 			}
 		}
-		timer := time.NewTimer(p.pause())
-		select {
-		case <-timer.C:
-		case <-p.wake:
-		case <-ctx.Done():
+		_, err := wait.Idle(ctx, p.pause(), p.wake, func() bool {
+			return p.cfg.Quiet != nil && p.cfg.Quiet() && p.pause() == p.cfg.Most
+		})
+		if err != nil {
+			return
 		}
-		timer.Stop()
 	}
 }
 
@@ -199,7 +203,11 @@ func (p *Postman) serve(ctx context.Context, to string) {
 			p.failed(to)
 			return
 		}
-		if len(list) == 0 || !p.send(ctx, to, list) {
+		if len(list) == 0 {
+			return
+		}
+		failpoint.Hit("reply.claimed")
+		if !p.send(ctx, to, list) {
 			return
 		}
 	}
@@ -218,6 +226,7 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 		})
 	}
 	work.Wait()
+	failpoint.Hit("reply.sent")
 	pause := time.Duration(0)
 	for _, err := range errs {
 		if err != nil && ctx.Err() == nil {
@@ -245,6 +254,7 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 	if lost = errors.Join(lost, p.cfg.Box.Delivered(note, done...)); lost != nil {
 		p.cfg.Logger.Warn("the outcome of a reply is not recorded; the reply is sent again", "error", lost)
 	}
+	failpoint.Hit("reply.recorded")
 	if len(done) == len(list) && lost == nil {
 		p.mu.Lock()
 		p.sinks[to].failures = 0

@@ -2,6 +2,20 @@ package planted
 
 var postgresFaults = []fault{
 	{
+		name: "a run with the highest priority is found at once, wherever the last scan of the queue has begun",
+		in:   "engine/store/postgres.headTrail",
+		old:  "12 * time.Minute",
+		new:  "9 * time.Minute",
+		by:   catches("engine/store/postgres", "^TestQueueIsFoundFromItsHead$"),
+	},
+	{
+		name: "a tick says that a schedule is due",
+		in:   "engine/store/postgres.memberTick",
+		old:  "WHERE NOT paused AND next_tick <=",
+		new:  "WHERE paused AND next_tick <=",
+		by:   catches("engine/store/postgres", "^TestTickSeesWhatStartsRuns$"),
+	},
+	{
 		name: "declaring an engine dead waits for its batch in flight",
 		in:   "engine/store/postgres.commitOwn",
 		old:  "FOR NO KEY UPDATE",

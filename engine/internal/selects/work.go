@@ -11,6 +11,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/selection"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/firings"
 )
@@ -35,6 +37,9 @@ type Config struct {
 	Submit     SubmitFunc
 	Hints      <-chan struct{} // receives a value when there may be an open firing
 	MaxPause   time.Duration   // longest pause between two looks for a firing
+	// Quiet reports whether the store has said a short time ago that no firing is open. Then no look
+	// follows a pause. nil = it is not known.
+	Quiet func() bool
 }
 
 // A Worker works on firings. Only one goroutine may use it.
@@ -58,15 +63,13 @@ func (w *Worker) Run(ctx context.Context) {
 			pause = leastPause
 			continue
 		}
-		timer := time.NewTimer(pause)
-		pause = min(2*pause, w.cfg.MaxPause)
-		select {
-		case <-timer.C:
-		case <-w.cfg.Hints:
-			pause = leastPause
-		case <-ctx.Done():
+		hinted, err := wait.Idle(ctx, pause, w.cfg.Hints, w.cfg.Quiet)
+		if err != nil {
+			return
 		}
-		timer.Stop()
+		if pause = min(2*pause, w.cfg.MaxPause); hinted {
+			pause = leastPause
+		}
 	}
 }
 
@@ -162,6 +165,7 @@ func (w *Worker) hand(ctx context.Context, p *plan, q firings.Query) error {
 	moved, err := w.cfg.Store.Hand(ctx, p.f, q, func(ctx context.Context, rows []firings.Row) (firings.Progress, error) {
 		return p.page(ctx, w.cfg.Submit, rows)
 	})
+	failpoint.Hit("select.moved")
 	close(stop)
 	<-renewed
 	switch cause := context.Cause(ctx); {

@@ -42,6 +42,11 @@ type Config struct {
 	// Selections opens the firings of schedules with a select block. nil = the store has no business
 	// tables, so such a schedule starts nothing.
 	Selections Selections
+	// Hints receives a value when a schedule may be due; nil = never.
+	Hints <-chan struct{}
+	// Quiet reports whether the store has said a short time ago that no schedule is due. Then the next
+	// scan waits for the next tick that is known. nil = it is not known.
+	Quiet func() bool
 	// MaxPause is the longest pause between two scans. After this time at the latest, the Firer finds
 	// a schedule that was published during the pause.
 	MaxPause time.Duration
@@ -72,19 +77,32 @@ func New(cfg Config) *Firer {
 // error and works on the next schedule.
 func (f *Firer) Run(ctx context.Context) {
 	for {
-		pause := f.cfg.MaxPause
-		switch due, err := f.look(ctx); {
+		due, err := f.look(ctx)
+		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			f.cfg.Logger.Warn("look for due schedules", "error", err)
-		case !due.IsZero():
-			pause = min(pause, max(due.Sub(f.cfg.Now()), minPause))
 		}
-		if wait.For(ctx, pause) != nil {
+		if f.rest(ctx, due, err == nil) != nil {
 			return
 		}
 	}
+}
+
+// rest waits until a schedule may be due: until the given tick, until a hint, or until
+// Config.MaxPause has passed and Config.Quiet returns false. A zero tick means that none is known.
+func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
+	pause := func() time.Duration {
+		if due.IsZero() {
+			return f.cfg.MaxPause
+		}
+		return min(f.cfg.MaxPause, max(due.Sub(f.cfg.Now()), minPause))
+	}
+	_, err := wait.Idle(ctx, pause(), f.cfg.Hints, func() bool {
+		return known && f.cfg.Quiet != nil && f.cfg.Quiet() && pause() == f.cfg.MaxPause
+	})
+	return err
 }
 
 // look makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
@@ -173,6 +191,7 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 	if _, err := f.cfg.Store.Move(ctx, next); err != nil {
 		return fmt.Errorf("move schedule %s.%s: %w", r.Workflow, r.Name, err)
 	}
+	failpoint.Hit("tick.moved")
 	return nil
 }
 

@@ -28,6 +28,7 @@ type members struct {
 	*access
 	*waker
 	minima minima
+	head   queueHead
 	turns  storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
@@ -54,7 +55,10 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // memberTick also returns a page of runs with waiting messages, after the run $4. The page
 // has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
 // the next_check at which the scan for due runs begins (see minima); NULL = at the first
-// entry of the index.
+// entry of the index. $6 is the same for the scan for runs without an owner (see queueHead).
+//
+// The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
+// Only an engine without it can be idle, so this costs an idle engine no statements of its own.
 const (
 	memberTick = `
 WITH me AS (
@@ -68,14 +72,19 @@ UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp())
            ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'unowned', run_id, next_check FROM engine.run
-           WHERE state < 10 AND owner = 0 AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
+           WHERE state < 10 AND owner = 0 AND next_check > coalesce($6::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp()) ORDER BY next_check, run_id LIMIT $3)
 UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
            CROSS JOIN LATERAL (SELECT owner, state, next_check FROM engine.run WHERE run_id = i.run_id OFFSET 0) r
            WHERE i.run_id > $4
              AND NOT (r.state IN (6, 7) AND r.next_check = 'infinity' AND EXISTS (SELECT FROM engine.suspect x WHERE x.run_id = i.run_id AND x.deaths >= 3))
              AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
-           GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)`
+           GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)
+UNION ALL SELECT 'starts', 0, NULL WHERE EXISTS (SELECT FROM engine.submission WHERE refused IS NULL)
+  OR EXISTS (SELECT FROM engine.events WHERE quarantined IS NULL AND claimed_until <= (SELECT pg_catalog.clock_timestamp()))
+  OR EXISTS (SELECT FROM engine.firing WHERE state = 'open' AND held_until <= (SELECT pg_catalog.clock_timestamp()))
+  OR EXISTS (SELECT FROM engine.schedule WHERE NOT paused AND next_tick <= (SELECT pg_catalog.clock_timestamp()))
+  OR EXISTS (SELECT FROM engine.reply WHERE NOT done AND sink > 'webhook:' AND sink < 'webhook;')`
 	// memberTickLine does the same as memberTick. It also returns the timeline on which the
 	// lease was renewed, and the present position in the server's log. When the renewal is
 	// durable, the log is durable up to this position.
@@ -97,8 +106,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	from, waits := s.minima.next(id), false
-	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from)
+	began, waits := time.Now(), false
+	from, first := s.minima.next(id), s.head.next(began)
+	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from, first)
 	if err != nil {
 		return store.Tick{}, err
 	}
@@ -122,6 +132,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		}
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
+	s.minima.took(id, from, time.Since(began))
+	s.head.scanned(began, first, t.Now, t.Unowned)
+	t.Looked = true
 	return t, nil
 }
 
@@ -151,6 +164,8 @@ func (s *members) tick(ctx context.Context, query string, waits *bool, args ...a
 			alive, t.Now = true, at
 		case "wait":
 			*waits = true
+		case "starts":
+			t.Starts = true
 		case "line":
 			line = n
 		case "log":

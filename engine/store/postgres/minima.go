@@ -15,10 +15,12 @@ import (
 // times: a minute before the last scan, the earliest next_check that the last scan found,
 // and the earliest next_check that was committed since then. This is safe because only the
 // owner's writers commit next_check values of its runs. Every tenth scan still begins at the
-// first entry.
+// first entry. While a session holds a snapshot for long, such a whole scan becomes slow. Then
+// it is made less often, so that it takes at most a twentieth of the time (wholeShare).
 const (
-	lowTrail = time.Minute
-	lowSkips = 10
+	lowTrail   = time.Minute
+	lowSkips   = 10
+	wholeShare = 20
 )
 
 // A minima holds, for each engine of a store, where the engine's next scan begins.
@@ -33,6 +35,7 @@ type low struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
 	scans   int       // number of scans since the last scan that began at the first entry
+	costly  time.Time // time of this process before which no whole scan is made
 }
 
 // next returns the earliest next_check that the coming scan of an engine must read. The scan skips
@@ -46,10 +49,22 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	}
 	m.lowered = time.Time{}
 	l.set(id, m)
-	if m.at.IsZero() || m.scans+1 >= lowSkips {
+	if m.at.IsZero() || m.scans+1 >= lowSkips && !time.Now().Before(m.costly) {
 		return sql.NullTime{}
 	}
 	return sql.NullTime{Time: m.at, Valid: true}
+}
+
+// took notes how long a scan took. The parameter from is the result of next.
+func (l *minima) took(id store.EngineID, from sql.NullTime, d time.Duration) {
+	if from.Valid {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.of[id]
+	m.costly = time.Now().Add(wholeShare * d)
+	l.set(id, m)
 }
 
 // lower records the earliest next_check that an engine's writer has sent in a batch. If the
@@ -107,4 +122,50 @@ func (l *minima) forget(id store.EngineID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.of, id)
+}
+
+// A scan for runs without an owner visits the entries of all runs that were claimed before, until
+// vacuum removes them, and longer while any session holds a snapshot (see minima). So a scan does not
+// begin at the first entry. It begins at the earlier of two times: the first run that the last scan
+// found, and headTrail before the last scan. Any engine or program may add runs to the queue, so the
+// store does not know what was added since then. But the place of a new run in the queue is at most 10
+// minutes before its acceptance (the priority 100), and its commit follows within the time that a
+// statement may take. For runs that an engine has given back, and that have an earlier place, a whole
+// scan is made every headWhole, or less often if it is slow (wholeShare).
+const (
+	headTrail = 12 * time.Minute
+	headWhole = 5 * time.Second
+)
+
+// A queueHead holds where the next scan for runs without an owner begins.
+type queueHead struct {
+	mu    sync.Mutex // protects following fields
+	at    time.Time  // next_check at which the next scan begins, by the store's clock; zero = at the first entry
+	whole time.Time  // time of the next scan that begins at the first entry, by this process's clock
+}
+
+// next returns the next_check at which the coming scan begins. If the result is not valid (NULL), the
+// scan reads the whole index. The parameter now is the time of this process.
+func (q *queueHead) next(now time.Time) sql.NullTime {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.at.IsZero() || !now.Before(q.whole) {
+		return sql.NullTime{}
+	}
+	return sql.NullTime{Time: q.at, Valid: true}
+}
+
+// scanned notes that a scan was committed. The parameter began is the time of this process at which it
+// began, and at is the store's time. The parameter found holds the runs that the scan found, sorted by
+// next_check.
+func (q *queueHead) scanned(began time.Time, from sql.NullTime, at time.Time, found []store.DueRun) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !from.Valid {
+		q.whole = began.Add(max(headWhole, wholeShare*time.Since(began)))
+	}
+	q.at = at.Add(-headTrail)
+	if len(found) > 0 && found[0].NextCheck.Before(q.at) {
+		q.at = below(found[0].NextCheck)
+	}
 }

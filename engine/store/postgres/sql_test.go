@@ -252,7 +252,7 @@ func TestPlans(t *testing.T) {
 		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
 		{"submissionsMet", true, 4, []string{"run_name_name_key", "context_pkey", "run_pkey"}, ""},
 		{"contextHolder", true, 2, []string{"context_pkey", "run_pkey", "run_name_pkey"}, ""},
-		{"memberTick", false, 5, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check > COALESCE($5, ", "Index Cond: ((owner = 0) AND (next_check <= $"}, "member inbox"},
+		{"memberTick", false, 6, []string{"run_active", "Index Cond: ((owner = $1) AND (next_check > COALESCE($5, ", "Index Cond: ((owner = 0) AND (next_check > COALESCE($6, "}, "member inbox submission events firing schedule reply"},
 		{"orphanList", false, 3, []string{"run_active"}, "member inbox suspect"},
 		{"orphanCheck", false, 2, []string{"run_pkey", "inbox_run_id_dedup_key"}, "member"},
 		{"inboxAddressed", false, 1, []string{"run_pkey"}, "member inbox"},

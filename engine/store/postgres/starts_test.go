@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+)
+
+// T18, S76: a tick says whether there is work that starts runs or delivers replies, so that an idle
+// engine makes no query of its own for each kind. What is claimed, quarantined, refused, paused, ended
+// or not due yet does not count.
+func TestTickSeesWhatStartsRuns(t *testing.T) {
+	b := newBench(t, migrated(t))
+	db := b.db
+	starts := func(what string, want bool) {
+		t.Helper()
+		tick, err := b.Tick(t.Context(), b.id, time.Hour, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !tick.Looked || tick.Starts != want {
+			t.Errorf("%s: looked %t, starts %t, want %t", what, tick.Looked, tick.Starts, want)
+		}
+	}
+	starts("an empty database", false)
+	must(t, db, `INSERT INTO engine.published (workflow, workflow_id, published_by, given) SELECT 'w', min(workflow_id), 'test', '' FROM engine.workflow`)
+	for _, c := range []struct{ what, make, still, gone string }{
+		{"a submission", `INSERT INTO engine.submission (run, workflow, input, submitted_by) VALUES ('a', 'w', '{}', 'test')`,
+			`UPDATE engine.submission SET refused = 'no'`, `DELETE FROM engine.submission`},
+		{"an event", `INSERT INTO engine.events (id, type) VALUES ('a', 'x')`,
+			`UPDATE engine.events SET claimed_until = 'infinity'`, `UPDATE engine.events SET claimed_until = '-infinity', quarantined = 'bad'`},
+		{"a firing", `INSERT INTO engine.firing (workflow, schedule, tick, workflow_id, opened_by) SELECT 'w', 's', now(), min(workflow_id), 'test' FROM engine.workflow`,
+			`UPDATE engine.firing SET held_until = 'infinity'`, `UPDATE engine.firing SET held_until = '-infinity', state = 'complete'`},
+		{"a schedule", `INSERT INTO engine.schedule (workflow, name, timetable, next_tick) VALUES ('w', 's', '', now())`,
+			`UPDATE engine.schedule SET paused = true`, `UPDATE engine.schedule SET paused = false, next_tick = now() + interval '1 hour'`},
+		{"a reply", `INSERT INTO engine.reply (run_id, n, sink, correlation, state, at) VALUES (1, 1, 'webhook:a', '', 'started', now())`,
+			`UPDATE engine.reply SET done = true`, `UPDATE engine.reply SET done = false, sink = 'table:a'`},
+	} {
+		must(t, db, c.make)
+		starts(c.what, true)
+		must(t, db, c.still)
+		starts(c.what+" that needs no engine now", false)
+		must(t, db, c.gone)
+		starts(c.what+" that needs no engine", false)
+	}
+}
