@@ -58,7 +58,7 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
 }
 
-// AwaitReplies waits until the replies of a run to a webhook are delivered. It returns the error of ctx
+// AwaitReplies waits until the replies of a run to a webhook or an agent are delivered. It returns the error of ctx
 // if ctx ends first. It does not wait for replies in a queue, nor for the replies of later states.
 func (n *Node) AwaitReplies(ctx context.Context, run store.RunRow) error {
 	box, ok := replies.Of(n.cfg.Store)
@@ -70,7 +70,7 @@ func (n *Node) AwaitReplies(ctx context.Context, run store.RunRow) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(list, func(r replies.Reply) bool { return !r.Done && strings.HasPrefix(r.Sink, replies.Webhook) }) {
+		if !slices.ContainsFunc(list, func(r replies.Reply) bool { return !r.Done && !strings.HasPrefix(r.Sink, replies.Table) }) {
 			return nil
 		}
 		if err := wait.For(ctx, n.cfg.Options.MinScan/4); err != nil {

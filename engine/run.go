@@ -51,7 +51,7 @@ func NewNode(cfg Config) (*Node, error) {
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
 	})
 	n.shared.Ended = n.kids.Ended
-	if n.postman = newPostman(cfg); n.postman != nil {
+	if n.postman = (replier{n}).postman(); n.postman != nil {
 		n.shared.Posted = n.postman.Posted
 	}
 	n.shared.Calls = call.New(call.Config{
