@@ -3,6 +3,7 @@ package postgres
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -220,5 +222,55 @@ func TestSubmitKeepsRights(t *testing.T) {
 	}
 	if got := submittedRuns(t, s); len(got) != 5 {
 		t.Errorf("submissions = %v", got)
+	}
+}
+
+// A submission in a prepared transaction starts nothing until that transaction is committed, and nothing
+// at all if it is rolled back. PostgreSQL refuses to prepare a transaction with NOTIFY, which a
+// submission uses if no other one waits.
+func TestSubmitInAPreparedTransaction(t *testing.T) {
+	dsn := migrated(t)
+	s := publishedWorkflow(t, dsn)
+	c, err := raw(t, dsn).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	gid := dbName(t, dsn)
+	prepare := func(run string) (err error) {
+		for _, q := range []string{"BEGIN", `SELECT engine.submit('w', '{"n":1}', '` + run + `')`, `PREPARE TRANSACTION '` + gid + `'`} {
+			if _, err = c.ExecContext(t.Context(), q); err != nil {
+				break
+			}
+		}
+		return err
+	}
+	if err := prepare("first"); err == nil || !strings.Contains(err.Error(), "NOTIFY") {
+		t.Errorf("prepare with NOTIFY: %v", err)
+	}
+	if got := submittedRuns(t, s); len(got) != 0 {
+		t.Errorf("submissions = %v, want none", got)
+	}
+	must(t, raw(t, dsn), `SELECT engine.submit('w', '{"n":1}', 'other')`)
+	for end, want := range map[string]string{"ROLLBACK": "other", "COMMIT": "other forgotten"} {
+		if err := prepare("forgotten"); err != nil {
+			t.Fatal(err)
+		}
+		if got := submittedRuns(t, s); len(got) != 1 {
+			t.Errorf("submissions = %v, want one: the other one is only prepared", got)
+		}
+		found, err := s.Examine(t.Context())
+		if err != nil || !slices.ContainsFunc(found, func(f health.Finding) bool { return f.Name == "prepared" }) {
+			t.Errorf("findings = %+v, %v", found, err)
+		}
+		if _, err := c.ExecContext(t.Context(), end+` PREPARED '`+gid+`'`); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(submittedRuns(t, s), " "); got != want {
+			t.Errorf("%s: submissions = %s, want %s", end, got, want)
+		}
+		if end == "COMMIT" {
+			must(t, raw(t, dsn), `DELETE FROM engine.submission WHERE run = 'forgotten'`)
+		}
 	}
 }
