@@ -192,3 +192,33 @@ func TestActionsThatTakeNoReplies(t *testing.T) {
 		n.drain(t)
 	})
 }
+
+// A submission may set its priority, from 0 to 100. Without it the workflow decides (S71).
+func TestPriorityOfASubmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := clerked(t)
+		w.def = define(t, bellFlow("priority = 70", `"overdue"`), w.shop.agent, newBell().agent)
+		n := w.start()
+		of := func(p *int) (int, error) {
+			s, err := n.Submit(t.Context(), engine.Submission{Definition: w.def, Workflow: "order", Vars: w.vars("order", nil), Priority: p})
+			if err != nil {
+				return 0, err
+			}
+			return w.wait(n, s.Run, status.RunSucceeded).Run().Line.Priority(), nil
+		}
+		for _, given := range []int{0, 90, 100} {
+			if got, err := of(&given); err != nil || got != given {
+				t.Errorf("priority %d, %v, want %d", got, err, given)
+			}
+		}
+		if got, err := of(nil); err != nil || got != 70 {
+			t.Errorf("priority %d, %v, want that of the workflow", got, err)
+		}
+		for _, given := range []int{-1, 101} {
+			if _, err := of(&given); err == nil || !strings.Contains(err.Error(), "priority is from 0 to 100") {
+				t.Errorf("priority %d: %v", given, err)
+			}
+		}
+		n.drain(t)
+	})
+}

@@ -39,6 +39,7 @@ var scenes = []scene{
 	{[]string{"select.submitted"}, playSelect},
 	{[]string{"tick.submitted"}, playTick},
 	{[]string{"intake.submitted"}, playIntake},
+	{[]string{"reply.sent"}, playReplies},
 	{[]string{"store.KeepLate"}, playLate},
 	{[]string{"store.Post"}, playCommand},
 	{[]string{"store.Discard"}, playDiscard},
