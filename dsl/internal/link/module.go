@@ -55,7 +55,7 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 		actionLinker{l}.actions(l.agents[n])
 	}
 	out := make([]*noun.Workflow, 0, len(m.Workflows))
-	sinks := l.replySinks()
+	sinks := replySinks(l)
 	for _, w := range m.Workflows {
 		wf := l.workflow(w).out
 		wf.ReplySinks = sinks

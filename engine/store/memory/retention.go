@@ -46,12 +46,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if latest.IsZero() {
 		return stats, nil
 	}
-	waiting := map[status.RunID]bool{} // runs that stay because a reply waits for its sink
-	for _, p := range s.posted {
-		if !p.Done && p.At.After(now.Add(-replies.KeepFor)) {
-			waiting[p.Run] = true
-		}
-	}
+	waiting := waitingLocked(s.state, now)
 	i, _ := slices.BinarySearch(s.order, s.retained+1)
 	for ; i < len(s.order) && stats.Runs+stats.Held < limit; i++ {
 		r := s.runs[s.order[i]]
@@ -96,6 +91,17 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		stats.Rows += rows - len(s.alerts) - len(s.notices) - len(s.posted)
 	}
 	return stats, nil
+}
+
+// waitingLocked returns the runs that stay because a reply waits for its sink.
+func waitingLocked(s *state, now time.Time) map[status.RunID]bool {
+	waiting := map[status.RunID]bool{}
+	for _, p := range s.posted {
+		if !p.Done && p.At.After(now.Add(-replies.KeepFor)) {
+			waiting[p.Run] = true
+		}
+	}
+	return waiting
 }
 
 // removeLocked removes a run that has ended, and its names.

@@ -156,7 +156,7 @@ var replyRules = []rule{
 		}
 		due("webhook:q")
 	}},
-	{name: "replies/that wait keep their run for some days", why: "a sink that is down for a day loses nothing, and the outbox must not grow without end", run: func(w *world) {
+	{name: "replies/that wait keep their run for some days", why: "a sink that is down for a day loses nothing, and the outbox must not grow without end (S67)", run: func(w *world) {
 		mine, _ := boxes(w)
 		if _, ok := w.Store.Store.(store.Retainer); !ok {
 			return // the store keeps all runs
