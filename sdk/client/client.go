@@ -57,7 +57,15 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
 	}
-	if err := q.QueryRowContext(ctx, `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`, args...).Scan(&run); err != nil {
+	// The shorter forms also work on a database that was not migrated yet.
+	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
+	if o.StartBy.IsZero() && o.Priority == nil {
+		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]
+		if o.ReplyTo == "" && o.Correlation == "" {
+			query, args = `SELECT engine.submit($1, $2::jsonb, $3)`, args[:3]
+		}
+	}
+	if err := q.QueryRowContext(ctx, query, args...).Scan(&run); err != nil {
 		return "", fmt.Errorf("submit %q: %w", workflow, err)
 	}
 	return run, nil

@@ -30,10 +30,9 @@ const (
 	fullPause      = time.Second // pause if all slots of the agent are in use
 	elsewherePause = time.Minute // how long an engine leaves a sink to others if it cannot call the agent
 	maxPause       = 5 * time.Minute
+	maxText        = 1000    // bytes of an agent's message that are kept
+	step           = "reply" // name of the step in the requests, as agents and log lines see it
 )
-
-// Step is the name of the step in the requests of these calls, as agents and log lines see it.
-const Step = "reply"
 
 // Config holds what a Caller needs. All fields are required.
 type Config struct {
@@ -121,7 +120,7 @@ func (c *Caller) Send(ctx context.Context, r replies.Reply) error {
 		Agent: spec, Run: r.Run, Scrub: scrub, Secrets: secrets,
 		Request: sdk.Request{
 			Action: sink.Action, Purpose: sdk.PurposeDo, Input: json.RawMessage(data), IdempotencyKey: key, CompleteBy: until.UTC(), Remaining: time.Until(until),
-			Run: r.Name, Workflow: r.Workflow, Step: Step, Attempt: r.Tries,
+			Run: r.Name, Workflow: r.Workflow, Step: step, Attempt: r.Tries,
 		},
 	}, sink.Output)
 	var notNow *outbox.NotNow
@@ -176,7 +175,11 @@ func (c *Caller) call(ctx context.Context, call invoke.Call, accept func([]byte)
 		}
 		return nil
 	}
-	return fmt.Errorf("the agent answered %s: %s", reply.Code, reply.Message)
+	text := reply.Code + ": " + reply.Message
+	if len(text) > maxText {
+		text = text[:maxText] + "…"
+	}
+	return errors.New("the agent answered " + strings.ToValidUTF8(text, "\ufffd"))
 }
 
 // secrets returns the sensitive texts that the agent knows or gets.
