@@ -58,9 +58,9 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
 }
 
-// AwaitReplies waits until the replies of a run to a webhook are delivered. It returns the error of
-// ctx if ctx ends first. It does not wait for replies in a queue. It does not wait for the replies
-// of states that the run reaches later.
+// AwaitReplies waits until the replies of a run to a webhook or an agent are delivered. It returns
+// the error of ctx if ctx ends first. It does not wait for replies in a queue. It does not wait for
+// the replies of states that the run reaches later.
 func (n *Node) AwaitReplies(ctx context.Context, run store.RunRow) error {
 	box, ok := replies.Of(n.cfg.Store)
 	if !ok {
@@ -71,7 +71,7 @@ func (n *Node) AwaitReplies(ctx context.Context, run store.RunRow) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(list, func(r replies.Reply) bool { return !r.Done && strings.HasPrefix(r.Sink, replies.Webhook) }) {
+		if !slices.ContainsFunc(list, func(r replies.Reply) bool { return !r.Done && !strings.HasPrefix(r.Sink, replies.Table) }) {
 			return nil
 		}
 		if err := wait.For(ctx, n.cfg.Options.MinScan/4); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -109,6 +110,10 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 	var err error
 	if e.workflow.Variables, err = describe(wf); err != nil {
 		return publication{}, err
+	}
+	e.workflow.Sinks = []string{}
+	for _, name := range wf.ReplySinks.Names() {
+		e.workflow.Sinks = append(e.workflow.Sinks, replies.Agent+name)
 	}
 	outside, diags := wf.BindDeployed(p.Assigned)
 	if diags.HasErrors() {

@@ -15,11 +15,17 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// lineOf evaluates the priority of a run, and the limit and key of its concurrency block.
-func lineOf(wf *dsl.Workflow, vars dsl.Value) (line.Line, error) {
+// lineOf evaluates the priority of a run, and the limit and key of its concurrency block. The parameter
+// given is the priority that the submission has; nil = the workflow decides.
+func lineOf(wf *dsl.Workflow, vars dsl.Value, given *int) (line.Line, error) {
 	var l line.Line
 	scope := &dsl.Scope{Run: dsl.RunInfo{Workflow: wf.Name}, Vars: vars}
-	if wf.Priority != nil {
+	switch {
+	case given != nil && (*given < 0 || *given > 100):
+		return l, fmt.Errorf("priority is from 0 to 100, not %d", *given)
+	case given != nil:
+		l.Lift = int32(*given - line.DefaultPriority)
+	case wf.Priority != nil:
 		p, err := wf.Priority(scope)
 		if err != nil {
 			return l, fmt.Errorf("evaluate priority: %w", err)

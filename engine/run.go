@@ -52,7 +52,7 @@ func NewNode(cfg Config) (*Node, error) {
 	})
 	n.shared.Ended = n.kids.Ended
 	n.quiet.wakes(n.hinted, waker(n.due))
-	if n.postman = newPostman(cfg, n.quiet); n.postman != nil {
+	if n.postman = (replier{n}).postman(); n.postman != nil {
 		n.shared.Posted = n.postman.Posted
 		n.quiet.wakes(func() { n.postman.Posted("") })
 	}

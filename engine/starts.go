@@ -114,7 +114,10 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.hints, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted"})
+			res, err := n.submit(ctx, Submission{
+				Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation,
+				StartBy: r.StartBy, Priority: r.Priority, trigger: "submitted",
+			})
 			if err == nil && res.Exists && res.Name != r.Name {
 				// The submitter waits for a run with the name of the submission, which will not exist.
 				err = n.otherRun(ctx, r.Workflow, res)

@@ -22,9 +22,11 @@ type Submission struct {
 	// StartBy is the time by which the first step must begin. If no step has begun then, the run
 	// fails with the code not_started, and nothing was done (S65); zero = there is no such time.
 	StartBy time.Time
+	// Priority is the priority of the run, from 0 to 100; nil = as the workflow says.
+	Priority *int
 
 	// ReplyTo names the sink to which the engines post the replies of the run: table:QUEUE,
-	// webhook:NAME or webhook:URL. "" = the run has no replies. Each reply repeats the text in
+	// webhook:NAME, webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
 	// Correlation, which has at most 200 bytes.
 	ReplyTo, Correlation string
 

@@ -88,10 +88,10 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
 	}
-	if err := replyable(n.cfg, s); err != nil {
+	if err := replyable(n.cfg, s, wf); err != nil {
 		return nil, err
 	}
-	line, err := lineOf(wf, s.Vars)
+	line, err := lineOf(wf, s.Vars, s.Priority)
 	if err != nil {
 		return nil, err
 	}

@@ -193,18 +193,33 @@ func runSQL(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("sql.err"), []byte(err.Error()), 0o600))
 }
 
-// submit WORKFLOW INPUT RUN submits a run as a Go program does, in a transaction of its own.
+// submit WORKFLOW INPUT RUN [OPTIONS] submits a run as a Go program does, in a transaction of its own.
+// OPTIONS are more client.Options, as JSON. `! submit` expects an error and writes it to the file
+// submit.err.
 func runSubmit(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: submit WORKFLOW INPUT RUN")
+	if len(args) != 3 && len(args) != 4 {
+		ts.Fatalf("usage: submit WORKFLOW INPUT RUN [OPTIONS]")
 	}
+	var o client.Options
+	if len(args) == 4 {
+		ts.Check(json.Unmarshal([]byte(args[3]), &o))
+	}
+	o.Run = args[2]
 	db, err := sql.Open("postgres", ts.Getenv("ENGINE_DSN"))
 	ts.Check(err)
 	defer db.Close()
 	ctx := context.Background()
 	tx, err := db.BeginTx(ctx, nil)
 	ts.Check(err)
-	run, err := client.Submit(ctx, tx, args[0], json.RawMessage(args[1]), client.Options{Run: args[2]})
+	run, err := client.Submit(ctx, tx, args[0], json.RawMessage(args[1]), o)
+	if neg {
+		if err == nil {
+			ts.Fatalf("the submission succeeded")
+		}
+		ts.Check(tx.Rollback())
+		ts.Check(os.WriteFile(ts.MkAbs("submit.err"), []byte(err.Error()), 0o600))
+		return
+	}
 	if err != nil || run != args[2] {
 		ts.Fatalf("run %q, %v", run, errors.Join(err, tx.Rollback()))
 	}

@@ -129,7 +129,8 @@ type Tick struct {
 	// be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
 	// Looked is true if the store has also looked for work that starts runs, or that delivers replies:
-	// submissions of other programs, events, open firings, due schedules, and replies for webhooks. If
+	// submissions of other programs, events, open firings, due schedules, and replies for
+	// webhooks and agents. If
 	// there is any, Starts is true. Engines that know this need no queries of their own while there is
 	// none. A store may leave out to look.
 	Looked, Starts bool

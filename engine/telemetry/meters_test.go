@@ -31,7 +31,8 @@ func TestMeters(t *testing.T) {
 	m := telemetry.New(func(context.Context) telemetry.Snapshot {
 		return telemetry.Snapshot{
 			RunsOwned: 7, InFlight: 3, LeaseSeconds: 12.5, Queued: 21, Behind: 0.25, QueueAge: 42, Slowest: 1.5, Undelivered: -1,
-			Agents: []telemetry.AgentSnapshot{{Agent: "stripe", Instances: 1, InFlight: 2}, {Agent: "stripe", Circuit: 2, Instances: 1, InFlight: 1}},
+			Replies: map[string]telemetry.ReplyLag{"table": {Waiting: 3, Oldest: 61.5}, "webhook": {}},
+			Agents:  []telemetry.AgentSnapshot{{Agent: "stripe", Instances: 1, InFlight: 2}, {Agent: "stripe", Circuit: 2, Instances: 1, InFlight: 1}},
 		}
 	})
 	m.Pass(engine.PassStats{Took: 3 * time.Millisecond})
@@ -70,6 +71,9 @@ func TestMeters(t *testing.T) {
 		`engine_queue_oldest_seconds 42`,
 		`engine_slowest_decision_seconds 1.5`,
 		`engine_lease_seconds 12.5`,
+		`engine_replies_waiting{kind="table"} 3`,
+		`engine_replies_oldest_seconds{kind="table"} 61.5`,
+		`engine_replies_oldest_seconds{kind="webhook"} 0`,
 		`engine_agent_circuit_state{agent="stripe"} 2`,
 		`engine_agent_instances{agent="stripe"} 2`,
 		`engine_agent_calls_in_flight{agent="stripe"} 3`,

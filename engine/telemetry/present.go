@@ -19,7 +19,16 @@ type Snapshot struct {
 	// Number of alerts that were not pushed yet; negative = not known, or this engine
 	// pushes no alerts.
 	Undelivered int
-	Agents      []AgentSnapshot
+	// Replies that wait, by the kind of their sink; nil = not known. A kind without waiting replies has
+	// an entry, too.
+	Replies map[string]ReplyLag
+	Agents  []AgentSnapshot
+}
+
+// A ReplyLag says how many replies wait for the sinks of one kind.
+type ReplyLag struct {
+	Waiting int
+	Oldest  float64 // seconds for which the oldest of them has waited; 0 = none waits
 }
 
 // An AgentSnapshot describes one agent. An agent with several versions or configurations has
@@ -50,6 +59,8 @@ var (
 	descSlowest     = prometheus.NewDesc("engine_slowest_decision_seconds", "Duration of the slowest decision since the engine started; a decision in progress counts.", nil, nil)
 	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for example because an agent is missing.", nil, nil)
 	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
+	descWaiting     = prometheus.NewDesc("engine_replies_waiting", "Replies of runs that wait for their sink, by the kind of the sink.", []string{"kind"}, nil)
+	descOldestReply = prometheus.NewDesc("engine_replies_oldest_seconds", "For how long the oldest reply of a run has waited for its sink, by the kind of the sink.", []string{"kind"}, nil)
 	descCircuit     = prometheus.NewDesc("engine_agent_circuit_state", "Circuit breaker of an agent: 0 closed, 1 half-open, 2 open.", []string{"agent"}, nil)
 	descInstances   = prometheus.NewDesc("engine_agent_instances", "Processes of an agent that take calls.", []string{"agent"}, nil)
 	descAgentCalls  = prometheus.NewDesc("engine_agent_calls_in_flight", "Calls of an agent in flight.", []string{"agent"}, nil)
@@ -62,7 +73,7 @@ type present struct {
 
 // Describe sends the descriptions of the metrics that Collect sends.
 func (p *present) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descQueueAge, descSlowest, descQuarantined, descUndelivered, descCircuit, descInstances, descAgentCalls} {
+	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descQueueAge, descSlowest, descQuarantined, descUndelivered, descWaiting, descOldestReply, descCircuit, descInstances, descAgentCalls} {
 		ch <- d
 	}
 }
@@ -85,6 +96,10 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	gauge(descQuarantined, float64(s.Quarantined))
 	if s.Undelivered >= 0 {
 		gauge(descUndelivered, float64(s.Undelivered))
+	}
+	for kind, l := range s.Replies {
+		gauge(descWaiting, float64(l.Waiting), kind)
+		gauge(descOldestReply, l.Oldest, kind)
 	}
 	for _, a := range byAgent(s.Agents) {
 		gauge(descCircuit, float64(a.Circuit), a.Agent)

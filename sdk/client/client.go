@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // A Queryer is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to submit a run in the same
@@ -26,9 +27,15 @@ type Options struct {
 	// engines have refused the first submission, the second one replaces it. "" = the database makes
 	// an id.
 	Run string
-	// ReplyTo names where the engines post the replies of the run: table:QUEUE, webhook:NAME or
-	// webhook:URL. "" = the run has no replies. Each reply repeats the text in Correlation.
+	// ReplyTo names where the engines post the replies of the run: table:QUEUE, webhook:NAME,
+	// webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
+	// Correlation.
 	ReplyTo, Correlation string
+	// StartBy is the time by which the first step of the run must begin. If no step has begun then, the
+	// run fails with the code not_started, and nothing was done; zero = there is no such time.
+	StartBy time.Time
+	// Priority is the priority of the run, from 0 to 100, higher first; nil = as the workflow says.
+	Priority *int
 }
 
 // Submit submits a run of a published workflow, and returns the public id of the run. The parameter
@@ -42,10 +49,21 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 			return "", fmt.Errorf("submit %q: %w", workflow, err)
 		}
 	}
-	name := sql.NullString{String: o.Run, Valid: o.Run != ""}
-	query, args := `SELECT engine.submit($1, $2::jsonb, $3)`, []any{workflow, string(data), name}
-	if o.ReplyTo != "" {
-		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, append(args, o.ReplyTo, sql.NullString{String: o.Correlation, Valid: o.Correlation != ""})
+	text := func(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
+	args := []any{workflow, string(data), text(o.Run), text(o.ReplyTo), text(o.Correlation), sql.NullTime{Time: o.StartBy, Valid: !o.StartBy.IsZero()}, sql.NullInt32{}}
+	if o.Priority != nil {
+		if *o.Priority < 0 || *o.Priority > 100 {
+			return "", fmt.Errorf("submit %q: priority is from 0 to 100, not %d", workflow, *o.Priority)
+		}
+		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
+	}
+	// The shorter forms also work on a database that was not migrated yet.
+	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
+	if o.StartBy.IsZero() && o.Priority == nil {
+		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]
+		if o.ReplyTo == "" && o.Correlation == "" {
+			query, args = `SELECT engine.submit($1, $2::jsonb, $3)`, args[:3]
+		}
 	}
 	if err := q.QueryRowContext(ctx, query, args...).Scan(&run); err != nil {
 		return "", fmt.Errorf("submit %q: %w", workflow, err)

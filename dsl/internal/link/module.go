@@ -55,8 +55,11 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 		actionLinker{l}.actions(l.agents[n])
 	}
 	out := make([]*noun.Workflow, 0, len(m.Workflows))
+	sinks := replySinks(l)
 	for _, w := range m.Workflows {
-		out = append(out, l.workflow(w).out)
+		wf := l.workflow(w).out
+		wf.ReplySinks = sinks
+		out = append(out, wf)
 	}
 	for _, name := range sorted.Keys(l.workflows) {
 		if wl := l.workflows[name]; wl.out.Inner {

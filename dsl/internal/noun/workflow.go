@@ -49,6 +49,7 @@ type Workflow struct {
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
+	ReplySinks           *ReplySinks                    // actions to which replies of the run can go; nil = only a step starts the run
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run. While
 	// a call is in flight, the Supervisor looks at the run again after this time at the latest.

@@ -65,6 +65,9 @@ type Run struct {
 	By         string
 	// Where the replies of the run go, and the text that each reply repeats; "" = none.
 	ReplyTo, Correlation string
+	// The time by which the first step must begin, and the priority of the run: see intake.Submission.
+	StartBy  time.Time
+	Priority *int
 }
 
 // An Intake accepts submissions. Only one goroutine may use it.
@@ -235,5 +238,8 @@ func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why
 	if diags.HasErrors() {
 		return Run{}, fmt.Sprint(diags.Err()), nil
 	}
-	return Run{Definition: def, Workflow: s.Workflow, Vars: vars, Name: s.Run, By: s.By, ReplyTo: s.ReplyTo, Correlation: s.Correlation}, "", nil
+	return Run{
+		Definition: def, Workflow: s.Workflow, Vars: vars, Name: s.Run, By: s.By, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
+		StartBy: s.StartBy, Priority: s.Priority,
+	}, "", nil
 }

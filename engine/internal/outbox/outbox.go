@@ -1,7 +1,7 @@
 // Package outbox delivers the replies of runs.
 //
 // In: the replies that wait in the store (replies.Outbox). Out: one call of Config.Send for each reply
-// to a webhook, and hints for the consumers of queues. A reply is sent at least once, and the replies
+// to a webhook or an agent, and hints for the consumers of queues. A reply is sent at least once, and the replies
 // of a run are sent in order: the store gives out a reply only when the one before it is done. An
 // engine claims replies for a while. If it dies, the claim ends, and another engine sends them. Each
 // sink has its own goroutine, so a slow sink holds up no other one, and no run.
@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,17 +32,18 @@ const (
 	mostPause   = 5 * time.Minute
 )
 
-// Config holds what a Postman needs. All fields are required, except Send.
+// Config holds what a Postman needs. All fields are required, except Send and First.
 type Config struct {
 	Box    replies.Outbox
 	Logger *slog.Logger
-	// Send delivers a reply to a webhook. nil = this engine sends nothing to webhooks, and leaves
-	// these replies to other engines.
-	Send func(ctx context.Context, r replies.Reply) error
+	// Send has a function for each kind of sink, such as replies.Webhook, to which this engine sends
+	// replies. The function delivers a reply. If it returns a *NotNow, nothing was sent.
+	Send map[string]func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
-	// Quiet reports whether the store has said a short time ago that no reply waits for a webhook. Then
-	// the next look waits for a sink that has failed, or for Posted. nil = it is not known.
+	// Quiet reports whether the store has said a short time ago that no reply waits for a webhook or
+	// an agent. Then the next look waits for a sink that has failed, or for Posted. nil = it is not
+	// known.
 	Quiet func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
@@ -56,7 +59,18 @@ type Postman struct {
 	sinks  map[string]*sink
 }
 
-// A sink is a webhook that has replies, or that failed a short time ago.
+// A NotNow is the error of Config.Send if a reply cannot be sent now, and the sink need not be at fault. For
+// example, the agent is missing in this engine.
+type NotNow struct {
+	Why   string
+	Pause time.Duration // time before any engine claims the reply again
+	Here  time.Duration // time before this engine claims any reply for the sink
+}
+
+// Error says why the reply was not sent.
+func (e *NotNow) Error() string { return e.Why }
+
+// A sink is a webhook or an agent's action that has replies, or that failed a short time ago.
 type sink struct {
 	busy     bool
 	failures int       // number of tries in a row that failed
@@ -90,8 +104,8 @@ func (p *Postman) Run(ctx context.Context) {
 	defer work.Wait()
 	for ctx.Err() == nil {
 		p.hint(ctx)
-		if p.cfg.Send != nil {
-			if err := p.look(ctx, &work); err != nil && ctx.Err() == nil {
+		for _, kind := range slices.Sorted(maps.Keys(p.cfg.Send)) {
+			if err := p.look(ctx, kind, &work); err != nil && ctx.Err() == nil {
 				p.cfg.Logger.Warn("look for replies to send", "error", err)
 			}
 		}
@@ -129,16 +143,16 @@ func (p *Postman) pause() time.Duration {
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
 	for _, s := range p.sinks {
-		if !s.busy {
-			pause = min(pause, time.Until(s.next))
+		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // an older time was no reason to look again
+			pause = min(pause, left)
 		}
 	}
 	return max(pause, p.cfg.First/10)
 }
 
-// look starts a goroutine for each webhook that has replies to send, and that has no goroutine yet.
-func (p *Postman) look(ctx context.Context, work *sync.WaitGroup) error {
-	after, end := replies.Webhook, strings.TrimSuffix(replies.Webhook, ":")+";"
+// look starts a goroutine for each sink of a kind that has replies to send and that has no goroutine yet.
+func (p *Postman) look(ctx context.Context, kind string, work *sync.WaitGroup) error {
+	after, end := kind, strings.TrimSuffix(kind, ":")+";"
 	for {
 		due, err := p.cfg.Box.Due(ctx, after, end, replies.MaxSinks)
 		if err != nil {
@@ -146,7 +160,7 @@ func (p *Postman) look(ctx context.Context, work *sync.WaitGroup) error {
 		}
 		for _, to := range due {
 			if after = to; p.begin(to) {
-				work.Go(func() { p.serve(ctx, to) })
+				work.Go(func() { p.serve(ctx, to, p.cfg.Send[kind]) })
 			}
 		}
 		if len(due) < replies.MaxSinks {
@@ -163,7 +177,7 @@ func (p *Postman) begin(to string) bool {
 	for name, s := range p.sinks {
 		if s.busy {
 			busy++
-		} else if s.failures == 0 || time.Since(s.next) > mostPause {
+		} else if past := time.Since(s.next); past > mostPause || s.failures == 0 && past >= 0 {
 			delete(p.sinks, name)
 		}
 	}
@@ -181,7 +195,7 @@ func (p *Postman) begin(to string) bool {
 
 // serve sends the replies for one sink until none is due, or the sink has failed. A sink that has
 // failed before gets only one reply at a time.
-func (p *Postman) serve(ctx context.Context, to string) {
+func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Context, replies.Reply) error) {
 	defer func() {
 		p.mu.Lock()
 		p.sinks[to].busy = false
@@ -207,32 +221,29 @@ func (p *Postman) serve(ctx context.Context, to string) {
 			return
 		}
 		failpoint.Hit("reply.claimed")
-		if !p.send(ctx, to, list) {
+		if !p.send(ctx, to, list, deliver) {
 			return
 		}
 	}
 }
 
-// send sends replies of different runs at the same time, and records the outcomes. It returns false if
-// a try has failed.
-func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) bool {
+// send sends replies of different runs at the same time with the function deliver, and records the
+// outcomes. It returns false if a try has failed.
+func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
 	errs := make([]error, len(list))
 	var work sync.WaitGroup
 	for i, r := range list {
 		work.Go(func() {
 			try, cancel := context.WithTimeout(ctx, sendTime)
 			defer cancel()
-			errs[i] = guard.Do(func() error { return p.cfg.Send(try, r) })
+			errs[i] = guard.Do(func() error { return deliver(try, r) })
 		})
 	}
 	work.Wait()
 	failpoint.Hit("reply.sent")
 	pause := time.Duration(0)
-	for _, err := range errs {
-		if err != nil && ctx.Err() == nil {
-			pause = p.failed(to)
-			break
-		}
+	if ctx.Err() == nil {
+		pause = p.judge(to, errs)
 	}
 	// Record the outcomes even if the engine is stopping and ctx has ended. Then another engine can
 	// send the remaining replies at once.
@@ -241,9 +252,12 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 	var done []replies.ID
 	var lost error
 	for i, r := range list {
+		var notNow *NotNow
 		switch {
 		case errs[i] == nil:
 			done = append(done, r.ID)
+		case errors.As(errs[i], &notNow):
+			lost = errors.Join(lost, p.cfg.Box.Later(note, r.ID, notNow.Pause, notNow.Why))
 		case ctx.Err() != nil:
 			lost = errors.Join(lost, p.cfg.Box.Later(note, r.ID, 0, r.Why))
 		default:
@@ -262,6 +276,25 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) boo
 		return true
 	}
 	return false
+}
+
+// judge notes what the errors of tries say about their sink. If one of the tries has failed, it returns
+// the pause before the next try.
+func (p *Postman) judge(to string, errs []error) time.Duration {
+	for _, err := range errs {
+		var notNow *NotNow
+		switch {
+		case err != nil && !errors.As(err, &notNow):
+			return p.failed(to)
+		case err != nil:
+			p.mu.Lock()
+			if next := time.Now().Add(notNow.Here); next.After(p.sinks[to].next) {
+				p.sinks[to].next = next
+			}
+			p.mu.Unlock()
+		}
+	}
+	return 0
 }
 
 // failed notes a failure of a sink, and returns the pause before its next try.

@@ -78,7 +78,7 @@ func outboxWith(t *testing.T, sinks ...string) replies.Outbox {
 
 // postman starts a postman for the test, which stops it.
 func postman(t *testing.T, box replies.Outbox, send func(context.Context, replies.Reply) error) (*Postman, func()) {
-	p := New(Config{Box: box, Logger: slog.New(slog.DiscardHandler), Send: send, Most: 15 * time.Second})
+	p := New(Config{Box: box, Logger: slog.New(slog.DiscardHandler), Most: 15 * time.Second, Send: map[string]func(context.Context, replies.Reply) error{replies.Webhook: send, replies.Agent: send}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	work.Go(func() { p.Run(ctx) })
@@ -245,4 +245,67 @@ type hinted struct {
 func (h *hinted) Hint(_ context.Context, queues ...string) error {
 	h.queues = append(h.queues, queues...)
 	return nil
+}
+
+// A counting is an outbox that counts how often an engine looks for replies.
+type counting struct {
+	replies.Outbox
+	looks int
+}
+
+func (c *counting) Due(ctx context.Context, after, before string, limit int) ([]string, error) {
+	c.looks++
+	return c.Outbox.Due(ctx, after, before, limit)
+}
+
+// An engine whose replies are all delivered looks into the store only from time to time.
+func TestNothingToDoCostsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := &counting{Outbox: outboxWith(t, "webhook:a")}
+		m := &mailbox{t: t, got: map[status.RunID][]int32{}}
+		_, stop := postman(t, box, m.send)
+		time.Sleep(time.Hour)
+		stop()
+		m.wantAll(1)
+		if box.looks > 2*(4*60+10) { // two kinds of sinks, every 15 s
+			t.Errorf("%d looks in an hour", box.looks)
+		}
+	})
+}
+
+// A reply that one engine cannot deliver is left to another one, and is not a failure of its sink. If the
+// sink is full, it gets the reply a little later.
+func TestAnotherEngineDelivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		box := outboxWith(t, "agent:shop.told", "agent:shop.told")
+		m := &mailbox{t: t, got: map[status.RunID][]int32{}}
+		tries, full := 0, 0
+		_, stop1 := postman(t, box, func(context.Context, replies.Reply) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			tries++
+			return &NotNow{Why: "no such agent here", Here: time.Minute}
+		})
+		time.Sleep(time.Second)
+		if list, err := box.OfRun(t.Context(), 1); err != nil || list[0].Why != "no such agent here" || list[0].Done {
+			t.Errorf("the reply that no engine could deliver: %+v, %v", list, err)
+		}
+		_, stop2 := postman(t, box, func(ctx context.Context, r replies.Reply) error {
+			m.mu.Lock()
+			busy := full < 2
+			full++
+			m.mu.Unlock()
+			if busy {
+				return &NotNow{Why: "full", Pause: time.Second, Here: time.Second}
+			}
+			return m.send(ctx, r)
+		})
+		time.Sleep(20 * time.Second)
+		m.wantAll(2)
+		stop1()
+		stop2()
+		if tries > 2 { // both runs at once, and then not for a minute
+			t.Errorf("the engine without the agent tried %d times", tries)
+		}
+	})
 }

@@ -75,6 +75,19 @@ func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.A
 	return specs, nil
 }
 
+// SpecOf evaluates the configuration of one agent with the variables of a run.
+func SpecOf(agent *dsl.Agent, vars dsl.Value) (invoke.AgentSpec, error) {
+	spec := invoke.AgentSpec{Agent: agent}
+	if agent.Config != nil {
+		var err error
+		if spec.Config, err = agent.Config(&dsl.Scope{Vars: vars}); err != nil {
+			return spec, fmt.Errorf("evaluate the configuration of agent %q: %w", agent.Name, err)
+		}
+	}
+	spec.Key = specKey(spec)
+	return spec, nil
+}
+
 // appendConfig appends to b a text that identifies the configuration v. Different
 // configurations have different texts.
 func appendConfig(b []byte, v dsl.Value) []byte {

@@ -238,7 +238,7 @@ func (c *Cluster) serve(ctx context.Context) error {
 	c.cmd = exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(),
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(c.port), "-c", "unix_socket_directories="+c.dir,
 		"-c", "max_connections=600", "-c", "log_min_messages=warning", "-c", "min_wal_size=256MB", "-c", "max_wal_size=1GB",
-		"-c", "wal_keep_size=256MB")
+		"-c", "wal_keep_size=256MB", "-c", "max_prepared_transactions=20")
 	c.cmd.Dir, c.cmd.Env = c.dir, append(os.Environ(), c.env...)
 	c.cmd.SysProcAttr = withParent(&syscall.SysProcAttr{Credential: c.owner, Setpgid: true})
 	out, err := c.cmd.StderrPipe()

@@ -37,8 +37,11 @@ type Submission struct {
 	At       time.Time
 	// Where the replies of the run go, and the text that each reply repeats; "" = none.
 	ReplyTo, Correlation string
-	WorkflowID           store.WorkflowID // published workflow; 0 = the workflow is not published any more
-	Given                []byte           // values of deployment variables: schedules.Workflow.Given
+	// StartBy is the time by which the first step of the run must begin; zero = there is no such time.
+	StartBy    time.Time
+	Priority   *int             // priority of the run, from 0 to 100; nil = as the workflow says
+	WorkflowID store.WorkflowID // published workflow; 0 = the workflow is not published any more
+	Given      []byte           // values of deployment variables: schedules.Workflow.Given
 }
 
 // Of returns the role Store of a store. The result `ok` is false if the store does not have it.

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 )
 
 // retention is the part of a Store that removes old runs.
@@ -45,6 +46,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if latest.IsZero() {
 		return stats, nil
 	}
+	waiting := waitingLocked(s.state, now)
 	i, _ := slices.BinarySearch(s.order, s.retained+1)
 	for ; i < len(s.order) && stats.Runs+stats.Held < limit; i++ {
 		r := s.runs[s.order[i]]
@@ -55,7 +57,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		}
 		switch {
 		case !r.head.CreatedAt.Before(latest):
-		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(end) || len(s.inbox[r.head.Run]) > 0 || s.runs[r.parent] != nil:
+		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(end) || len(s.inbox[r.head.Run]) > 0 || s.runs[r.parent] != nil || waiting[r.head.Run]:
 			stats.Held++
 		default:
 			gone[r.head.Run] = true
@@ -89,6 +91,17 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		stats.Rows += rows - len(s.alerts) - len(s.notices) - len(s.posted)
 	}
 	return stats, nil
+}
+
+// waitingLocked returns the runs that stay because a reply waits for its sink.
+func waitingLocked(s *state, now time.Time) map[status.RunID]bool {
+	waiting := map[status.RunID]bool{}
+	for _, p := range s.posted {
+		if !p.Done && p.At.After(now.Add(-replies.KeepFor)) {
+			waiting[p.Run] = true
+		}
+	}
+	return waiting
 }
 
 // removeLocked removes a run that has ended, and its names.

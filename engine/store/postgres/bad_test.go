@@ -153,6 +153,7 @@ func TestConditions(t *testing.T) {
 		"clock":              {func(c *condition) { c.offset = -time.Hour }, health.Warning},
 		"connections":        {func(c *condition) { c.used = 80 }, health.Warning},
 		"vacuum":             {func(c *condition) { c.xmin = 1e9 }, health.Warning},
+		"prepared":           {func(c *condition) { c.prepared = time.Hour }, health.Warning},
 	} {
 		bad := good
 		c.spoil(&bad)

@@ -23,7 +23,9 @@ SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting(
        (SELECT coalesce(pg_catalog.max(extract(epoch FROM pg_catalog.clock_timestamp() - xact_start)), 0)::float8 FROM pg_catalog.pg_stat_activity
         WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend'),
        greatest((SELECT pg_catalog.max(pg_catalog.age(backend_xmin)) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid()),
-                (SELECT pg_catalog.max(pg_catalog.age(xmin)) FROM pg_catalog.pg_replication_slots), (SELECT pg_catalog.max(pg_catalog.age(transaction)) FROM pg_catalog.pg_prepared_xacts), 0)::int8`
+                (SELECT pg_catalog.max(pg_catalog.age(xmin)) FROM pg_catalog.pg_replication_slots), (SELECT pg_catalog.max(pg_catalog.age(transaction)) FROM pg_catalog.pg_prepared_xacts), 0)::int8,
+       (SELECT coalesce(pg_catalog.max(extract(epoch FROM pg_catalog.clock_timestamp() - prepared)), 0)::float8 FROM pg_catalog.pg_prepared_xacts
+        WHERE database = pg_catalog.current_database())`
 
 // A condition holds the version, the settings and the state that a server reports.
 type condition struct {
@@ -36,6 +38,7 @@ type condition struct {
 	most, used        int64         // numbers of connections: largest allowed number, and connections in use
 	oldest            time.Duration // age of the oldest transaction
 	xmin              int64         // age of the oldest snapshot, as a number of transactions
+	prepared          time.Duration // age of the oldest prepared transaction of this database; 0 = there is none
 }
 
 // Limits. If a server is outside of a limit, Examine returns a warning or an error.
@@ -53,18 +56,19 @@ type examiner struct{ *access }
 // finding for each property, also if there is no problem.
 func (s *examiner) Examine(ctx context.Context) ([]health.Finding, error) {
 	var (
-		c    condition
-		at   time.Time
-		secs float64
+		c              condition
+		at             time.Time
+		secs, prepared float64
 	)
 	sent := time.Now()
 	err := s.db.QueryRowContext(ctx, serverCondition).Scan(&c.version, &c.number, &at, &c.standby, &c.readOnly, &c.sync,
-		&c.fsync, &c.fullPages, &c.most, &c.used, &secs, &c.xmin)
+		&c.fsync, &c.fullPages, &c.most, &c.used, &secs, &c.xmin, &prepared)
 	if err != nil {
 		return nil, wrap("examine the server", err)
 	}
 	took := time.Since(sent)
 	c.offset, c.oldest = at.Sub(sent.Add(took/2)), time.Duration(secs*float64(time.Second))
+	c.prepared = time.Duration(prepared * float64(time.Second))
 	have, err := version(ctx, s.db)
 	if err != nil {
 		return nil, err
@@ -143,5 +147,8 @@ func (c condition) findings() []health.Finding {
 	say("vacuum", c.oldest > maxTransaction || c.xmin > maxXmin, health.Warning, "End what holds it: see pg_stat_activity, pg_replication_slots and pg_prepared_xacts.",
 		fmt.Sprintf("Dead rows can be removed: the oldest transaction began %s ago.", c.oldest.Round(time.Second)),
 		fmt.Sprintf("Dead rows pile up: the oldest transaction began %s ago, and the oldest snapshot is %d transactions old.", c.oldest.Round(time.Second), c.xmin))
+	say("prepared", c.prepared > maxTransaction, health.Warning, "Look into pg_prepared_xacts, and use COMMIT PREPARED or ROLLBACK PREPARED.",
+		"No transaction was prepared and forgotten.",
+		fmt.Sprintf("A transaction was prepared %s ago and has not ended: its submissions start no run, and its rows stay locked.", c.prepared.Round(time.Second)))
 	return out
 }

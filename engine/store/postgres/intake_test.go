@@ -3,12 +3,15 @@ package postgres
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/saga-engine/engine/engine/internal/pgtest"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -49,7 +52,7 @@ func TestSubmitAsAnotherProgram(t *testing.T) {
 	s := publishedWorkflow(t, dsn)
 	role := "app_" + strings.ToLower(t.Name())
 	admin := raw(t, dsn)
-	must(t, admin, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA engine TO %[1]s; GRANT EXECUTE ON FUNCTION engine.submit(text, jsonb, text) TO %[1]s`, role))
+	must(t, admin, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA engine TO %[1]s; GRANT EXECUTE ON FUNCTION engine.submit TO %[1]s`, role))
 	t.Cleanup(func() {
 		for _, q := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
 			if err := pgtest.Exec(t.Context(), dsn, q); err != nil {
@@ -133,5 +136,141 @@ func TestSubmitTwice(t *testing.T) {
 	}
 	if got := submittedRuns(t, s); len(got) != 0 {
 		t.Errorf("an accepted submission waits: %v", got)
+	}
+}
+
+// What a submission says beyond the input: a time by which the run must start, a priority, and an agent
+// that takes its replies. Each mistake is an error of the statement, and nothing is stored.
+func TestSubmitOptions(t *testing.T) {
+	dsn := migrated(t)
+	s := publishedWorkflow(t, dsn)
+	db := raw(t, dsn)
+	for q, want := range map[string]string{
+		`start_by => 'infinity'`:    "start_by is a time from the year 2000 to the year 9999",
+		`start_by => '1999-01-01Z'`: "start_by is a time",
+		`priority => 101`:           "priority is from 0 to 100, not 101",
+		`priority => -1`:            "priority is from 0 to 100, not -1",
+		`reply_to => 'agent:shop'`:  "is no reply sink",
+		`reply_to => 'mail:x'`:      "is no reply sink",
+		`reply_to => 'table:a b'`:   "is no reply sink",
+		`reply_to => 'table:q', correlation => repeat('x', 201)`: "at most 200 bytes",
+		`correlation => 'x'`:        "needs a reply sink",
+		`run => repeat('x', 10240)`: "cannot be the id of a run",
+		`run => E'a\nb'`:            "cannot be the id of a run",
+	} {
+		if _, err := db.ExecContext(t.Context(), `SELECT engine.submit('w', '{"n":1}', `+q+`)`); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", q, err, want)
+		}
+	}
+	if got := submittedRuns(t, s); len(got) != 0 {
+		t.Fatalf("a refused submission is stored: %v", got)
+	}
+	must(t, db, `SELECT engine.submit('w', '{"n":1}', start_by => '2030-01-02 03:04:05Z', priority => 0, run => 'all', reply_to => 'agent:shop.told', correlation => 'c')`)
+	must(t, db, `SELECT engine.submit('w', '{"n":1}', 'all', priority => 7)`) // changes nothing
+	must(t, db, `SELECT engine.submit('w', '{"n":1}', 'none')`)
+	list, err := s.Submissions(t.Context(), 0, 10)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("submissions = %+v, %v", list, err)
+	}
+	if x := list[0]; x.Priority == nil || *x.Priority != 0 || !x.StartBy.Equal(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)) || x.ReplyTo != "agent:shop.told" || x.Correlation != "c" {
+		t.Errorf("all options: %+v", x)
+	}
+	if x := list[1]; x.Priority != nil || !x.StartBy.IsZero() || x.ReplyTo != "" {
+		t.Errorf("no options: %+v", x)
+	}
+	// A workflow that was published with its sinks takes only these.
+	for sinks, want := range map[string]string{"": "has no agent action", "agent:shop.heard": "has no agent action", "agent:shop.told": ""} {
+		w := schedules.Workflow{Name: "w", ID: list[0].WorkflowID, Given: []byte("g"), Variables: []byte("[]"), Sinks: strings.Fields(sinks)}
+		if err := s.Publish(t.Context(), w, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err := db.ExecContext(t.Context(), `SELECT engine.submit('w', '{}', reply_to => 'agent:shop.told')`)
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("sinks %q: %v, want %q", sinks, err, want)
+		}
+	}
+}
+
+// A role that could submit before a migration still can, and the calls of older programs still work.
+func TestSubmitKeepsRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	db := raw(t, dsn)
+	migrateTo(t, db, 25)
+	role := "app_" + strings.ToLower(t.Name())
+	must(t, db, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA engine TO %[1]s; GRANT EXECUTE ON FUNCTION engine.submit(text, jsonb, text) TO %[1]s`, role))
+	t.Cleanup(func() {
+		for _, q := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
+			if err := pgtest.Exec(t.Context(), dsn, q); err != nil {
+				t.Log(err) // the role goes with the server
+			}
+		}
+	})
+	if _, _, err := Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	var may, public bool
+	err := db.QueryRow(`SELECT has_function_privilege($1, p.oid, 'EXECUTE'), has_function_privilege('public', p.oid, 'EXECUTE') FROM pg_proc p WHERE p.oid = 'engine.submit'::regproc`, role).Scan(&may, &public)
+	if err != nil || !may || public {
+		t.Errorf("the role may submit: %t, all roles: %t, %v", may, public, err)
+	}
+	s := publishedWorkflow(t, dsn)
+	for _, q := range []string{
+		`SELECT engine.submit('w', '{"n":1}')`, `SELECT engine.submit('w', '{"n":1}', 'a')`, `SELECT engine.submit('w', '{"n":1}', 'b', 'table:q')`,
+		`SELECT engine.submit('w', '{"n":1}', 'c', 'table:q', 'corr')`, `SELECT engine.submit(workflow => 'w', input => '{"n":1}', run => 'd', reply_to => 'table:q')`,
+	} {
+		must(t, db, q)
+	}
+	if got := submittedRuns(t, s); len(got) != 5 {
+		t.Errorf("submissions = %v", got)
+	}
+}
+
+// A submission in a prepared transaction starts nothing until that transaction is committed, and nothing
+// at all if it is rolled back. PostgreSQL refuses to prepare a transaction with NOTIFY, which a
+// submission uses if no other one waits.
+func TestSubmitInAPreparedTransaction(t *testing.T) {
+	dsn := migrated(t)
+	s := publishedWorkflow(t, dsn)
+	c, err := raw(t, dsn).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	gid := dbName(t, dsn)
+	prepare := func(run string) (err error) {
+		for _, q := range []string{"BEGIN", `SELECT engine.submit('w', '{"n":1}', '` + run + `')`, `PREPARE TRANSACTION '` + gid + `'`} {
+			if _, err = c.ExecContext(t.Context(), q); err != nil {
+				break
+			}
+		}
+		return err
+	}
+	if err := prepare("first"); err == nil || !strings.Contains(err.Error(), "NOTIFY") {
+		t.Errorf("prepare with NOTIFY: %v", err)
+	}
+	if got := submittedRuns(t, s); len(got) != 0 {
+		t.Errorf("submissions = %v, want none", got)
+	}
+	must(t, raw(t, dsn), `SELECT engine.submit('w', '{"n":1}', 'other')`)
+	for end, want := range map[string]string{"ROLLBACK": "other", "COMMIT": "other forgotten"} {
+		if err := prepare("forgotten"); err != nil {
+			t.Fatal(err)
+		}
+		if got := submittedRuns(t, s); len(got) != 1 {
+			t.Errorf("submissions = %v, want one: the other one is only prepared", got)
+		}
+		found, err := s.Examine(t.Context())
+		if err != nil || !slices.ContainsFunc(found, func(f health.Finding) bool { return f.Name == "prepared" }) {
+			t.Errorf("findings = %+v, %v", found, err)
+		}
+		if _, err := c.ExecContext(t.Context(), end+` PREPARED '`+gid+`'`); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(submittedRuns(t, s), " "); got != want {
+			t.Errorf("%s: submissions = %s, want %s", end, got, want)
+		}
+		if end == "COMMIT" {
+			must(t, raw(t, dsn), `DELETE FROM engine.submission WHERE run = 'forgotten'`)
+		}
 	}
 }

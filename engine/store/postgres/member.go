@@ -84,7 +84,8 @@ UNION ALL SELECT 'starts', 0, NULL WHERE EXISTS (SELECT FROM engine.submission W
   OR EXISTS (SELECT FROM engine.events WHERE quarantined IS NULL AND claimed_until <= (SELECT pg_catalog.clock_timestamp()))
   OR EXISTS (SELECT FROM engine.firing WHERE state = 'open' AND held_until <= (SELECT pg_catalog.clock_timestamp()))
   OR EXISTS (SELECT FROM engine.schedule WHERE NOT paused AND next_tick <= (SELECT pg_catalog.clock_timestamp()))
-  OR EXISTS (SELECT FROM engine.reply WHERE NOT done AND sink > 'webhook:' AND sink < 'webhook;')`
+  OR EXISTS (SELECT FROM engine.reply WHERE NOT done AND sink > 'webhook:' AND sink < 'webhook;')
+  OR EXISTS (SELECT FROM engine.reply WHERE NOT done AND sink > 'agent:' AND sink < 'agent;')`
 	// memberTickLine does the same as memberTick. It also returns the timeline on which the
 	// lease was renewed, and the present position in the server's log. When the renewal is
 	// durable, the log is durable up to this position.

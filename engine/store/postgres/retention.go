@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/replies"
 )
 
 const (
@@ -35,12 +36,13 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
 	// and the store's time. Both are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
-	// retainRemove removes those locked runs that have no messages and no existing parent. It also
-	// removes their names and keys. It is a separate statement, because it must see messages that
-	// were posted before the runs were locked. A client that posts a message later waits for this
-	// transaction, and then finds no run. If a removed run still holds its key, the row of the key
-	// stays. It then stores the name of the run, its state, and the time of its end. If another
-	// session has locked the row of the key, the run stays until the next pass.
+	// retainRemove removes those locked runs that have no messages, no existing parent, and no reply
+	// that has waited for less than $2 microseconds. It also removes their names and keys. It is a
+	// separate statement, because it must see messages that were posted before the runs were locked.
+	// A client that posts a message later waits for this transaction, and then finds no run. If a
+	// removed run still holds its key, the row of the key stays. It then stores the name of the run,
+	// its state, and the time of its end. If another session has locked the row of the key, the run
+	// stays until the next pass.
 	retainRemove = `
 WITH held AS MATERIALIZED (
   SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name, ` + contextHeld + ` AS stays
@@ -52,6 +54,7 @@ WITH held AS MATERIALIZED (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
     AND NOT EXISTS (SELECT FROM engine.run_name c JOIN engine.run p ON p.run_id = c.parent WHERE c.run_id = r.run_id)
+    AND NOT EXISTS (SELECT FROM engine.reply q WHERE q.run_id = r.run_id AND NOT q.done AND q.at > pg_catalog.clock_timestamp() - $2::int8 * interval '1 microsecond')
     AND (r.run_id = ANY (ARRAY(SELECT run_id FROM held)) OR NOT EXISTS (
       SELECT FROM engine.run_name n JOIN engine.workflow w ON w.workflow_id = r.workflow_id
       JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id WHERE n.run_id = r.run_id))
@@ -211,8 +214,8 @@ func (s *retention) ages(ctx context.Context, before time.Time) (latest, earlies
 
 // forget removes runs with after < id <= last, with their names and keys. It removes the runs that
 // ended before the given time. If the workflow of a run has its own retention, it removes the run if
-// the run ended longer ago than this retention. It does not remove a run with waiting messages, or a
-// child of a run that exists.
+// the run ended longer ago than this retention. It does not remove a run with waiting messages, a child of a
+// run that exists, or a run with a reply that waits for its sink (replies.KeepFor).
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -224,7 +227,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 		old, err = int64s(rows)
 	}
 	if err == nil && len(old) > 0 {
-		err = tx.QueryRowContext(ctx, retainRemove, old).Scan(&stats.Runs, &stats.Rows)
+		err = tx.QueryRowContext(ctx, retainRemove, old, replies.KeepFor.Microseconds()).Scan(&stats.Runs, &stats.Rows)
 	}
 	if err != nil {
 		stats.Runs, stats.Rows = 0, 0

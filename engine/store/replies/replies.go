@@ -8,6 +8,7 @@ package replies
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -42,6 +43,11 @@ type Lag struct {
 	Oldest  time.Time // time of the oldest of them
 }
 
+// KeepFor is how long retention keeps a run because one of its replies waits for a sink. The time counts
+// from the reply. So a sink that is down for some days loses nothing, and a sink that never answers
+// does not keep runs for ever.
+const KeepFor = 7 * 24 * time.Hour
+
 // LagLimit is the largest number of replies that Lag counts for one sink. MaxSinks is the largest
 // number of sinks in the result of Lag.
 const (
@@ -49,7 +55,14 @@ const (
 	MaxSinks = 100
 )
 
-// An Outbox keeps replies. A run's replies are delivered in the order of their numbers: a reply is
+// Kind returns the kind of a sink, for people: table, webhook or agent.
+func Kind(sink string) string {
+	kind, _, _ := strings.Cut(sink, ":")
+	return kind
+}
+
+// An Outbox keeps replies. While a reply is younger than KeepFor and not done, the store does not remove
+// the run. A run's replies are delivered in the order of their numbers: a reply is
 // claimed or taken only when the one before it is done.
 type Outbox interface {
 	// Take returns the next reply of each run that has a reply for the sink, and marks it as done. It

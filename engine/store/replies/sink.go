@@ -14,6 +14,7 @@ import (
 const (
 	Table   = "table:"   // a queue of the store
 	Webhook = "webhook:" // a sink that the operator has configured, or an https URL
+	Agent   = "agent:"   // an action of an agent that the definition of the run has: agent:NAME.ACTION
 )
 
 // The largest sizes of the texts that a submitter gives.
@@ -40,10 +41,16 @@ func Check(sink, correlation string) error {
 	if queue, table := strings.CutPrefix(sink, Table); table {
 		return checkName(queue, sink)
 	}
+	if action, agent := strings.CutPrefix(sink, Agent); agent {
+		if dot := strings.LastIndexByte(action, '.'); dot <= 0 || dot == len(action)-1 || action != naming.CleanText(action) {
+			return fmt.Errorf("%q is no reply sink: write agent:NAME.ACTION, such as agent:shop.told", sink)
+		}
+		return nil
+	}
 	hook, is := strings.CutPrefix(sink, Webhook)
 	switch {
 	case !is:
-		return fmt.Errorf("%q is no reply sink: write table:QUEUE, webhook:NAME or webhook:https://HOST/PATH", sink)
+		return fmt.Errorf("%q is no reply sink: write table:QUEUE, webhook:NAME, webhook:https://HOST/PATH or agent:NAME.ACTION", sink)
 	case !strings.Contains(hook, "/"):
 		return checkName(hook, sink)
 	}

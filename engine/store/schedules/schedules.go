@@ -53,7 +53,10 @@ type Workflow struct {
 	// SQL: a list of objects with name, type, required, nullable and sensitive. Only stores with the
 	// role intake.Store keep Variables. Published does not return them.
 	Variables []byte
-	Events    []string // types of the events that start runs of the workflow
+	// Sinks holds the agent actions to which replies of the runs can go, such as agent:shop.told; nil =
+	// not known. Only stores with the role intake.Store keep Sinks. Published does not return them.
+	Sinks  []string
+	Events []string // types of the events that start runs of the workflow
 }
 
 // A Row is a schedule of a published workflow. Times are whole microseconds.

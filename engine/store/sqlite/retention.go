@@ -8,6 +8,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/replies"
 )
 
 // retention is the part of a Store that removes old runs.
@@ -36,12 +37,14 @@ FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
 	// retainStays reports whether a run must stay: a message waits for the run, or its
-	// compensation has begun after retainRuns listed the run, or its parent exists.
+	// compensation has begun after retainRuns listed the run, or its parent exists, or it has a
+	// reply that is later than the time ?4 and waits for its sink.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
   OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)
-  OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)`
+  OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)
+  OR EXISTS (SELECT 1 FROM reply WHERE run_id = ?1 AND done = 0 AND at > ?4)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
 	// retainKey and retainGoal must run before retainName and retainRun, because they read the rows
@@ -214,7 +217,7 @@ func (s *retention) remove(ctx context.Context, p retainedPage, age retainedAges
 func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) {
 	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool
-	if err := x.row(retainStays, run, micros(age.before), micros(age.now)).Scan(&stays); err != nil || stays {
+	if err := x.row(retainStays, run, micros(age.before), micros(age.now), micros(age.now.Add(-replies.KeepFor))).Scan(&stays); err != nil || stays {
 		return false, err
 	}
 	s.removed.Store(max(s.removed.Load(), run)) // no race: only one transaction runs at a time

@@ -450,7 +450,7 @@ func TestPlans(t *testing.T) {
 		"lateList":         {lateList, 1, "SEARCH late_reply USING INDEX sqlite_autoindex_late_reply_1 (run_id=?)"},
 		"logList":          {logList, 3, "SEARCH log USING INDEX log_run (run_id=? AND id>?)"},
 		"retainRuns":       {retainRuns, 4, "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
-		"retainStays":      {retainStays, 3, "SEARCH inbox USING"},
+		"retainStays":      {retainStays, 4, "SEARCH inbox USING"},
 		"retainOwn":        {retainOwn, 0, "SEARCH workflow USING COVERING INDEX workflow_retention"},
 		"retainKey":        {retainKey, 3, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
 		"retainRun":        {retainRun, 1, "SEARCH run USING INTEGER PRIMARY KEY"},

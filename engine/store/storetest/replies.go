@@ -157,16 +157,35 @@ var replyRules = []rule{
 		}
 		due("webhook:q")
 	}},
-	{name: "replies/of a removed run are gone", why: "the outbox must not grow without end", run: func(w *world) {
+	{name: "replies/that wait keep their run for some days", why: "a sink that is down for a day loses nothing, and the outbox must not grow without end (S67)", run: func(w *world) {
 		mine, _ := boxes(w)
 		if _, ok := w.Store.Store.(store.Retainer); !ok {
 			return // the store keeps all runs
 		}
 		a := w.join(w.Store, 1)
-		runs := w.started(a, 2)
-		w.land(a.writers[0], posting(end(runs[0], 1, status.RunSucceeded), "table:q", "succeeded"), posting(next(runs[1], 1), "table:q", "parked"))
-		w.forgets(w.Other, base.Add(time.Hour), 1, 1)
-		got, err := mine.Take(w.ctx, "table:q", 10)
-		wantTold(w, got, err, "1:parked")
+		now := time.Now()
+		ended := func(sink string, ago time.Duration) status.RunID {
+			c := w.create(a)
+			c.At = now.Add(-30 * 24 * time.Hour)
+			w.land(a.writers[0], c)
+			t := posting(end(c.Run, 1, status.RunSucceeded), sink, "succeeded")
+			t.At = now.Add(-ago)
+			w.land(a.writers[0], t)
+			return c.Run
+		}
+		taken, fresh, old := ended("table:taken", replies.KeepFor-time.Hour), ended("table:q", replies.KeepFor-time.Hour), ended("table:q", replies.KeepFor+time.Hour)
+		got, err := mine.Take(w.ctx, "table:taken", 10)
+		wantTold(w, got, err, "1:succeeded")
+		w.forgets(w.Other, now.Add(-time.Hour), 2, 1)
+		w.gone(taken, "taken")
+		w.gone(old, "old")
+		for _, run := range []status.RunID{taken, old} {
+			got, err = mine.OfRun(w.ctx, run)
+			wantTold(w, got, err)
+		}
+		got, err = mine.Take(w.ctx, "table:q", 10)
+		wantTold(w, got, err, "1:succeeded")
+		w.forgets(w.Store, now.Add(-time.Hour), 1, 0)
+		w.gone(fresh, "fresh")
 	}},
 }

@@ -186,7 +186,7 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	}
 	sub, err := node.Submit(ctx, engine.Submission{
 		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
-		ReplyTo: w.o.ReplyTo, Correlation: w.o.Correlation, StartBy: w.o.startBy(),
+		ReplyTo: w.o.ReplyTo, Correlation: w.o.Correlation, StartBy: w.o.startBy(), Priority: w.o.priority(),
 	})
 	if err != nil && sub.Run != 0 {
 		sub, err = reread(ctx, w, s, sub, err)

@@ -182,7 +182,10 @@ func (b *batch) item(n int, text []byte) item {
 	if x.run, x.err = b.runName(input); x.err != nil {
 		return x
 	}
-	x.sub = engine.Submission{Definition: b.def, Workflow: b.wf.Name, Vars: vars, Name: x.run, By: cli.UserName()}
+	x.sub = engine.Submission{
+		Definition: b.def, Workflow: b.wf.Name, Vars: vars, Name: x.run, By: cli.UserName(),
+		ReplyTo: b.o.ReplyTo, Correlation: b.o.Correlation, StartBy: b.o.startBy(), Priority: b.o.priority(),
+	}
 	return x
 }
 

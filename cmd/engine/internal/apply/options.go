@@ -26,6 +26,7 @@ type Options struct {
 	Each     string        // file with one set of values on each line; "" = one run
 	EachKey  string        // variable whose value names the run of a line; "" = a hash of the line
 	StartIn  time.Duration // the run fails if no step has begun after this time; 0 = no limit
+	Priority int           // priority of the run; NoPriority = as the workflow says
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
 	Ceilings engines.Ceilings
@@ -35,6 +36,9 @@ type Options struct {
 	ReplySinks  string // file with webhooks; "" = none
 }
 
+// NoPriority is the value of Options.Priority if the flag is not given.
+const NoPriority = -1
+
 // check returns an error if a flag has an impossible value, or if two flags contradict each
 // other.
 func (o *Options) check(a *cli.App) error {
@@ -43,6 +47,8 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--confirm cannot be combined with --json.")
 	case o.Detach && (o.Wait > 0 || o.Only):
 		return cli.Failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
+	case o.Priority != NoPriority && (o.Priority < 0 || o.Priority > 100):
+		return cli.Failed("Invalid flag", "--priority is from 0 to 100, not %d.", o.Priority)
 	}
 	if err := replies.Check(o.ReplyTo, o.Correlation); err != nil {
 		return cli.Failed("Invalid flag", "--reply-to: %s.", err)
@@ -62,4 +68,12 @@ func (o *Options) startBy() time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(o.StartIn)
+}
+
+// priority returns the priority of the run; nil = as the workflow says.
+func (o *Options) priority() *int {
+	if o.Priority == NoPriority {
+		return nil
+	}
+	return &o.Priority
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,5 +102,51 @@ func TestDoctorNamesAnOldQueue(t *testing.T) {
 	c.open = append(c.open, row(0, status.RunQueued, 9*time.Minute), row(0, status.RunQueued, 7*time.Minute))
 	if err := c.queue(t.Context()); err != nil || len(c.found) != 1 || c.found[0].Level != health.Warning || !strings.Contains(c.found[0].Message, "2 queued runs; the oldest waits for 9m") {
 		t.Errorf("found %+v, %v", c.found, err)
+	}
+}
+
+// A sink that has not taken a reply for long is a warning. It says in time when replies go.
+func TestDoctorNamesSinksThatWait(t *testing.T) {
+	now := time.Now()
+	db := memory.New(memory.Options{})
+	c := &checkup{a: &cli.App{Now: func() time.Time { return now }}, s: &session.Session{Store: store.Complete(db)}}
+	self, err := db.Join(t.Context(), "here", time.Hour, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := db.OpenWriter(t.Context(), self, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := db.PutDefinition(t.Context(), store.Definition{Digest: "d", Data: []byte("x"), Workflows: []store.DefinedWorkflow{{Name: "order"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, age := range []time.Duration{time.Minute, time.Hour, 5 * 24 * time.Hour} {
+		sink := []string{"table:young", "webhook:old", "agent:shop.told"}[i]
+		out, err := w.Commit(t.Context(), []store.Transition{{
+			Run: status.RunID(i + 1), At: now.Add(-age), Workflow: ids["order"], Owner: &self, Names: &naming.Names{Workflow: "order"}, Data: []byte{1},
+			State: status.RunRunning, NextCheck: store.Never, Post: &naming.Post{Sink: sink, States: []string{"accepted"}},
+		}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(err, out)
+		}
+	}
+	if err := checkReplies(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range c.found {
+		if f.Level != health.Warning || f.Hint == "" {
+			t.Errorf("%+v", f)
+		}
+		got = append(got, f.Message)
+	}
+	want := []string{
+		"1 reply waits for agent:shop.told, the oldest since 120h0m0s. After 168h0m0s a reply no longer keeps its run, and retention removes both.",
+		"1 reply waits for webhook:old, the oldest since 1h0m0s.",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }

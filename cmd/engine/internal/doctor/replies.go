@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -29,8 +30,12 @@ func checkReplies(ctx context.Context, c *checkup) error {
 		waiting += l.Waiting
 		if age := c.a.Now().Sub(l.Oldest); age > staleReply {
 			late = true
-			c.say("replies", health.Warning, "Look whether its consumer runs, or whether its webhook answers; `engine show RUN` prints the last error.",
-				"%s for %s, the oldest since %s.", waitingReplies(l.Waiting), render.Clean(l.Sink), age.Round(time.Second))
+			lost := ""
+			if age > replies.KeepFor/2 {
+				lost = fmt.Sprintf(" After %s a reply no longer keeps its run, and retention removes both.", replies.KeepFor)
+			}
+			c.say("replies", health.Warning, "Look whether its consumer runs, or whether its webhook or agent answers; `engine show RUN` prints the last error.",
+				"%s for %s, the oldest since %s.%s", waitingReplies(l.Waiting), render.Clean(l.Sink), age.Round(time.Second), lost)
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/alerts"
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
@@ -17,6 +18,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
@@ -179,6 +181,11 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 			s.Undelivered = len(alerts)
 		}
 	}
+	if box, ok := replies.Of(v.s.Store); ok {
+		if lag, err := box.Lag(ctx); err == nil {
+			s.Replies = repliesByKind(lag, time.Now())
+		}
+	}
 	for _, a := range v.pool.Status() {
 		shown := telemetry.AgentSnapshot{Agent: a.Agent, InFlight: a.InFlight, Circuit: circuitNumber(a.Circuit)}
 		for _, i := range a.Instances {
@@ -189,6 +196,21 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 		s.Agents = append(s.Agents, shown)
 	}
 	return s
+}
+
+// repliesByKind adds up the replies that wait, for each kind of sink.
+func repliesByKind(lag []replies.Lag, now time.Time) map[string]telemetry.ReplyLag {
+	out := map[string]telemetry.ReplyLag{}
+	for _, sink := range []string{replies.Table, replies.Webhook, replies.Agent} {
+		out[replies.Kind(sink)] = telemetry.ReplyLag{}
+	}
+	for _, l := range lag {
+		sum := out[replies.Kind(l.Sink)]
+		sum.Waiting += l.Waiting
+		sum.Oldest = max(sum.Oldest, now.Sub(l.Oldest).Seconds())
+		out[replies.Kind(l.Sink)] = sum
+	}
+	return out
 }
 
 // circuitNumber returns the number that the metrics show for the state of a circuit.

@@ -12,7 +12,7 @@ import (
 
 const (
 	submissionList = `
-SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given, coalesce(s.reply_to, ''), coalesce(s.correlation, '')
+SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given, coalesce(s.reply_to, ''), coalesce(s.correlation, ''), s.start_by, s.priority
 FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.refused IS NULL AND s.submission_id > $1 ORDER BY s.submission_id LIMIT $2`
 	submissionDrop   = `DELETE FROM engine.submission WHERE submission_id = ANY ($1::int8[])`
 	submissionRefuse = `UPDATE engine.submission SET refused = $2 WHERE submission_id = $1`
@@ -31,13 +31,21 @@ func (s *Intake) Submissions(ctx context.Context, after int64, limit int) ([]int
 	var list []intake.Submission
 	for rows.Next() {
 		var (
-			x  intake.Submission
-			id sql.NullInt32
+			x       intake.Submission
+			id, pri sql.NullInt32
+			by      sql.NullTime
 		)
-		if err := rows.Scan(&x.ID, &x.Run, &x.Workflow, &x.Input, &x.By, &x.At, &id, &x.Given, &x.ReplyTo, &x.Correlation); err != nil {
+		if err := rows.Scan(&x.ID, &x.Run, &x.Workflow, &x.Input, &x.By, &x.At, &id, &x.Given, &x.ReplyTo, &x.Correlation, &by, &pri); err != nil {
 			return nil, s.Wrap("list submissions", err)
 		}
 		x.WorkflowID, x.At = store.WorkflowID(id.Int32), x.At.UTC()
+		if by.Valid {
+			x.StartBy = by.Time.UTC()
+		}
+		if pri.Valid {
+			n := int(pri.Int32)
+			x.Priority = &n
+		}
 		list = append(list, x)
 	}
 	return list, s.wrapped("list submissions", rows.Err())

@@ -20,9 +20,9 @@ import (
 
 const (
 	publishedPut = `
-INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables, events) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables, events, sinks) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by,
-  given = excluded.given, variables = excluded.variables, events = excluded.events`
+  given = excluded.given, variables = excluded.variables, events = excluded.events, sinks = excluded.sinks`
 	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given, events FROM engine.published ORDER BY workflow`
@@ -84,7 +84,7 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 			err = errors.Join(err, e)
 		}
 	}()
-	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables, pq.StringArray(append([]string{}, w.Events...))); err != nil {
+	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables, pq.StringArray(append([]string{}, w.Events...)), pq.StringArray(w.Sinks)); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, scheduleDrop, w.Name, names); err != nil {
