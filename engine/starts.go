@@ -143,7 +143,7 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
 			return err != nil && refused(ctx, err), err
 		},
-		Reset: n.resetGoal,
+		SubmitAll: submitKeys(n.cfg), Fire: n.fireEvent, Reset: n.resetGoal,
 	})
 	go func() {
 		defer close(done)

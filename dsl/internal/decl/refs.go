@@ -167,7 +167,11 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 			return ok
 		}
 	}
-	if a == allowEvent && root != "event" && slices.Contains([]string{"var", "local", "step", "group", "run"}, root) {
+	if a&allowEvent != 0 && a&allowEach == 0 && root == "each" {
+		d.Errorf(rng, "Reference not available here", "each can be used only in the variables of an on_event block with for_each.")
+		return false
+	}
+	if a&allowEvent != 0 && root != "event" && slices.Contains([]string{"var", "local", "step", "group", "run"}, root) {
 		d.Errorf(rng, "Reference not available here", "In on_event and reset_on only event can be used, because there is no run yet: event.data, event.type, event.id and event.at.")
 		return false
 	}

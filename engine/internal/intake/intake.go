@@ -20,6 +20,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/intake"
@@ -79,29 +80,12 @@ func New(cfg Config) *Intake {
 // Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
 // doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
-	pause := leastScan
-	for {
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Look: func(ctx context.Context) (int, error) {
 		n, err := x.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			x.cfg.Logger.Warn("accept submissions", "error", err)
-			pause = min(2*pause, x.cfg.MaxPause)
-		case n > 0:
-			pause = leastScan
-		default:
-			pause = min(2*pause, x.cfg.MaxPause)
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-x.cfg.Hints:
-			pause = leastScan
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
+		return min(n, wait.Some), err
+	}, Failed: func(err error) {
+		x.cfg.Logger.Warn("accept submissions", "error", err)
+	}}.Run(ctx)
 }
 
 // look makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if

@@ -19,12 +19,14 @@ const (
 	Cancelled = "cancelled" // a person or the next tick ended the firing
 )
 
-// A Firing is one execution of a selection at a tick.
+// A Firing is one execution of a selection, at a tick of a schedule or because of an event.
 type Firing struct {
 	ID         int64
 	Workflow   string
-	Schedule   string
-	Tick       time.Time
+	Schedule   string           // name of the schedule, or of the on_event block
+	Event      string           // id of the event; "" = a schedule or a person opened the firing
+	Tick       time.Time        // for an event: the time at which it was sent
+	Runs       string           // beginning of the names of all runs of the firing; only Fire uses it
 	WorkflowID store.WorkflowID // workflow in the definition that was published when the firing began
 	By         string           // person or program that opened the firing; only for display
 	At, Ended  time.Time        // times by the store's clock; a zero Ended = the firing is open
@@ -110,7 +112,8 @@ type Store interface {
 	// database does not accept the query in a page.
 	Columns(ctx context.Context, q Query) ([]string, error)
 	// Fire opens a firing, if there is none with this workflow, schedule and tick. It reports whether
-	// it has opened one. A cancelled firing is opened again, and continues after its watermark. If
+	// it has opened one. If f.Event is set, Fire opens a firing if there is none with this workflow and
+	// event, and does not open a cancelled one again. Otherwise a cancelled firing is opened again, and continues after its watermark. If
 	// windowed is set, the interval of the firing ends at its tick. It begins at the end of the
 	// interval before, or at f.From if there is none. A tick whose interval was covered by another
 	// firing opens none.
@@ -137,6 +140,8 @@ type Store interface {
 	Firings(ctx context.Context, limit int) ([]Firing, error)
 	// Find returns the firing of a schedule at a tick; nil = there is none.
 	Find(ctx context.Context, workflow, schedule string, tick time.Time) (*Firing, error)
+	// FindEvent returns the firing of an event and a workflow; nil = there is none.
+	FindEvent(ctx context.Context, workflow, event string) (*Firing, error)
 	// Cancel ends an open firing. It reports whether the firing was open.
 	Cancel(ctx context.Context, id int64, why string) (bool, error)
 	// Quarantined returns the quarantined rows of a firing, the oldest first.
