@@ -36,7 +36,7 @@ func RunName(workflow, event string) string {
 // event and a workflow have names that begin with KeysOf.
 func KeyRunName(workflow, event, key string) string {
 	begin := KeysOf(workflow, event)
-	if name := begin + key; plain(key) && !strings.HasPrefix(key, hashed) && len(name) <= naming.MaxNameLen {
+	if name := begin + key; plain(key) && !isHash(key) && len(name) <= naming.MaxNameLen {
 		return name
 	}
 	return begin + hashed + hash(key)
@@ -57,6 +57,12 @@ func KeysOf(workflow, event string) string {
 func plain(text string) bool {
 	return text != "" && !strings.Contains(text, ".notify") &&
 		strings.TrimRight(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/-") == ""
+}
+
+// isHash reports whether a key looks like the hash of a key.
+func isHash(key string) bool {
+	rest, ok := strings.CutPrefix(key, hashed)
+	return ok && len(rest) == hashLen && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
 // hashedName returns a name with at most the given number of characters: the beginning of the
