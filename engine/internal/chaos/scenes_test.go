@@ -35,6 +35,8 @@ var scenes = []scene{
 	{[]string{"notify.submitted", "store.Announced"}, playNotify},
 	{[]string{"store.KeepSnapshot"}, playLong},
 	{[]string{"event.claimed", "event.submitted", "event.kept", "event.removed"}, playEvents},
+	{[]string{"event.keys", "event.advanced"}, playEventKeys},
+	{[]string{"event.fired"}, playEventRows},
 	{[]string{"store.ResetGoal"}, playReset},
 	{[]string{"select.submitted"}, playSelect},
 	{[]string{"tick.submitted"}, playTick},
