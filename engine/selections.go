@@ -56,7 +56,7 @@ func submitRows(cfg Config) selects.SubmitFunc {
 	return func(ctx context.Context, runs []selects.Run) []selects.Result {
 		all := make([]Submission, len(runs))
 		for i, r := range runs {
-			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger}
+			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.BySelection}
 		}
 		e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 		return e.page(ctx)
@@ -87,7 +87,7 @@ func submitKeys(cfg Config) func(ctx context.Context, runs []inbox.Run) []inbox.
 	return func(ctx context.Context, runs []inbox.Run) []inbox.Result {
 		all := make([]Submission, len(runs))
 		for i, r := range runs {
-			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger}
+			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent}
 		}
 		e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 		out := make([]inbox.Result, len(runs))

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/goals"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -52,7 +53,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
 		Definition: n.shared.Defs.Definition, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger, kind: naming.BySchedule})
 			var held *KeyError
 			if errors.As(err, &held) { // the tick is over: another try would find the same run
 				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
@@ -112,7 +113,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted"})
+			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted", kind: naming.BySubmission})
 			if err == nil && res.Exists && res.Name != r.Name {
 				// The submitter waits for a run with the name of the submission, which will not exist.
 				err = n.otherRun(ctx, r.Workflow, res)
@@ -140,7 +141,7 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
 		Definition: n.shared.Defs.Definition, Hints: n.sentHints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent})
 			return err != nil && refused(ctx, err), err
 		},
 		SubmitAll: submitKeys(n.cfg), Fire: n.fireEvent, Reset: n.resetGoal,

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // open opens the firing of an event, with a value for the parameter most.
@@ -66,6 +67,7 @@ func TestEventFiring(t *testing.T) {
 	if f := s.wantEvent("e-1", firings.Open, firings.Report{Selected: 2, Started: 2}); !strings.Contains(f.Error, "dead") {
 		t.Errorf("error = %q", f.Error)
 	}
+	s.wantEvent("e:2", firings.Complete, firings.Report{Selected: 2, Started: 2}) // it does not wait for e-1
 	s.exec(`UPDATE engine.firing SET held_until = '-infinity'`)
 	s.work()
 	s.wantEvent("e-1", firings.Complete, firings.Report{Selected: 5, Started: 5})
@@ -120,7 +122,8 @@ func TestRetainFirings(t *testing.T) {
 	s.open("e-2", "6")              // is open
 	s.work()
 	s.exec(`UPDATE engine.firing SET state = 'open', ended_at = NULL WHERE event = 'e-2'`)
-	s.exec(`INSERT INTO engine.run_name (run_id, name) VALUES (7, 'w.s.20260329T010000Z.1'), (8, 'w.s.20260329T020000Zx'), (9, 'w.s.20260329T030000')`)
+	id := int64(naming.FirstRunOf(time.Now()))
+	s.exec(`INSERT INTO engine.run_name (run_id, name) VALUES ($1, 'w.s.20260329T010000Z.1'), ($1 + 1, 'w.s.20260329T020000Zx'), ($1 + 2, 'w.s.20260329T0200')`, id)
 	kept := func(want ...string) {
 		t.Helper()
 		list, err := s.role.Firings(t.Context(), 100)
@@ -145,7 +148,7 @@ func TestRetainFirings(t *testing.T) {
 	kept("01", "02", "03", "e-101", "e-201")
 	retain(time.Now().Add(time.Hour))
 	kept("01", "03", "e-201")
-	s.exec(`DELETE FROM engine.run_name WHERE run_id = 7`)
+	s.exec(`DELETE FROM engine.run_name WHERE run_id = $1`, id)
 	s.exec(`UPDATE engine.workflow SET retention = 3600000000`)
 	retain(time.Now().Add(time.Hour)) // the workflow's own retention counts, and is not over
 	kept("01", "03", "e-201")

@@ -119,7 +119,8 @@ type Store interface {
 	// firing opens none.
 	Fire(ctx context.Context, f Firing, windowed bool) (bool, error)
 	// Claim gives an open firing that no engine holds to the holder, for the time of the lease. It
-	// returns nil if there is none. Firings of one schedule are claimed one after the other.
+	// returns nil if there is none. Firings of one schedule are claimed one after the
+	// other. The firings of events do not wait for each other.
 	Claim(ctx context.Context, holder string, lease time.Duration) (*Firing, error)
 	// Renew extends the lease of a claimed firing. It reports whether the holder still has it.
 	Renew(ctx context.Context, f *Firing, lease time.Duration) (bool, error)

@@ -26,7 +26,7 @@ WITH f AS (
   UPDATE engine.firing SET holder = $1, held_until = pg_catalog.clock_timestamp() + $2 * interval '1 microsecond', version = version + 1
   WHERE firing_id = (
     SELECT firing_id FROM engine.firing o WHERE state = 'open' AND held_until < pg_catalog.clock_timestamp()
-      AND NOT EXISTS (SELECT FROM engine.firing e WHERE e.state = 'open' AND e.workflow = o.workflow AND e.schedule = o.schedule AND e.firing_id < o.firing_id)
+      AND (o.event <> '' OR NOT EXISTS (SELECT FROM engine.firing e WHERE e.state = 'open' AND e.event = '' AND e.workflow = o.workflow AND e.schedule = o.schedule AND e.firing_id < o.firing_id))
     ORDER BY firing_id LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING *
 )
