@@ -45,10 +45,6 @@ type (
 	Limit = noun.Limit
 	// An Each is the evaluated for_each of a step: keys and values of its instances.
 	Each = noun.Each
-	// A Selection is the select block of a schedule or of an on_event block.
-	Selection = noun.Selection
-	// An OnEvent is an on_event or reset_on block: what an event of one type does.
-	OnEvent = noun.OnEvent
 	// An Assignment gives a value to a variable.
 	Assignment = noun.Assignment
 	// An AgentBinary describes the binary that was chosen for an agent.

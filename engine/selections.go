@@ -189,28 +189,31 @@ func selectionOf(ctx context.Context, cfg Config, r schedules.Row) (*selection.S
 // selection, or if the query does not return a column that the selection uses.
 func checkSelections(ctx context.Context, st store.Store, wf *dsl.Workflow) error {
 	for _, s := range wf.Schedules {
-		if err := checkSelection(ctx, st, s.Select); err != nil {
+		if s.Select == nil {
+			continue
+		}
+		if err := checkSelection(ctx, st, &s.Select.Selection); err != nil {
 			return &SelectionError{Workflow: wf.Name, Schedule: s.Name, Err: err}
 		}
 	}
 	for _, on := range wf.OnEvents {
-		if err := checkSelection(ctx, st, on.Select); err != nil {
+		if on.Select == nil {
+			continue
+		}
+		if err := checkSelection(ctx, st, &on.Select.Selection); err != nil {
 			return &SelectionError{Workflow: wf.Name, OnEvent: on.Name, Err: err}
 		}
 	}
 	return nil
 }
 
-// checkSelection does the work of checkSelections for one select block; nil = there is none.
-func checkSelection(ctx context.Context, st store.Store, s *dsl.Selection) error {
-	if s == nil {
-		return nil
-	}
+// checkSelection does the work of checkSelections for one select block.
+func checkSelection(ctx context.Context, st store.Store, s *selection.Selection) error {
 	role, ok := firings.Of(st)
 	if !ok {
 		return ErrNoSelections
 	}
-	q, err := selects.QueryOf(&s.Selection, nil)
+	q, err := selects.QueryOf(s, nil)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 	for _, a := range s.Noun.Variables {
 		names = append(names, a.Name)
 	}
-	open := l.givenNames(b, names, s.VariablesAt, "At a tick of schedule \""+s.Noun.Name+"\"")
+	open := givenNames(l.workflowLinker, b, names, s.VariablesAt, "At a tick of schedule \""+s.Noun.Name+"\"")
 	if open || s.Noun.Select != nil { // the values of rows are checked when they are read
 		return
 	}
@@ -59,7 +59,7 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 // givenNames reports names that are no variables, and variables that have neither a value nor a
 // default. The parameter when says when they have no value, for messages. The result open is true
 // after an error, or if a variable outside of workflows still needs a value.
-func (l *workflowLinker) givenNames(b *bind, names []string, at hcl.Range, when string) (open bool) {
+func givenNames(l *workflowLinker, b *bind, names []string, at hcl.Range, when string) (open bool) {
 	given := map[string]bool{}
 	for _, name := range names {
 		given[name] = true
@@ -101,7 +101,7 @@ func (l eventLinker) events(b *bind) {
 		switch {
 		case e.Key != nil || e.Broken:
 		case e.Noun.Select != nil:
-			l.givenNames(b, e.Given, e.VariablesAt, "When a row of on_event \""+e.Noun.Name+"\" starts a run,")
+			givenNames(l.workflowLinker, b, e.Given, e.VariablesAt, "When a row of on_event \""+e.Noun.Name+"\" starts a run,")
 		default:
 			l.eventVariables(e, b)
 		}

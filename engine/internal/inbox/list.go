@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
@@ -38,7 +39,13 @@ type lister struct {
 	e   *events.Event // work changes its Lists and its Version
 	f   schedules.Workflow
 	def *dsl.Definition
-	on  *dsl.OnEvent
+	on  keyed
+}
+
+// A keyed is an on_event block with for_each.
+type keyed interface {
+	List(id string, at time.Time, data dsl.Value) (list dsl.Each, starts bool, err error)
+	GivenEach(id string, at time.Time, data dsl.Value) func(key string, v dsl.Value) ([]dsl.Assignment, error)
 }
 
 // work starts the runs of the next page of keys, and stores what became of them. If it has been

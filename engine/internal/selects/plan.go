@@ -39,11 +39,9 @@ func planOf(def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer) (*plan,
 	if p.wf == nil {
 		return nil, fmt.Errorf("the definition of the firing has no workflow %q", f.Workflow)
 	}
-	block := p.block()
-	if block == nil {
+	if p.block(); p.sel == nil {
 		return nil, fmt.Errorf("the definition of the firing has no selection in block %q", f.Schedule)
 	}
-	p.sel, p.assign, p.keep = &block.Selection, block.Assign, block.Keep
 	var err error
 	if p.given, err = journal.DecodeGiven(sealer, p.wf, f.Given); err != nil {
 		return nil, err
@@ -52,24 +50,24 @@ func planOf(def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer) (*plan,
 	return p, err
 }
 
-// block returns the select block of the firing, and sets the trigger; nil = there is none.
-func (p *plan) block() *dsl.Selection {
+// block finds the select block of the firing. It sets the fields sel, assign, keep and trigger, if
+// there is one.
+func (p *plan) block() {
 	if p.f.Event != "" {
 		for _, on := range p.wf.OnEvents {
 			if on.Name == p.f.Schedule && on.Select != nil {
 				p.trigger = inbox.Trigger(on.Type, p.f.Event)
-				return on.Select
+				p.sel, p.assign, p.keep = &on.Select.Selection, on.Select.Assign, on.Select.Keep
 			}
 		}
-		return nil
+		return
 	}
 	for _, s := range p.wf.Schedules {
 		if s.Name == p.f.Schedule && s.Select != nil {
 			p.trigger = cron.Trigger(p.f.Schedule, p.f.Tick)
-			return s.Select
+			p.sel, p.assign, p.keep = &s.Select.Selection, s.Select.Assign, s.Select.Keep
 		}
 	}
-	return nil
 }
 
 // QueryOf returns the query of a selection for a firing. If f is nil, all parameters without a value in
