@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -42,7 +43,7 @@ func Backfill(ctx context.Context, cfg Config, row schedules.Row, from, to time.
 	}
 	var all []Submission
 	for _, r := range runs {
-		all = append(all, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+		all = append(all, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger, kind: naming.BySchedule})
 	}
 	return EnqueueAll(ctx, cfg, slices.Clip(all))
 }

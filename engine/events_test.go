@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const eventFlow = `
@@ -61,6 +63,70 @@ func TestEventsStartRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			if run := w.check(row.Run).Run(); run.Trigger != "event placed e-1" || run.StartedBy != "shop" {
+				t.Errorf("the run was started by %s, trigger %q", run.StartedBy, run.Trigger)
+			}
+		})
+	}
+}
+
+const keyFlow = `
+variable "region" { type = string }
+workflow "order" {
+  deadline = "1h"
+  variable "id" { type = string }
+  concurrency {
+    limit     = 1
+    key       = var.id == "full-1" || var.id == "full-2" ? "one" : var.id
+    when_full = "reject"
+  }
+  on_event "keys" {
+    for_each  = event.data
+    variables = { id = each.key }
+  }
+  step "wait" {
+    timer { duration = "1m" }
+  }
+}`
+
+// S91: two and four engines start one run for each key of an event, page by page. A key whose run is
+// refused stops no other key.
+func TestEventKeysStartRuns(t *testing.T) {
+	for _, engines := range []int{2, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, keyFlow)
+			w.publish()
+			for range engines {
+				w.start()
+			}
+			keys := []string{"full-1", "full-2"}
+			for i := range 900 {
+				keys = append(keys, fmt.Sprintf("o-%04d", i))
+			}
+			data, err := json.Marshal(keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sent, err := w.mem.SendEvent(t.Context(), events.Event{ID: "e", Type: "keys", Data: data, By: "shop"}); err != nil || !sent {
+				t.Fatalf("send: %t, %v", sent, err)
+			}
+			time.Sleep(30 * time.Minute)
+			runs := w.runsOf("order")
+			if len(runs) != len(keys)-1 || runs["order:e::o-0899"] != status.RunSucceeded {
+				t.Errorf("%d engines: %d runs, want %d", engines, len(runs), len(keys)-1)
+			}
+			list, err := w.mem.ListEvents(t.Context(), true, 10)
+			if err != nil || len(list) != 1 || len(list[0].Lists) != 1 || list[0].Lists[0].Started != int64(len(keys)-1) || list[0].Lists[0].Failed != 1 {
+				t.Errorf("events = %+v, %v, want one with a failed key", list, err)
+			}
+			rows, err := w.mem.Runs(t.Context(), store.RunFilter{Triggers: []naming.Trigger{naming.ByEvent}, Limit: 2000})
+			if err != nil || len(rows) != len(runs) {
+				t.Errorf("%d runs say that an event has started them, %v", len(rows), err)
+			}
+			row, err := store.Complete(w.mem).Find(t.Context(), "order:e::o-0001")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if run := w.check(row.Run).Run(); run.Trigger != "event keys e" || run.StartedBy != "shop" {
 				t.Errorf("the run was started by %s, trigger %q", run.StartedBy, run.Trigger)
 			}
 		})

@@ -163,7 +163,7 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 		if err != nil {
 			return err
 		}
-		st := owner.Start{Workflow: id, Flow: block.Flow, Names: naming.Names{Workflow: block.Flow.Name, Name: n.Name(run.Head.Name, k)}}
+		st := owner.Start{Workflow: id, Flow: block.Flow, Names: naming.Names{Workflow: block.Flow.Name, Name: n.Name(run.Head.Name, k), Trigger: naming.ByNotification}}
 		if st.Specs, err = a.n.shared.Specs.Specs(block.Flow, vars); err != nil {
 			return &unsendable{err}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/dsl/selection"
+	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/selects"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -55,25 +56,66 @@ func submitRows(cfg Config) selects.SubmitFunc {
 	return func(ctx context.Context, runs []selects.Run) []selects.Result {
 		all := make([]Submission, len(runs))
 		for i, r := range runs {
-			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger}
+			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.BySelection}
 		}
 		e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
-		why, left := e.enqueue(ctx)
-		out := make([]selects.Result, len(runs))
-		for i, o := range e.out {
-			out[i] = selects.Result{Name: o.Name, Exists: o.Exists, Err: o.Err}
-			switch {
-			case o.Err == nil && o.Run == 0: // the submission was not tried
-				out[i].Err = cmp.Or(why, left, ctx.Err())
-			case o.Err != nil:
-				// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is read
-				// again, and the next try finds the run by its name.
-				out[i].Refused = errors.Is(o.Err, naming.ErrFull)
-				out[i].Lasting = o.Run == 0 && refused(ctx, o.Err)
-			}
+		return e.page(ctx)
+	}
+}
+
+// page submits a page of runs, and returns one result for each.
+func (e *enqueuer) page(ctx context.Context) []selects.Result {
+	why, left := e.enqueue(ctx)
+	out := make([]selects.Result, len(e.out))
+	for i, o := range e.out {
+		out[i] = selects.Result{Name: o.Name, Exists: o.Exists, Err: o.Err}
+		switch {
+		case o.Err == nil && o.Run == 0: // the submission was not tried
+			out[i].Err = cmp.Or(why, left, ctx.Err())
+		case o.Err != nil:
+			// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is read
+			// again, and the next try finds the run by its name.
+			out[i].Refused = errors.Is(o.Err, naming.ErrFull)
+			out[i].Lasting = o.Run == 0 && refused(ctx, o.Err)
+		}
+	}
+	return out
+}
+
+// submitKeys returns the function that submits the runs of a page of keys of an event. The runs have no
+// owner, so that all engines share them.
+func submitKeys(cfg Config) func(ctx context.Context, runs []inbox.Run) []inbox.Result {
+	return func(ctx context.Context, runs []inbox.Run) []inbox.Result {
+		all := make([]Submission, len(runs))
+		for i, r := range runs {
+			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent}
+		}
+		e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
+		out := make([]inbox.Result, len(runs))
+		for i, res := range e.page(ctx) {
+			out[i] = inbox.Result{Lasting: res.Lasting || res.Refused, Err: res.Err}
 		}
 		return out
 	}
+}
+
+// fireEvent opens the firing of an event. The result refused is true if the store has no business
+// tables.
+func (n ticker) fireEvent(ctx context.Context, f inbox.Firing) (refused bool, err error) {
+	if n.firings == nil {
+		return true, ErrNoSelections
+	}
+	args, err := json.Marshal(f.Args)
+	if err != nil || f.Args == nil {
+		args = nil
+	}
+	open := firings.Firing{Workflow: f.Workflow, Schedule: f.Block, Event: f.Event, Tick: f.At, WorkflowID: f.Definition, By: f.By, Args: args}
+	open.Runs = selects.Begin(&open)
+	_, err = n.firings.Fire(ctx, open, false)
+	if err == nil {
+		wait.Wake(n.fired)
+	}
+	return false, err
 }
 
 // selections returns the Selections for the scan for due schedules; nil = the store has no business
@@ -98,7 +140,9 @@ func (s selector) Fire(ctx context.Context, r schedules.Row, tick, before time.T
 	if err != nil {
 		return err
 	}
-	_, err = s.role.Fire(ctx, firings.Firing{Workflow: r.Workflow, Schedule: r.Name, Tick: tick, WorkflowID: r.ID, By: starter, From: before}, sel.Strategy == selection.Window)
+	f := firings.Firing{Workflow: r.Workflow, Schedule: r.Name, Tick: tick, WorkflowID: r.ID, By: starter, From: before}
+	f.Runs = selects.Begin(&f)
+	_, err = s.role.Fire(ctx, f, sel.Strategy == selection.Window)
 	if err == nil {
 		wait.Wake(s.fired)
 	}
@@ -149,22 +193,38 @@ func checkSelections(ctx context.Context, st store.Store, wf *dsl.Workflow) erro
 		if s.Select == nil {
 			continue
 		}
-		role, ok := firings.Of(st)
-		if !ok {
-			return fmt.Errorf("schedule %q: %w", s.Name, ErrNoSelections)
-		}
-		q, err := selects.QueryOf(&s.Select.Selection, nil)
-		if err != nil {
-			return err
-		}
-		columns, err := role.Columns(ctx, q)
-		if err != nil {
+		if err := checkSelection(ctx, st, &s.Select.Selection); err != nil {
 			return &SelectionError{Workflow: wf.Name, Schedule: s.Name, Err: err}
 		}
-		for _, c := range s.Select.Columns {
-			if !slices.Contains(columns, c) {
-				return &SelectionError{Workflow: wf.Name, Schedule: s.Name, Err: fmt.Errorf("the query returns no column %q, which the schedule uses; it returns %s", c, strings.Join(columns, ", "))}
-			}
+	}
+	for _, on := range wf.OnEvents {
+		if on.Select == nil {
+			continue
+		}
+		if err := checkSelection(ctx, st, &on.Select.Selection); err != nil {
+			return &SelectionError{Workflow: wf.Name, OnEvent: on.Name, Err: err}
+		}
+	}
+	return nil
+}
+
+// checkSelection does the work of checkSelections for one select block.
+func checkSelection(ctx context.Context, st store.Store, s *selection.Selection) error {
+	role, ok := firings.Of(st)
+	if !ok {
+		return ErrNoSelections
+	}
+	q, err := selects.QueryOf(s, nil)
+	if err != nil {
+		return err
+	}
+	columns, err := role.Columns(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, c := range s.Columns {
+		if !slices.Contains(columns, c) {
+			return fmt.Errorf("the query returns no column %q, which the block uses; it returns %s", c, strings.Join(columns, ", "))
 		}
 	}
 	return nil
@@ -173,12 +233,17 @@ func checkSelections(ctx context.Context, st store.Store, wf *dsl.Workflow) erro
 // A SelectionError says that a workflow cannot be published, because the database does not accept the
 // query of a selection.
 type SelectionError struct {
-	Workflow, Schedule string
-	Err                error
+	Workflow string
+	Schedule string // "" = the select block is in an on_event block
+	OnEvent  string // name of the on_event block; "" = the select block is in a schedule
+	Err      error
 }
 
-// Error names the schedule and the reason.
+// Error names the block and the reason.
 func (e *SelectionError) Error() string {
+	if e.OnEvent != "" {
+		return fmt.Sprintf("selection of on_event %q of workflow %q: %v", e.OnEvent, e.Workflow, e.Err)
+	}
 	return fmt.Sprintf("selection of schedule %q of workflow %q: %v", e.Schedule, e.Workflow, e.Err)
 }
 
@@ -218,7 +283,7 @@ func OpenFiring(ctx context.Context, cfg Config, r FiringRequest) (bool, error) 
 		args = nil
 	}
 	f := firings.Firing{Workflow: r.Schedule.Workflow, Schedule: r.Schedule.Name, Tick: r.Tick.UTC().Truncate(time.Second), WorkflowID: r.Schedule.ID, By: r.By, Args: args}
-	f.From = ticks.Before(schedule, f.Tick)
+	f.From, f.Runs = ticks.Before(schedule, f.Tick), selects.Begin(&f)
 	return role.Fire(ctx, f, sel.Strategy == selection.Window)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/goals"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -54,7 +55,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.due, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger, kind: naming.BySchedule})
 			var held *KeyError
 			if errors.As(err, &held) { // another run has the unique key, so this tick ends without a run
 				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
@@ -116,7 +117,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
 			res, err := n.submit(ctx, Submission{
 				Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation,
-				StartBy: r.StartBy, Priority: r.Priority, trigger: "submitted",
+				StartBy: r.StartBy, Priority: r.Priority, trigger: "submitted", kind: naming.BySubmission,
 			})
 			if err == nil && res.Exists && res.Name != r.Name {
 				// The submitter waits for a run with the name of the submission, which will not exist.
@@ -145,10 +146,10 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
 		Definition: n.shared.Defs.Definition, Hints: n.sentHints, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent})
 			return err != nil && refused(ctx, err), err
 		},
-		Reset: n.resetGoal,
+		SubmitAll: submitKeys(n.cfg), Fire: n.fireEvent, Reset: n.resetGoal,
 	})
 	go func() {
 		defer close(done)

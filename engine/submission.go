@@ -31,6 +31,7 @@ type Submission struct {
 	ReplyTo, Correlation string
 
 	trigger string          // how the run was started; "" = "manual"
+	kind    naming.Trigger  // the same as a kind
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
 	from    moving.From     // set if the run takes over results of an ended run, which is in the field past; otherwise zero
 	past    *moving.Past
@@ -46,9 +47,9 @@ func (s *Submission) flow() *dsl.Workflow {
 
 // names returns the names of the run. Its unique key is not known yet.
 func (s *Submission) names() naming.Names {
-	names := naming.Names{Workflow: s.Workflow, Name: s.Name, From: s.from.Run}
+	names := naming.Names{Workflow: s.Workflow, Name: s.Name, From: s.from.Run, Trigger: s.kind}
 	if s.child != nil {
-		names.Parent = s.child.Parent
+		names.Parent, names.Trigger = s.child.Parent, naming.ByParent
 	}
 	return names
 }

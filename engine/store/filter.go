@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // defaultRunLimit is the largest number of runs that the method Runs returns if the filter
@@ -40,13 +41,14 @@ type RunFilter struct {
 	IDs    []status.RunID // internal ids of runs, at most 1000; if IDs is set, no other field may be set
 	Parent status.RunID   // internal id of a parent; if Parent is set, only After and Limit may be set, too
 
-	// A list for people uses the next six fields.
+	// A list for people uses the next seven fields.
 	States   []status.RunState
 	Workflow string
 	Key      string
 	Digest   string
-	Since    time.Time    // only runs that were created at this time or later
-	Before   status.RunID // only runs with a smaller id, to read a list page by page; 0 = all
+	Triggers []naming.Trigger // only runs with one of these kinds of starts
+	Since    time.Time        // only runs that were created at this time or later
+	Before   status.RunID     // only runs with a smaller id, to read a list page by page; 0 = all
 
 	// An engine that searches for runs to take over uses the next five fields. Owners
 	// selects open runs by the kind of their owner.

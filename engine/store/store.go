@@ -388,4 +388,5 @@ type RunRow struct {
 	OwnerAlive   bool
 	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)
 	Parent       status.RunID // run that started this run as its child; 0 = the run is no child run
+	Trigger      naming.Trigger
 }

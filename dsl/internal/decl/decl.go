@@ -392,6 +392,10 @@ type OnEvent struct {
 	Noun        *noun.OnEvent // its functions are set by package link
 	When        *eval.Expr    // nil = the block has no condition
 	Variables   *eval.Expr    // nil = the block gives no values to variables
+	ForEach     *eval.Expr    // keys that start a run each; nil = the event starts one run
+	Args        *eval.Expr    // values of the parameters of a select block; nil = there are none
 	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
 	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
+	Broken      bool          // true = the argument `variables` next to a select block has errors
+	Given       []string      // names of the variables to which the rows of a select block give values
 }

@@ -128,8 +128,14 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	}
 	for _, e := range w.OnEvents {
 		d.refs.compile(e.When, ns, allowEvent)
-		d.refs.compile(e.Variables, ns, allowEvent)
+		d.refs.compile(e.ForEach, ns, allowEvent)
+		d.refs.compile(e.Args, ns, allowEvent)
 		d.refs.compile(e.Key, ns, allowEvent)
+		own, a := *ns, allowEvent
+		if e.ForEach != nil {
+			own.hasEach, a = true, allowEvent|allowEach
+		}
+		d.refs.compile(e.Variables, &own, a)
 	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.Steps {

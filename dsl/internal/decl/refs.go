@@ -168,8 +168,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 			return ok
 		}
 	}
-	if a == allowEvent && root != "event" && slices.Contains([]string{"var", "local", "step", "group", "run"}, root) {
-		d.Errorf(rng, "Reference not available here", "In on_event and reset_on only event can be used, because there is no run yet: event.data, event.type, event.id and event.at.")
+	if a&allowEvent != 0 && !d.inEvent(root, rng, a) {
 		return false
 	}
 	switch root {
@@ -203,6 +202,20 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		d.Errorf(rng, "Invalid reference", "A workflow is not a value.")
 	default:
 		d.unknownRoot(root, t, ns)
+	}
+	return false
+}
+
+// inEvent checks a reference in an on_event or reset_on block. It reports an error and returns false if
+// the name belongs to a run, which does not exist yet.
+func (d referenceDecoder) inEvent(root string, at hcl.Range, a allow) bool {
+	switch {
+	case root == "each" && a&allowEach == 0:
+		d.Errorf(at, "Reference not available here", "each can be used only in the variables of an on_event block with for_each.")
+	case slices.Contains([]string{"var", "local", "step", "group", "run"}, root):
+		d.Errorf(at, "Reference not available here", "In on_event and reset_on only event can be used, because there is no run yet: event.data, event.type, event.id and event.at.")
+	default:
+		return true
 	}
 	return false
 }

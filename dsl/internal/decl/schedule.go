@@ -51,7 +51,7 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 	}
 	switch c := b.One("select"); {
 	case c != nil:
-		selectDecoder{d}.read(s, c, e)
+		n.Select, s.Given, s.Broken = selectDecoder{scheduleDecoder: d, source: "Schedule \"" + b.Label + "\""}.read(c, e)
 	case e != nil:
 		n.Variables, s.Broken = d.scheduleVariables(e, b.Label)
 	}
@@ -208,22 +208,45 @@ func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 		}
 	}
 	w.OnEvents = append(w.OnEvents, e)
+	e.ForEach = b.Attr("for_each")
+	if c := b.One("select"); c != nil {
+		d.selects(e, c)
+	}
+}
+
+// selects reads the select block of an on_event block. Its rows give values to the variables, so
+// only the arguments when and args are expressions of the event.
+func (d eventDecoder) selects(e *OnEvent, b *syntax.Block) {
+	if e.ForEach != nil {
+		d.Errorf(e.ForEach.Range, "Two kinds of lists", "for_each starts a run for each key in the event, and select starts one for each row of a query. Use one of them.")
+	}
+	e.Args = b.Attr("args")
+	own := selectDecoder{scheduleDecoder: scheduleDecoder{d.decoder}, source: "on_event \"" + e.Noun.Name + "\"", event: true}
+	e.Noun.Select, e.Given, e.Broken = own.read(b, e.Variables)
+	e.Variables = nil
 }
 
 // rowName is the name of a row of a selection in expressions.
 const rowName = "row"
 
-// A selectDecoder reads the select block of a schedule.
-type selectDecoder struct{ scheduleDecoder }
+// A selectDecoder reads the select block of a schedule or of an on_event block.
+type selectDecoder struct {
+	scheduleDecoder
+	source string // the block around it, for messages
+	event  bool   // true = that block is an on_event block
+}
 
-// read reads a select block and adds it to the schedule s. The parameter `variables` is the argument
-// `variables` of the schedule; nil = the schedule has none.
-func (d selectDecoder) read(s *Schedule, b *syntax.Block, variables *eval.Expr) {
-	n := &noun.Selection{Selection: selection.Selection{
+// read reads a select block. The parameter `variables` is the argument `variables` of the block around
+// it; nil = that has none. The result `given` has the names of the variables to which a row gives values.
+// If the argument has errors, read reports them, and the result `broken` is true.
+func (d selectDecoder) read(b *syntax.Block, variables *eval.Expr) (n *noun.Selection, given []string, broken bool) {
+	n = &noun.Selection{Selection: selection.Selection{
 		PageSize: selection.DefaultPageSize, Parallel: 1, MaxKeys: selection.DefaultMaxKeys, Args: map[string]*string{},
 	}}
-	s.Noun.Select = n
 	n.Strategy = selection.Strategy(d.word(b.Attr("strategy"), "strategy", selection.StrategyNames))
+	if n.Strategy == selection.Window && d.event {
+		d.Errorf(b.Attr("strategy").Range, "Strategy of schedules", "strategy = \"window\" reads the rows between two ticks of a schedule, and an event has no tick before it. Put the bounds into args, such as { since = event.data.since }, or remove strategy.")
+	}
 	d.whole(b.Attr("page_size"), "page_size", 1, selection.MaxPageSize, &n.PageSize)
 	d.whole(b.Attr("max_keys"), "max_keys", 1, selection.MaxMaxKeys, &n.MaxKeys)
 	if e := b.Attr("max_keys"); e != nil && n.Strategy != selection.InMemory {
@@ -241,9 +264,10 @@ func (d selectDecoder) read(s *Schedule, b *syntax.Block, variables *eval.Expr) 
 	if variables == nil {
 		n.Assign = func([]byte) ([]noun.Assignment, error) { return nil, nil }
 	} else {
-		d.variables(s, variables, cols)
+		given, broken = d.variables(n, variables, cols)
 	}
 	n.Columns = sorted.Keys(cols)
+	return n, given, broken
 }
 
 // parallel reads the arguments `parallel` and `stable`. It reports an error if an engine must not
@@ -269,7 +293,11 @@ func (d selectDecoder) parallel(b *syntax.Block, n *noun.Selection) {
 func (d selectDecoder) query(b *syntax.Block, n *noun.Selection) {
 	e := b.Attr("sql")
 	args := b.Attr("args")
-	d.args(args, n)
+	if d.event {
+		d.eventArgs(args, n)
+	} else {
+		d.args(args, n)
+	}
 	if e == nil {
 		return // the Reader has reported the missing argument
 	}
@@ -340,6 +368,25 @@ func (d selectDecoder) args(e *eval.Expr, n *noun.Selection) {
 	}
 }
 
+// eventArgs reads the names in the argument `args` next to an event. The values are not known before the
+// event, so they are NULL here.
+func (d selectDecoder) eventArgs(e *eval.Expr, n *noun.Selection) {
+	if e == nil {
+		return
+	}
+	pairs, diags := hcl.ExprMap(e.Syntax)
+	for _, p := range pairs {
+		name, keyDiags := p.Key.Value(nil)
+		if diags = append(diags, keyDiags...); !keyDiags.HasErrors() && name.Type() == cty.String {
+			n.Args[name.AsString()] = nil
+		}
+	}
+	if diags.HasErrors() {
+		d.Errorf(e.Range, "Invalid value for args", "args is written as an object with a value for each parameter: { day = event.data.day }.")
+		e.Bad = true
+	}
+}
+
 // key reads the argument `key`, which must be a column of the row.
 func (d selectDecoder) key(e *eval.Expr, n *noun.Selection, cols map[string]bool) {
 	if e == nil || e.Bad {
@@ -388,7 +435,11 @@ func (d selectDecoder) rowExpr(e *eval.Expr, cols map[string]bool) *rowExpr {
 			name, ok = column(t)
 		}
 		if !ok {
-			d.Errorf(t.SourceRange(), "Reference not available here", "A schedule with a select block knows only the columns of a row, such as row.id.")
+			text := "A schedule with a select block knows only the columns of a row, such as row.id."
+			if d.event {
+				text = "With a select block, variables and filter know only the columns of a row, such as row.id. args can use event, and a parameter can be a column: SELECT $day AS day."
+			}
+			d.Errorf(t.SourceRange(), "Reference not available here", "%s", text)
 			e.Bad = true
 			return nil
 		}
@@ -435,12 +486,11 @@ func (x *rowExpr) keep(row []byte) (bool, error) {
 	return v.True(), nil
 }
 
-// variables reads the argument `variables` of a schedule with a select block.
-func (d selectDecoder) variables(s *Schedule, e *eval.Expr, cols map[string]bool) {
+// variables reads the argument `variables` next to a select block. The results are those of read.
+func (d selectDecoder) variables(n *noun.Selection, e *eval.Expr, cols map[string]bool) (given []string, broken bool) {
 	x := d.rowExpr(e, cols)
 	if x == nil {
-		s.Broken = true
-		return
+		return nil, true
 	}
 	v, err := x.with(cty.DynamicVal)
 	switch {
@@ -449,11 +499,10 @@ func (d selectDecoder) variables(s *Schedule, e *eval.Expr, cols map[string]bool
 	case v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType():
 		d.Errorf(e.Range, "Invalid value for variables", "variables is an object with a value for each variable: { order = row.id }.")
 	default:
-		s.Given = sorted.Keys(v.Type().AttributeTypes())
-		s.Noun.Select.Assign = x.assign(report.Range(e.Range), "Schedule \""+s.Noun.Name+"\"")
-		return
+		n.Assign = x.assign(report.Range(e.Range), d.source)
+		return sorted.Keys(v.Type().AttributeTypes()), false
 	}
-	s.Broken = true
+	return nil, true
 }
 
 // assign returns the function noun.Selection.Assign.

@@ -22,7 +22,9 @@ type Scope struct {
 	Each    *EachItem // values of each.*; nil = not in an instance of a for_each step
 	Self    *Self     // values of self.*; nil = the expression cannot use self.*
 	Failure *Failure  // values of failure.*; nil = the expression is not in compensate
-	Event   *Event    // values of event.*; nil = the expression is not in on_event
+	// Values of event.*; nil = the expression is not in on_event. Only one goroutine at a time may use
+	// an Event.
+	Event *Event
 
 	// Memo caches decoded values between the evaluations of one run; nil = no
 	// cache. Only one goroutine at a time may use a Memo.
@@ -93,6 +95,11 @@ type Event struct {
 	Type string
 	At   time.Time // when the event was sent
 	Data value.Value
+
+	// The size of Data, and the value of event, after the first evaluation that used them. An event
+	// with a list gives its values to many runs.
+	load value.Load
+	kept cty.Value
 }
 
 // A StepResult holds the values of one step to which expressions can refer.

@@ -290,16 +290,20 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 
 // eventValue returns the value of event.
 func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
-	if err := w.meter().Input(value.LoadOf(e.Data)); err != nil {
-		return cty.NilVal, err
+	if e.kept == cty.NilVal {
+		e.load = value.LoadOf(e.Data)
+	}
+	if err := w.meter().Input(e.load); err != nil || e.kept != cty.NilVal {
+		return e.kept, err
 	}
 	data, err := value.Decode(e.Data)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode event.data: %w", err)
 	}
-	return cty.ObjectVal(map[string]cty.Value{
+	e.kept = cty.ObjectVal(map[string]cty.Value{
 		"id": cty.StringVal(e.ID), "type": cty.StringVal(e.Type), "at": timeValue(e.At), "data": data,
-	}), nil
+	})
+	return e.kept, nil
 }
 
 // selfValue returns the value of self for the expression that is evaluated. It decodes

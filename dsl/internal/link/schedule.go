@@ -2,9 +2,13 @@ package link
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/decl"
@@ -35,30 +39,11 @@ func (l scheduleLinker) schedules(b *bind) {
 // variable that has no value at a tick. A variable outside of workflows may get its value when the
 // definition is published, so it may be missing here.
 func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
-	given := map[string]bool{}
-	open := false
 	names := s.Given
 	for _, a := range s.Noun.Variables {
 		names = append(names, a.Name)
 	}
-	for _, name := range names {
-		given[name] = true
-		if b.decls[name] == nil {
-			l.Errorf(s.VariablesAt, "Value for undeclared variable", "The workflow has no variable %q.%s", name, diag.DidYouMean(name, sorted.Keys(b.decls)))
-			open = true
-		}
-	}
-	for _, name := range sorted.Keys(b.decls) {
-		v := b.decls[name]
-		switch {
-		case given[name], v.Default != cty.NilVal:
-		case v.Deployment:
-			open = true
-		default:
-			l.Errorf(s.VariablesAt, "Variable without a value", "At a tick of schedule %q the variable %q has no value. Write it into variables, or give the variable a default.", s.Noun.Name, name)
-			open = true
-		}
-	}
+	open := givenNames(l.workflowLinker, b, names, s.VariablesAt, "At a tick of schedule \""+s.Noun.Name+"\"")
 	if open || s.Noun.Select != nil { // the values of rows are checked when they are read
 		return
 	}
@@ -71,6 +56,32 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 	}
 }
 
+// givenNames reports names that are no variables, and variables that have neither a value nor a
+// default. The parameter when says when they have no value, for messages. The result open is true
+// after an error, or if a variable outside of workflows still needs a value.
+func givenNames(l *workflowLinker, b *bind, names []string, at hcl.Range, when string) (open bool) {
+	given := map[string]bool{}
+	for _, name := range names {
+		given[name] = true
+		if b.decls[name] == nil {
+			l.Errorf(at, "Value for undeclared variable", "The workflow has no variable %q.%s", name, diag.DidYouMean(name, sorted.Keys(b.decls)))
+			open = true
+		}
+	}
+	for _, name := range sorted.Keys(b.decls) {
+		v := b.decls[name]
+		switch {
+		case given[name], v.Default != cty.NilVal:
+		case v.Deployment:
+			open = true
+		default:
+			l.Errorf(at, "Variable without a value", "%s the variable %q has no value. Write it into variables, or give the variable a default.", when, name)
+			open = true
+		}
+	}
+	return open
+}
+
 // An eventLinker links the on_event blocks of a workflow.
 type eventLinker struct{ *workflowLinker }
 
@@ -78,16 +89,107 @@ type eventLinker struct{ *workflowLinker }
 func (l eventLinker) events(b *bind) {
 	for _, e := range l.decl.OnEvents {
 		e.Noun.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)
+		e.Noun.ForEach = exprFunc(l.workflowLinker, e.ForEach, "for_each", cty.DynamicPseudoType, keysOf)
+		e.Noun.Args = exprFunc(l.workflowLinker, e.Args, "args", cty.DynamicPseudoType, textsOf)
+		l.world.Each = l.eachKey(e)
 		source := "on_event \"" + e.Noun.Name + "\""
 		e.Noun.Variables = exprFunc(l.workflowLinker, e.Variables, "variables", cty.DynamicPseudoType, func(v cty.Value) ([]noun.Assignment, error) {
 			return assignmentsOf(v, source)
 		})
 		e.Noun.Key = exprFunc(l.workflowLinker, e.Key, "key", cty.String, keyOf)
 		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
-		if e.Key == nil {
+		switch {
+		case e.Key != nil || e.Broken:
+		case e.Noun.Select != nil:
+			givenNames(l.workflowLinker, b, e.Given, e.VariablesAt, "When a row of on_event \""+e.Noun.Name+"\" starts a run,")
+		default:
 			l.eventVariables(e, b)
 		}
+		l.world.Each = cty.NilVal
 	}
+}
+
+// eachKey returns the value of each.* for the checks of an on_event block before an event. It reports a
+// for_each that has no keys, as far as this is known.
+func (l eventLinker) eachKey(e *decl.OnEvent) cty.Value {
+	if e.ForEach == nil {
+		return cty.NilVal
+	}
+	v := l.quietly(e.ForEach)
+	if ty := v.Type(); !v.IsWhollyKnown() && ty.IsPrimitiveType() {
+		l.Errorf(e.ForEach.Range, "Invalid for_each", "for_each takes a list of keys, or a map; this is a %s.", ty.FriendlyName())
+	}
+	return eachBefore(v)
+}
+
+// keysOf converts the value of for_each in an on_event block to keys and values. JSON has no sets. So a
+// list of strings and numbers is a set of keys, and a key that is there twice counts once.
+func keysOf(v cty.Value) (noun.Each, error) {
+	v, _ = v.UnmarkDeep()
+	if v.IsNull() || !v.IsWhollyKnown() || !v.Type().IsTupleType() && !v.Type().IsListType() && !v.Type().IsSetType() {
+		each, err := eachOf(v)
+		return each, errors.Join(err, usable(each.Keys))
+	}
+	keys := map[string]bool{}
+	for _, x := range v.AsValueSlice() {
+		if x.IsNull() || x.Type() != cty.String && x.Type() != cty.Number {
+			return noun.Each{}, errors.New("a list of keys holds strings or numbers; for other elements write { for x in ... : x.id => x }")
+		}
+		text, err := convert.Convert(x, cty.String)
+		if err != nil {
+			return noun.Each{}, err
+		}
+		keys[text.AsString()] = true
+	}
+	out := noun.Each{Keys: sorted.Keys(keys)}
+	for _, k := range out.Keys {
+		x, err := value.Encode(cty.StringVal(k), false)
+		if err != nil {
+			return noun.Each{}, err
+		}
+		out.Values = append(out.Values, x)
+	}
+	return out, usable(out.Keys)
+}
+
+// maxEventKey is the largest size of a key of for_each in an on_event block, in bytes.
+const maxEventKey = 1000
+
+// usable returns an error if one of the keys cannot be stored.
+func usable(keys []string) error {
+	for _, k := range keys {
+		switch {
+		case k == "":
+			return errors.New("a key is an empty text")
+		case len(k) > maxEventKey:
+			return fmt.Errorf("a key has %d bytes, more than the %d allowed", len(k), maxEventKey)
+		case strings.ContainsRune(k, 0):
+			return fmt.Errorf("the key %q has a NUL character", k)
+		}
+	}
+	return nil
+}
+
+// textsOf converts the value of args to the text of each parameter; nil = NULL.
+func textsOf(v cty.Value) (map[string]*string, error) {
+	v, _ = v.UnmarkDeep()
+	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		return nil, errors.New("an object with a value for each parameter is required, such as { day = event.data.day }")
+	}
+	out := map[string]*string{}
+	for name, x := range v.AsValueMap() {
+		if x.IsNull() {
+			out[name] = nil
+			continue
+		}
+		text, err := convert.Convert(x, cty.String)
+		if err != nil || !text.IsKnown() {
+			return nil, fmt.Errorf("the value of %s must be a string, a number or a bool; pass a list as text, such as join(\",\", list), and split it in the query", name)
+		}
+		s := text.AsString()
+		out[name] = &s
+	}
+	return out, nil
 }
 
 // eventVariables checks the values that an on_event block gives to variables, as far as they are

@@ -20,7 +20,7 @@ type Schedule struct {
 	Select *Selection
 }
 
-// A Selection is the select block of a schedule. Its functions are pure and safe for concurrent use.
+// A Selection is the select block of a schedule or of an on_event block. Its functions are pure and safe for concurrent use.
 type Selection struct {
 	selection.Selection
 	// Assign returns the values that a row gives to variables of the workflow. The row is a JSON
@@ -42,6 +42,15 @@ type OnEvent struct {
 	// Variables returns the values that the block gives to variables of the workflow. It uses the field
 	// Event of the Scope. nil = the block gives no values.
 	Variables func(*eval.Scope) ([]Assignment, error)
+	// ForEach returns the keys that start a run each, with their values. It uses the field Event of the
+	// Scope. nil = an event starts one run. With a ForEach, Variables also uses the field Each.
+	ForEach func(*eval.Scope) (Each, error)
+	// Select says which rows start runs; nil = no rows do. With a Select, Variables is nil, and
+	// Select.Assign returns the values for each row.
+	Select *Selection
+	// Args returns the values of the parameters of Select as text; nil value = NULL. It uses the field
+	// Event of the Scope. nil = the parameters have no values.
+	Args func(*eval.Scope) (map[string]*string, error)
 	// Key returns the unique key whose goal the event resets. It uses the field Event of the Scope.
 	// nil = the block starts runs.
 	Key func(*eval.Scope) (string, error)
@@ -51,12 +60,56 @@ type OnEvent struct {
 // Given. The result is "" if the condition of the block is false.
 func (e *OnEvent) Resets(id string, at time.Time, data value.Value) (string, error) {
 	s := e.scope(id, at, data)
-	if e.When != nil {
-		if wanted, err := e.When(s); err != nil || !wanted {
-			return "", err
-		}
+	if wanted, err := e.wants(s); err != nil || !wanted {
+		return "", err
 	}
 	return e.Key(s)
+}
+
+// wants reports whether the condition of the block is true.
+func (e *OnEvent) wants(s *eval.Scope) (bool, error) {
+	if e.When == nil {
+		return true, nil
+	}
+	return e.When(s)
+}
+
+// List returns the keys for which an event starts a run each, in the order of their bytes, and their
+// values. The block must have a ForEach. The parameters and the result starts are those of Given.
+func (e *OnEvent) List(id string, at time.Time, data value.Value) (list Each, starts bool, err error) {
+	s := e.scope(id, at, data)
+	if starts, err = e.wants(s); err != nil || !starts {
+		return Each{}, false, err
+	}
+	list, err = e.ForEach(s)
+	return list, err == nil, err
+}
+
+// GivenEach returns a function that returns the values that the block gives to the variables of the
+// run of one key. The block must have a ForEach. The parameters are those of Given. Only one goroutine
+// at a time may use the result.
+func (e *OnEvent) GivenEach(id string, at time.Time, data value.Value) func(key string, v value.Value) ([]Assignment, error) {
+	s := e.scope(id, at, data)
+	return func(key string, v value.Value) ([]Assignment, error) {
+		if e.Variables == nil {
+			return nil, nil
+		}
+		s.Each = &eval.EachItem{Key: key, Value: v}
+		return e.Variables(s)
+	}
+}
+
+// Fires returns the values that an event gives to the parameters of the selection, by name. The block
+// must have a Select. The parameters and the result starts are those of Given.
+func (e *OnEvent) Fires(id string, at time.Time, data value.Value) (args map[string]*string, starts bool, err error) {
+	s := e.scope(id, at, data)
+	if starts, err = e.wants(s); err != nil || !starts {
+		return nil, false, err
+	}
+	if e.Args != nil {
+		args, err = e.Args(s)
+	}
+	return args, err == nil, err
 }
 
 func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
@@ -69,10 +122,8 @@ func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
 // returns an error if the data of the event do not fit the expressions of the block.
 func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
 	s := e.scope(id, at, data)
-	if e.When != nil {
-		if starts, err = e.When(s); err != nil || !starts {
-			return nil, false, err
-		}
+	if starts, err = e.wants(s); err != nil || !starts {
+		return nil, false, err
 	}
 	if e.Variables != nil {
 		vars, err = e.Variables(s)

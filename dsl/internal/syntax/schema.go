@@ -146,8 +146,8 @@ var (
 				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
 			}, blocks: []blockSpec{{name: "select", body: selectSpec}}}},
 			{name: "on_event", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
-				{name: "type", literal: true}, {name: "when"}, {name: "variables"},
-			}}},
+				{name: "type", literal: true}, {name: "when"}, {name: "for_each"}, {name: "variables"},
+			}, blocks: []blockSpec{{name: "select", body: selectSpec}}}},
 			{name: "unique", body: &bodySpec{attrs: []attrSpec{
 				{name: "key", required: true}, {name: "scope", literal: true}, {name: "on_conflict", literal: true}, {name: "retain"},
 			}, blocks: []blockSpec{{name: "reset_on", label: true, many: true, body: &bodySpec{attrs: []attrSpec{

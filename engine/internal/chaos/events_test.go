@@ -53,6 +53,73 @@ func playEvents(t *testing.T, w *World, point string) {
 	w.AwaitRest(time.Minute)
 }
 
+// playEventKeys lets an engine die in the middle of a list of keys, before or after it has stored how far
+// it has come. Another engine continues, and each key has one run. A key with a fault is recorded.
+func playEventKeys(t *testing.T, w *World, point string) {
+	f := heard(w.URL, `  variable "key" {
+    default = ""
+    validation {
+      condition     = var.key != "k3"
+      error_message = "k3 is a bad key."
+    }
+  }
+  on_event "keys" {
+    type      = "chaos.keys"
+    for_each  = event.data
+    variables = { key = each.key }
+  }
+`)
+	w.must("publish", w.write("keys/w.hcl", f.Source))
+	w.must("event", "send", "chaos.keys", "--id", "list", "--data", `["k1", "k2", "k3", "k4", "k5", "k6"]`)
+	a := w.StartEngine("a", kill(point))
+	w.Await("the engine to die at "+point, time.Minute, a.Ended)
+	w.Note("a is dead")
+	w.StartEngine("b", "")
+	w.Await("the event to wait for a person because of one key", 2*time.Minute, func() bool {
+		out, code := w.Command("event", "list", "--quarantined")
+		return code == 0 && strings.Contains(out, "1 of 6 keys could start no run")
+	})
+	if out := w.must("event", "keys", "list"); !strings.Contains(out, "k3 is a bad key") || strings.Contains(out, "k4") {
+		t.Errorf("the failed keys are\n%s", out)
+	}
+	w.adoptAll(f, 5)
+	w.AwaitRest(time.Minute)
+}
+
+// playEventRows lets an engine die after an event has opened a firing, and before the event has left the
+// inbox. Another engine finds the firing, and each row has one run.
+func playEventRows(t *testing.T, w *World, point string) {
+	w.exec(`CREATE TABLE public.orders (id int PRIMARY KEY)`, `INSERT INTO public.orders SELECT generate_series(1, 6)`)
+	f := heard(w.URL, `  on_event "rows" {
+    type = "chaos.rows"
+    select {
+      sql       = "SELECT id FROM public.orders WHERE id < $most::int"
+      args      = { most = event.data }
+      key       = row.id
+      page_size = 2
+    }
+  }
+`)
+	w.must("publish", w.write("eventrows/w.hcl", f.Source))
+	w.must("event", "send", "chaos.rows", "--id", "rows", "--data", "6")
+	a := w.StartEngine("a", kill(point))
+	w.Await("the engine to die at "+point, time.Minute, a.Ended)
+	w.Note("a is dead")
+	w.StartEngine("b", "")
+	w.Await("the firing to be complete, and the inbox to be empty", 2*time.Minute, func() bool {
+		list, code := w.Command("select", "list")
+		inbox, _ := w.Command("event", "list")
+		for line := range strings.Lines(list) {
+			if v := strings.Fields(line); len(v) > 3 && v[0] == "w:rows" && v[1] == "complete" && v[2] == "5" && v[3] == "5" {
+				return code == 0 && !strings.Contains(inbox, "chaos.rows")
+			}
+		}
+		return false
+	})
+	w.adoptAll(f, 5)
+	w.AwaitRest(time.Minute)
+}
+
 // playReset kills the command that resets a goal around its one durable act, and repeats it. Then the
 // key is free for a second run.
 func playReset(t *testing.T, w *World, point string) {

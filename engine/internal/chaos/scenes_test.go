@@ -36,6 +36,8 @@ var scenes = []scene{
 	{[]string{"notify.submitted", "store.Announced"}, playNotify},
 	{[]string{"store.KeepSnapshot"}, playLong},
 	{[]string{"event.claimed", "event.submitted", "event.kept", "event.removed"}, playEvents},
+	{[]string{"event.keys", "event.advanced"}, playEventKeys},
+	{[]string{"event.fired"}, playEventRows},
 	{[]string{"store.ResetGoal"}, playReset},
 	{[]string{"select.submitted", "select.moved"}, playSelect},
 	{[]string{"tick.submitted", "tick.moved"}, playTick},

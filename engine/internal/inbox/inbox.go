@@ -1,15 +1,19 @@
 // Package inbox turns events into runs.
 //
-// In: events from the role events.Store, and the published workflows. Out: submitted runs, goals
-// that were reset, and quarantined events, each with a reason. All engines of a store work on the
-// same events. An event never starts two runs of a workflow, for two reasons:
+// In: events from the role events.Store, and the published workflows. Out: submitted runs, firings of
+// selections, goals that were reset, and quarantined events, each with a reason. All engines of a
+// store work on the same events. An event never starts two runs of a workflow, for two reasons:
 //
 //   - An engine claims a batch of events before it works on them.
 //   - The name of a run is computed from its workflow and the id of the event, and a store accepts
 //     each name once. So if an engine dies after it has submitted a run and before it has removed the
 //     event, the next engine finds the run, and removes the event.
 //
-// The files form layers: name; inbox.
+// An event may start a run for each key of a list. An engine works on one page of the keys, stores how
+// far it has come, and ends its claim. So a long list does not hold up other events, and an engine
+// that dies repeats one page at most.
+//
+// The files form layers: name; inbox; list.
 package inbox
 
 import (
@@ -51,6 +55,11 @@ type Config struct {
 	// Submit submits a run. If a run has the name already, Submit returns nil. The result refused is
 	// true if the run must not be submitted again.
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
+	// SubmitAll submits the runs of a page of keys, and returns one result for each.
+	SubmitAll func(ctx context.Context, runs []Run) []Result
+	// Fire opens the firing of a selection. If there is a firing of the event and the workflow, Fire
+	// returns nil. The result refused is true if another try would be refused, too.
+	Fire func(ctx context.Context, f Firing) (refused bool, err error)
 	// Reset frees the key of a goal that was reached. It returns nil if no goal of the key is reached. The
 	// result refused is true if the goal cannot be reset, and another try would be refused, too.
 	Reset func(ctx context.Context, r Reset) (refused bool, err error)
@@ -68,9 +77,26 @@ type Run struct {
 	Definition *dsl.Definition
 	Workflow   string
 	Vars       dsl.Value
-	Name       string // public name, from RunName
+	Name       string // public name, from RunName or KeyRunName
 	By         string // who sent the event
 	Trigger    string // from Trigger
+}
+
+// A Result says what became of a Run.
+type Result struct {
+	Lasting bool  // true = Err is about this run, so another try has the same error
+	Err     error // nil = the run is in the store, or another run has its unique key
+}
+
+// A Firing is a firing of a selection that an event opens.
+type Firing struct {
+	Workflow   string
+	Block      string // name of the on_event block
+	Event      string // id of the event
+	At         time.Time
+	Definition store.WorkflowID
+	Args       map[string]*string // values of the parameters; nil value = NULL
+	By         string             // who sent the event
 }
 
 // A Reset frees the key of a goal that was reached.
@@ -84,8 +110,11 @@ type Reset struct {
 type Inbox struct {
 	cfg Config
 
-	mu   sync.Mutex                           // protects following field
+	more bool // true = the last scan has left a list unfinished, and no error has stopped it
+
+	mu   sync.Mutex                           // protects following fields
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
+	long longList                             // list of keys that was used last, if it has more than one page
 }
 
 // New returns an Inbox.
@@ -94,37 +123,24 @@ func New(cfg Config) *Inbox { return &Inbox{cfg: cfg, kept: map[store.WorkflowID
 // Run starts the runs of events until ctx ends. While there are no events, the pause between two
 // scans doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Inbox) Run(ctx context.Context) {
-	pause := leastScan
-	for {
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
 		n, err := x.Scan(ctx)
-		if ctx.Err() != nil {
-			return
+		if n == page || x.more {
+			return wait.More, err
 		}
-		if err != nil {
-			x.cfg.Logger.Warn("start the runs of events", "error", err)
-		}
-		switch {
-		case n == page && err == nil:
-			continue // there may be more events
-		case n > 0 && err == nil:
-			pause = leastScan
-		default:
-			pause = min(2*pause, x.cfg.MaxPause)
-		}
-		switch hinted, err := wait.Idle(ctx, pause, x.cfg.Hints, x.cfg.Quiet); {
-		case err != nil:
-			return
-		case hinted:
-			pause = leastScan
-		}
-	}
+		return min(n, wait.Some), err
+	}, Failed: func(err error) {
+		x.cfg.Logger.Warn("start the runs of events", "error", err)
+	}}.Run(ctx)
 }
 
 // Scan claims a batch of events, starts their runs, and returns how many events there were. An
 // event whose runs are in the store is removed. A bad event is quarantined, and stops no other
-// event. If this engine cannot work on an event now, the event stays in the store until the claim
-// of this engine is over.
+// event. If an event has a list of keys, Scan works on one page of the list. The next scan of any
+// engine continues. If this engine cannot work on an event now, the event stays in the store until
+// the claim of this engine is over.
 func (x *Inbox) Scan(ctx context.Context) (int, error) {
+	x.more = false
 	list, err := x.cfg.Store.ClaimEvents(ctx, page, lease)
 	if err != nil || len(list) == 0 {
 		return 0, err
@@ -139,6 +155,7 @@ func (x *Inbox) Scan(ctx context.Context) (int, error) {
 		group sync.WaitGroup
 		mu    sync.Mutex
 		done  []int64
+		left  []int64 // events with unfinished lists
 		errs  []error
 	)
 	slots := make(chan struct{}, atOnce)
@@ -146,11 +163,14 @@ func (x *Inbox) Scan(ctx context.Context) (int, error) {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			finished, err := x.one(ctx, e, flows)
+			state, err := x.one(ctx, e, flows)
 			mu.Lock()
 			defer mu.Unlock()
-			if finished {
+			switch state {
+			case finished:
 				done = append(done, e.Seq)
+			case unfinished:
+				left = append(left, e.Seq)
 			}
 			if err != nil {
 				errs = append(errs, err)
@@ -166,6 +186,10 @@ func (x *Inbox) Scan(ctx context.Context) (int, error) {
 		}
 	}
 	failpoint.Hit("event.removed")
+	if len(left) > 0 {
+		x.more = true
+		errs = append(errs, x.cfg.Store.ReleaseEvents(ctx, left...))
+	}
 	return len(list), errors.Join(errs...)
 }
 
@@ -180,14 +204,22 @@ func (x *Inbox) forget(flows []schedules.Workflow) {
 	x.kept = kept
 }
 
-// one starts the runs of an event. The result finished is true if no workflow needs the event any
-// more. An error says that this engine could not finish the event now.
-func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workflow) (finished bool, err error) {
+// What an engine has achieved with an event.
+const (
+	kept       = iota // the event stays claimed or is quarantined
+	finished          // no workflow needs the event any more
+	unfinished        // a list of the event has more keys
+)
+
+// one starts the runs of an event, and of one page of its lists. It returns kept, finished or
+// unfinished. An error says that this engine could not finish the event now.
+func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workflow) (state int, err error) {
 	done := slices.Clone(e.Done)
 	var (
 		faults []string // why the event starts no run
 		errs   []error  // why it is not known yet whether the event starts a run
 		wanted bool
+		more   bool
 	)
 	for _, f := range flows {
 		if !slices.Contains(f.Events, e.Type) {
@@ -197,8 +229,10 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 		if slices.Contains(e.Done, f.Name) {
 			continue
 		}
-		fault, err := x.start(ctx, e, f)
+		fault, left, err := x.start(ctx, &e, f)
+		more = more || left
 		switch {
+		case left && err == nil:
 		case err != nil:
 			errs = append(errs, fmt.Errorf("event %s, workflow %s: %w", e.ID, f.Name, err))
 		case fault != "":
@@ -210,61 +244,98 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 	if !wanted && len(e.Done) == 0 {
 		faults = append(faults, fmt.Sprintf("no published workflow has an on_event or reset_on block for type %s", e.Type))
 	}
-	if len(errs) == 0 && len(faults) == 0 {
-		return true, nil
+	if len(errs) == 0 && len(faults) == 0 && !more {
+		return finished, nil
 	}
 	why := ""
-	if len(errs) == 0 {
+	if len(errs) == 0 && !more {
 		why = strings.Join(faults, "\n")
 	}
 	if why != "" || len(done) > len(e.Done) {
 		errs = append(errs, x.cfg.Store.KeepEvent(ctx, e.Seq, done, why))
 		failpoint.Hit("event.kept")
 	}
-	return false, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil || !more {
+		return kept, err
+	}
+	return unfinished, nil
 }
 
-// start starts the run of one workflow for an event, if the condition of the workflow's on_event
-// block is true. The result fault says why the event can never start this run. An error says that
-// this engine cannot decide that now.
-func (x *Inbox) start(ctx context.Context, e events.Event, f schedules.Workflow) (fault string, err error) {
+// start does what the on_event block of one workflow says: it starts a run or the runs of a page of
+// keys, opens a firing, or resets a goal. The result `fault` says why the event can never do that. The result `more` is
+// true if a list of keys is not finished. An error says that this engine cannot decide that now.
+func (x *Inbox) start(ctx context.Context, e *events.Event, f schedules.Workflow) (fault string, more bool, err error) {
 	def, err := x.definition(ctx, f.ID)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	wf := def.Workflow(f.Name)
 	if wf == nil {
-		return "the published definition has no such workflow; publish it again", nil
+		return "the published definition has no such workflow; publish it again", false, nil
 	}
 	for _, on := range wf.OnEvents {
 		if on.Type != e.Type {
 			continue
 		}
-		if on.Key != nil {
-			key, err := on.Resets(e.ID, e.At, dsl.NewValue(e.Data, nil, nil))
+		switch data := dsl.NewValue(e.Data, nil, nil); {
+		case on.Key != nil:
+			key, err := on.Resets(e.ID, e.At, data)
 			if err != nil {
-				return err.Error(), nil
+				return err.Error(), false, nil
 			}
-			return x.reset(ctx, e, f, key)
+			fault, err = x.reset(ctx, *e, f, key)
+			return fault, false, err
+		case on.Select != nil:
+			args, starts, err := on.Fires(e.ID, e.At, data)
+			if err != nil {
+				return err.Error(), false, nil
+			}
+			if starts {
+				fault, err = x.fire(ctx, e, f, on.Name, args)
+			}
+			return fault, false, err
+		case on.ForEach != nil:
+			l := &lister{x: x, e: e, f: f, def: def, on: on}
+			return l.work(ctx)
+		default:
+			given, starts, err := on.Given(e.ID, e.At, data)
+			if err != nil {
+				return err.Error(), false, nil
+			}
+			if starts {
+				fault, err = x.single(ctx, e, f, def, given)
+			}
+			return fault, false, err
 		}
-		given, starts, err := on.Given(e.ID, e.At, dsl.NewValue(e.Data, nil, nil))
-		if err != nil {
-			return err.Error(), nil
-		}
-		if !starts {
-			return "", nil
-		}
-		run := Run{Definition: def, Workflow: f.Name, Name: RunName(f.Name, e.ID), By: e.By, Trigger: Trigger(e.Type, e.ID)}
-		if fault, err = x.bind(wf, f, given, &run.Vars); fault != "" || err != nil {
-			return fault, err
-		}
-		refused, err := x.cfg.Submit(ctx, run)
-		if err != nil && refused {
-			return err.Error(), nil
-		}
+	}
+	return "the published definition has no on_event or reset_on block for this type; publish it again", false, nil
+}
+
+// single starts the one run of an event and a workflow. The results are those of start.
+func (x *Inbox) single(ctx context.Context, e *events.Event, f schedules.Workflow, def *dsl.Definition, given []dsl.Assignment) (fault string, err error) {
+	b, err := x.binder(def.Workflow(f.Name), f)
+	if err != nil {
 		return "", err
 	}
-	return "the published definition has no on_event or reset_on block for this type; publish it again", nil
+	run := Run{Definition: def, Workflow: f.Name, Name: RunName(f.Name, e.ID), By: e.By, Trigger: Trigger(e.Type, e.ID)}
+	if run.Vars, fault = b.bind(given); fault != "" {
+		return fault, nil
+	}
+	refused, err := x.cfg.Submit(ctx, run)
+	if err != nil && refused {
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// fire opens the firing of an event and a workflow. The results are those of start.
+func (x *Inbox) fire(ctx context.Context, e *events.Event, f schedules.Workflow, block string, args map[string]*string) (fault string, err error) {
+	refused, err := x.cfg.Fire(ctx, Firing{Workflow: f.Name, Block: block, Event: e.ID, At: e.At, Definition: f.ID, Args: args, By: e.By})
+	failpoint.Hit("event.fired")
+	if err != nil && refused {
+		return err.Error(), nil
+	}
+	return "", err
 }
 
 // reset resets the goal of a key, because an event says so. An empty key means that the condition
@@ -280,27 +351,38 @@ func (x *Inbox) reset(ctx context.Context, e events.Event, f schedules.Workflow,
 	return "", err
 }
 
-// bind gives values to the variables of a run.
-func (x *Inbox) bind(wf *dsl.Workflow, f schedules.Workflow, given []dsl.Assignment, vars *dsl.Value) (fault string, err error) {
+// A binder gives values to the variables of runs.
+type binder struct {
+	wf      *dsl.Workflow
+	outside []dsl.Assignment // values of the variables outside of workflows
+}
+
+// binder returns the binder of a published workflow.
+func (x *Inbox) binder(wf *dsl.Workflow, f schedules.Workflow) (*binder, error) {
+	b := &binder{wf: wf}
+	if len(f.Given) == 0 {
+		return b, nil
+	}
+	var err error
+	b.outside, err = journal.DecodeGiven(x.cfg.Sealer, wf, f.Given)
+	return b, err
+}
+
+// bind returns the values of all variables of a run. The result fault says why the run cannot have
+// the given values.
+func (b *binder) bind(given []dsl.Assignment) (vars dsl.Value, fault string) {
 	for _, a := range given {
-		for _, v := range wf.Variables {
+		for _, v := range b.wf.Variables {
 			if v.Name == a.Name && v.Sensitive {
-				return fmt.Sprintf("variable %q is sensitive, and a store keeps the data of events in clear", v.Name), nil
+				return dsl.Value{}, fmt.Sprintf("variable %q is sensitive, and a store keeps the data of events in clear", v.Name)
 			}
 		}
 	}
-	var all []dsl.Assignment
-	if len(f.Given) > 0 {
-		if all, err = journal.DecodeGiven(x.cfg.Sealer, wf, f.Given); err != nil {
-			return "", err
-		}
-	}
-	bound, diags := wf.Bind(append(all, given...))
+	bound, diags := b.wf.Bind(append(slices.Clone(b.outside), given...))
 	if diags.HasErrors() {
-		return fmt.Sprint(diags.Err()), nil
+		return dsl.Value{}, fmt.Sprint(diags.Err())
 	}
-	*vars = bound
-	return "", nil
+	return bound, ""
 }
 
 // definition returns a stored definition. It keeps the definitions of the last scan in memory.

@@ -36,6 +36,8 @@ type desk struct {
 	answers map[string]error // errors of Submit, by name of the run
 	reset   []Reset          // goals that were reset
 	lasting bool             // these errors are about the submission
+	pages   []int            // number of runs in each call of SubmitAll
+	fired   []Firing         // firings that were opened
 }
 
 const source = `
@@ -76,6 +78,42 @@ workflow "goal" {
       when = event.data.refund
       key  = event.data.id
     }
+  }
+  step "a" { value = var.id }
+}
+workflow "batch" {
+  deadline = "1h"
+  variable "id" { type = string }
+  variable "total" {
+    type    = number
+    default = 1
+    validation {
+      condition     = var.total > 0
+      error_message = "total must be above 0."
+    }
+  }
+  on_event "keys" {
+    when      = try(event.data.live, true)
+    for_each  = event.data.ids
+    variables = { id = each.key, total = try(each.value.total, 1) }
+  }
+  on_event "closed" {
+    when      = event.data.day != "never"
+    variables = { id = row.id }
+    select {
+      sql  = "SELECT id FROM shop.orders WHERE day = $day"
+      args = { day = event.data.day }
+      key  = row.id
+    }
+  }
+  step "a" { value = var.id }
+}
+workflow "other" {
+  deadline = "1h"
+  variable "id" { type = string }
+  on_event "keys" {
+    for_each  = { for k, v in event.data.others : k => v }
+    variables = { id = each.value }
   }
   step "a" { value = var.id }
 }
@@ -176,8 +214,73 @@ func (m mortal) RemoveEvents(ctx context.Context, seqs ...int64) error {
 	return errors.Join(m.Store.RemoveEvents(ctx, seqs...), after())
 }
 
+func (m mortal) AdvanceEvent(ctx context.Context, e events.Event, p events.Page) (bool, error) {
+	after, err := m.step()
+	if err != nil {
+		return false, err
+	}
+	moved, err := m.Store.AdvanceEvent(ctx, e, p)
+	return moved, errors.Join(err, after())
+}
+
+func (m mortal) ReleaseEvents(ctx context.Context, seqs ...int64) error {
+	after, err := m.step()
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.Store.ReleaseEvents(ctx, seqs...), after())
+}
+
+// submitAll is Config.SubmitAll.
+func (d *desk) submitAll(_ context.Context, runs []Run) []Result {
+	out := make([]Result, len(runs))
+	fail := func(err error) []Result {
+		for i := range out {
+			out[i] = Result{Err: err}
+		}
+		return out
+	}
+	after, err := d.step()
+	if err != nil {
+		return fail(err)
+	}
+	d.mu.Lock()
+	d.pages = append(d.pages, len(runs))
+	for i, r := range runs {
+		if err := d.answers[r.Name]; err != nil {
+			out[i] = Result{Err: err, Lasting: d.lasting}
+			continue
+		}
+		if _, exists := d.runs[r.Name]; !exists {
+			d.runs[r.Name] = r
+			d.started[r.Name]++
+		}
+	}
+	d.mu.Unlock()
+	if err := after(); err != nil {
+		return fail(err)
+	}
+	return out
+}
+
+// fire is Config.Fire.
+func (d *desk) fire(_ context.Context, f Firing) (bool, error) {
+	after, err := d.step()
+	if err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.answers[f.Event]; err != nil {
+		return d.lasting, err
+	}
+	d.fired = append(d.fired, f)
+	return false, after()
+}
+
 func (d *desk) inbox() *Inbox {
 	return New(Config{
+		SubmitAll: d.submitAll, Fire: d.fire,
 		Store: mortal{d}, Published: d.Store, Logger: slog.New(slog.DiscardHandler),
 		Definition: func(context.Context, store.WorkflowID) (*dsl.Definition, error) { return d.def, nil },
 		Reset: func(_ context.Context, r Reset) (bool, error) {
@@ -416,6 +519,8 @@ func TestRunName(t *testing.T) {
 		{"order", long, "order::"},
 		{long, "7", long[:66] + "::"},
 		{"order", "x.notify.y", "order::"},
+		{"order", "a::b", "order::"},
+		{"order", ":a", "order::"},
 	} {
 		got := RunName(c.workflow, c.event)
 		if got != c.want && (!strings.HasSuffix(c.want, "::") || !strings.HasPrefix(got, c.want) || len(got) != len(c.want)+32) {

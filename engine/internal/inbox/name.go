@@ -8,19 +8,72 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
+// hashLen is the length of a hash in a name.
+const hashLen = 32
+
+// between stands between an event and a key in the name of a run. The part of the event does not
+// contain it.
+const between = "::"
+
+// hashed is the beginning of the part of a name that replaces a key.
+const hashed = "k-"
+
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
-// order:evt-7. Other runs have such a name only if a person gives it to them. In two cases, the
+// order:evt-7. Other runs have such a name only if a person gives it to them. In three cases, the
 // name has a hash of the workflow and the id in place of the id: the id has characters that a name
-// cannot have, or the name would be too long for a store.
+// cannot have, it has two colons in a row, or the name would be too long for a store.
 func RunName(workflow, event string) string {
 	name := workflow + ":" + event
-	plain := strings.TrimRight(event, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/-") == ""
-	if plain && event != "" && len(name) <= naming.MaxNameLen && !strings.Contains(event, ".notify") {
+	if plain(event) && len(name) <= naming.MaxNameLen && !strings.Contains(":"+event, between) {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	hash := hex.EncodeToString(sum[:16])
-	return workflow[:min(len(workflow), naming.MaxNameLen-len(hash)-2)] + "::" + hash
+	return hashedName(workflow, name, naming.MaxNameLen)
+}
+
+// KeyRunName returns the public name of the run that an event starts for a key, or for a row with this
+// key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. If the key has characters that a name cannot have,
+// or if the name would be too long for a store, a hash of the key takes its place. All runs of an
+// event and a workflow have names that begin with KeysOf.
+func KeyRunName(workflow, event, key string) string {
+	begin := KeysOf(workflow, event)
+	if name := begin + key; plain(key) && !isHash(key) && len(name) <= naming.MaxNameLen {
+		return name
+	}
+	return begin + hashed + hash(key)
+}
+
+// KeysOf returns the beginning of the names of all runs that an event starts for keys: WORKFLOW:ID::.
+// If RunName cannot use the id, or if no hash of a key would fit behind it, a hash takes its place.
+func KeysOf(workflow, event string) string {
+	const most = naming.MaxNameLen - len(between) - len(hashed) - hashLen
+	name := workflow + ":" + event
+	if !plain(event) || len(name) > most || strings.Contains(":"+event+":", between) {
+		name = hashedName(workflow, name, most)
+	}
+	return name + between
+}
+
+// plain reports whether a text can be a part of the name of a run.
+func plain(text string) bool {
+	return text != "" && !strings.Contains(text, ".notify") &&
+		strings.TrimRight(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/-") == ""
+}
+
+// isHash reports whether a key looks like the hash of a key.
+func isHash(key string) bool {
+	rest, ok := strings.CutPrefix(key, hashed)
+	return ok && len(rest) == hashLen && strings.Trim(rest, "0123456789abcdef") == ""
+}
+
+// hashedName returns a name with at most the given number of characters: the beginning of the
+// workflow, and a hash of the text.
+func hashedName(workflow, text string, most int) string {
+	return workflow[:min(len(workflow), most-hashLen-len(between))] + between + hash(text)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:hashLen/2])
 }
 
 // Trigger returns the text that the history of a run stores about its start by an event: "event TYPE

@@ -86,27 +86,12 @@ func New(cfg Config) *Intake {
 // Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
 // doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
-	pause := leastScan
-	for {
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
 		n, err := x.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			x.cfg.Logger.Warn("accept submissions", "error", err)
-			pause = min(2*pause, x.cfg.MaxPause)
-		case n > 0:
-			pause = leastScan
-		default:
-			pause = min(2*pause, x.cfg.MaxPause)
-		}
-		switch hinted, err := wait.Idle(ctx, pause, x.cfg.Hints, x.cfg.Quiet); {
-		case err != nil:
-			return
-		case hinted:
-			pause = leastScan
-		}
-	}
+		return min(n, wait.Some), err
+	}, Failed: func(err error) {
+		x.cfg.Logger.Warn("accept submissions", "error", err)
+	}}.Run(ctx)
 }
 
 // look makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if

@@ -57,6 +57,18 @@ var selectsFaults = []fault{
 		by: catches("engine/internal/selects", "^TestS104Windows$"),
 	},
 	{
+		name: "a firing stays while one of its runs exists",
+		in:   "engine/internal/selects.Begin",
+		old:  "return begin(f.Workflow, f.Schedule, f.Tick)", new: "return begin(f.Workflow, f.Schedule, f.Tick) + \"x\"",
+		by: catches("engine/internal/selects", "^TestRetainFirings$"),
+	},
+	{
+		name: "the rows of an event have its trigger",
+		in:   "engine/internal/selects.(*plan).block",
+		old:  "p.trigger = inbox.Trigger(on.Type, p.f.Event)", new: "p.trigger = inbox.Trigger(on.Name, p.f.Event)",
+		by: catches("engine/internal/selects", "^TestEventFiring$"),
+	},
+	{
 		name: "locked rows stay locked until their progress is stored",
 		in:   "engine/store/postgres/firing.(*Part).Hand",
 		old:  "if q.Lock {", new: "if q.Lock && q.Keys != nil {",

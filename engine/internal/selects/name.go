@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/ticks"
+	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -17,22 +19,50 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 // hashed is the beginning of the part of a name that replaces a key.
 const hashed = "k-"
 
+// hashLen is the length of a hash in a name.
+const hashLen = 32
+
 // tickLen is the length of the tick at the end of the name that ticks.RunName returns.
 const tickLen = len("20060102T150405Z")
+
+// Begin returns the beginning of the names of all runs of a firing: WORKFLOW.SCHEDULE.TICK. or, for
+// an event, WORKFLOW:ID::. If no hash of a key would fit behind it, a hash of the workflow and the
+// schedule takes their place.
+func Begin(f *firings.Firing) string {
+	if f.Event != "" {
+		return inbox.KeysOf(f.Workflow, f.Event)
+	}
+	return begin(f.Workflow, f.Schedule, f.Tick)
+}
+
+func begin(workflow, schedule string, tick time.Time) string {
+	firing := ticks.RunName(workflow, schedule, tick)
+	if len(firing)+len(".")+len(hashed)+hashLen > naming.MaxNameLen {
+		firing = firing[len(firing)-tickLen:] + "-" + hash(firing)
+	}
+	return firing + "."
+}
 
 // RunName returns the public name of the run that a row starts: WORKFLOW.SCHEDULE.TICK.KEY. So a
 // firing starts at most one run for each key, however often its pages are read. A key that is too
 // long, or that has other characters than names may have, is replaced by a hash.
 func RunName(workflow, schedule string, tick time.Time, key string) string {
-	firing := ticks.RunName(workflow, schedule, tick)
-	name := firing + "." + key
-	if plain.MatchString(key) && !strings.HasPrefix(key, hashed) && len(name) <= naming.MaxNameLen {
+	firing := begin(workflow, schedule, tick)
+	if name := firing + key; plain.MatchString(key) && !strings.HasPrefix(key, hashed) && len(name) <= naming.MaxNameLen {
 		return name
 	}
-	sum := sha256.Sum256([]byte(firing + "\x00" + key))
-	part := hashed + hex.EncodeToString(sum[:16])
-	if len(firing)+1+len(part) > naming.MaxNameLen {
-		firing = firing[len(firing)-tickLen:] // the hash has the workflow and the schedule, too
+	return firing + hashed + hash(firing+"\x00"+key)
+}
+
+// runName returns the public name of the run of a row in the firing f.
+func runName(f *firings.Firing, key string) string {
+	if f.Event != "" {
+		return inbox.KeyRunName(f.Workflow, f.Event, key)
 	}
-	return firing + "." + part
+	return RunName(f.Workflow, f.Schedule, f.Tick, key)
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:hashLen/2])
 }

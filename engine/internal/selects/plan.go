@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/dsl/selection"
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store/firings"
 )
@@ -27,8 +28,10 @@ type plan struct {
 	// filter: it reports whether a row starts a run; nil = every row does.
 	assign func(row []byte) ([]dsl.Assignment, error)
 	keep   func(row []byte) (bool, error)
-	given  []dsl.Assignment // values of the variables outside of workflows
-	query  firings.Query
+	// trigger is the text that the history of the runs stores about their start.
+	trigger string
+	given   []dsl.Assignment // values of the variables outside of workflows
+	query   firings.Query
 }
 
 // planOf returns the plan of a firing. The definition is the one with which the firing began.
@@ -37,13 +40,8 @@ func planOf(def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer) (*plan,
 	if p.wf == nil {
 		return nil, fmt.Errorf("the definition of the firing has no workflow %q", f.Workflow)
 	}
-	for _, s := range p.wf.Schedules {
-		if s.Name == f.Schedule && s.Select != nil {
-			p.sel, p.assign, p.keep = &s.Select.Selection, s.Select.Assign, s.Select.Keep
-		}
-	}
-	if p.sel == nil {
-		return nil, fmt.Errorf("the definition of the firing has no selection in schedule %q", f.Schedule)
+	if p.block(); p.sel == nil {
+		return nil, fmt.Errorf("the definition of the firing has no selection in block %q", f.Schedule)
 	}
 	var err error
 	if p.given, err = journal.DecodeGiven(sealer, p.wf, f.Given); err != nil {
@@ -51,6 +49,26 @@ func planOf(def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer) (*plan,
 	}
 	p.query, err = QueryOf(p.sel, f)
 	return p, err
+}
+
+// block finds the select block of the firing. It sets the fields sel, assign, keep and trigger, if
+// there is one.
+func (p *plan) block() {
+	if p.f.Event != "" {
+		for _, on := range p.wf.OnEvents {
+			if on.Name == p.f.Schedule && on.Select != nil {
+				p.trigger = inbox.Trigger(on.Type, p.f.Event)
+				p.sel, p.assign, p.keep = &on.Select.Selection, on.Select.Assign, on.Select.Keep
+			}
+		}
+		return
+	}
+	for _, s := range p.wf.Schedules {
+		if s.Name == p.f.Schedule && s.Select != nil {
+			p.trigger = cron.Trigger(p.f.Schedule, p.f.Tick)
+			p.sel, p.assign, p.keep = &s.Select.Selection, s.Select.Assign, s.Select.Keep
+		}
+	}
 }
 
 // QueryOf returns the query of a selection for a firing. If f is nil, all parameters without a value in
@@ -94,7 +112,7 @@ type Run struct {
 	Workflow   string
 	Vars       dsl.Value
 	Name       string // public id, from RunName
-	Trigger    string // from cron.Trigger
+	Trigger    string // from cron.Trigger or inbox.Trigger
 	By         string
 }
 
@@ -124,7 +142,7 @@ func (p *plan) run(r firings.Row) (run Run, keep bool, err error) {
 	}
 	return Run{
 		Definition: p.def, Workflow: p.wf.Name, Vars: vars, By: p.f.By,
-		Name: RunName(p.f.Workflow, p.f.Schedule, p.f.Tick, r.Key), Trigger: cron.Trigger(p.f.Schedule, p.f.Tick),
+		Name: runName(p.f, r.Key), Trigger: p.trigger,
 	}, true, nil
 }
 

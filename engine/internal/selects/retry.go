@@ -67,7 +67,7 @@ func (p *plan) retry(ctx context.Context, role firings.Store, b firings.Bad, row
 		return done, role.Explain(ctx, page.Bad[0])
 	}
 	if page.Report.Started > 0 {
-		done.Run = RunName(p.f.Workflow, p.f.Schedule, p.f.Tick, b.Key)
+		done.Run = runName(p.f, b.Key)
 	}
 	return done, role.Settle(ctx, b, page.Report.Started == 0)
 }

@@ -90,6 +90,16 @@ workflow "w" {
       ` + args + `
     }
   }
+  on_event "closed" {
+    type      = "shop.closed"
+    variables = { id = row.id, total = row.total }
+    select {
+      sql       = "SELECT id, total FROM public.orders WHERE total < $most::numeric"
+      args      = { most = event.data.most }
+      key       = row.id
+      page_size = 2
+    }
+  }
   step "a" { value = var.id }
 }`
 	module, diags := dsl.Parse(fstest.MapFS{"main.hcl": {Data: []byte(source)}}, dsl.ParseOptions{})
@@ -129,7 +139,9 @@ func (s *shop) exec(query string, args ...any) {
 func (s *shop) fire(tick time.Time) bool {
 	s.Helper()
 	sel := s.def.Workflow("w").Schedules[0].Select
-	added, err := s.role.Fire(s.Context(), firings.Firing{Workflow: "w", Schedule: "s", Tick: tick, WorkflowID: s.id, By: "test", From: tick.Add(-time.Hour)}, sel.Strategy == selection.Window)
+	f := firings.Firing{Workflow: "w", Schedule: "s", Tick: tick, WorkflowID: s.id, By: "test", From: tick.Add(-time.Hour)}
+	f.Runs = Begin(&f)
+	added, err := s.role.Fire(s.Context(), f, sel.Strategy == selection.Window)
 	if err != nil {
 		s.Fatal(err)
 	}

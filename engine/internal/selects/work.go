@@ -51,26 +51,15 @@ func New(cfg Config) *Worker { return &Worker{cfg} }
 // Run works on firings until ctx ends. While there are none, the pause between two looks doubles each
 // time, up to Config.MaxPause. A hint ends the pause.
 func (w *Worker) Run(ctx context.Context) {
-	pause := leastPause
-	for {
+	wait.Loop{Least: leastPause, Most: w.cfg.MaxPause, Hints: w.cfg.Hints, Quiet: w.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
 		worked, err := w.Work(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			w.cfg.Logger.Warn("look for firings of selections", "error", err)
-		case worked:
-			pause = leastPause
-			continue
+		if worked {
+			return wait.More, err
 		}
-		hinted, err := wait.Idle(ctx, pause, w.cfg.Hints, w.cfg.Quiet)
-		if err != nil {
-			return
-		}
-		if pause = min(2*pause, w.cfg.MaxPause); hinted {
-			pause = leastPause
-		}
-	}
+		return wait.Nothing, err
+	}, Failed: func(err error) {
+		w.cfg.Logger.Warn("look for firings of selections", "error", err)
+	}}.Run(ctx)
 }
 
 // Work claims one firing and works on it to its end. It reports whether there was one. If the firing

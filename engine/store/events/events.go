@@ -7,6 +7,7 @@ package events
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -21,7 +22,7 @@ import (
 // A Store is a store with an inbox of events. The role is optional. In a store without this role no
 // event can be sent.
 type Store interface {
-	// SendEvent stores an event. It ignores the fields Seq, At, Done and Quarantined. If an event with
+	// SendEvent stores an event. It ignores the fields that engines change, and Seq and At. If an event with
 	// this ID is in the inbox, SendEvent stores nothing and returns false.
 	SendEvent(ctx context.Context, e Event) (sent bool, err error)
 	// ClaimEvents returns events that wait, ascending by Seq, and no more of them than the parameter
@@ -38,8 +39,18 @@ type Store interface {
 	// only quarantined events. It returns no more events than the parameter `limit` says.
 	ListEvents(ctx context.Context, quarantined bool, limit int) ([]Event, error)
 	// RetryEvent makes the event with this ID wait again. Afterwards no engine has claimed the
-	// event, and it is not quarantined. It returns false if there is no such event.
+	// event, and it is not quarantined. Its failed keys wait again, too. RetryEvent returns false if
+	// there is no such event.
 	RetryEvent(ctx context.Context, id string) (found bool, err error)
+	// AdvanceEvent stores how far engines have come with the lists of an event, and what became of the
+	// keys of a page. It changes nothing and returns false if the stored event has another Version than
+	// e. Otherwise it increases the version.
+	AdvanceEvent(ctx context.Context, e Event, p Page) (bool, error)
+	// ReleaseEvents ends the claims of events, so that any engine can claim them.
+	ReleaseEvents(ctx context.Context, seqs ...int64) error
+	// FailedKeys returns the failed keys of an event that the filter selects, in the order of workflow
+	// and key.
+	FailedKeys(ctx context.Context, f KeyFilter) ([]FailedKey, error)
 }
 
 // An Event is a fact that a program or a person has sent. It may start runs.
@@ -52,8 +63,45 @@ type Event struct {
 	At   time.Time
 	// Done lists the workflows that do not need the event any more: their runs are in the store,
 	// or their condition was false.
-	Done        []string
-	Quarantined string // why engines do not work on the event; "" = the event waits
+	Done    []string
+	Lists   []List // how far engines have come with the keys of the event, for each workflow that has begun
+	Version int64  // number of calls of AdvanceEvent that have changed the event
+	// Quarantined says why engines do not work on the event; "" = the event waits.
+	Quarantined string
+}
+
+// A List is how far engines have come with the keys that an event gives to a workflow. Each key starts
+// one run. Engines work on the keys in the order of their bytes.
+type List struct {
+	Workflow string `json:"workflow"`
+	After    string `json:"after"`   // engines have worked on all keys up to this one
+	Started  int64  `json:"started"` // number of keys whose runs are in the store
+	Failed   int64  `json:"failed"`  // number of keys that could start no run
+}
+
+// A Page is what became of some keys of an event.
+type Page struct {
+	Lists    []List // Event.Lists after the page
+	Workflow string // workflow whose keys these are
+	// Started lists keys that had failed before, and whose runs are in the store now.
+	Started []string
+	Failed  []FailedKey // only the fields Key and Error are used; these keys do not wait
+}
+
+// A FailedKey is a key of an event that could start no run.
+type FailedKey struct {
+	Workflow string
+	Key      string
+	Error    string
+	Waits    bool // true = a person retries the event, and engines have not tried the key again yet
+}
+
+// A KeyFilter selects failed keys of an event.
+type KeyFilter struct {
+	Seq      int64  // Event.Seq
+	Workflow string // "" = all workflows
+	Waiting  bool   // true = only keys that wait
+	Limit    int    // largest number of keys
 }
 
 // The largest sizes that a store accepts.
@@ -79,6 +127,26 @@ func (e Event) Validate() error {
 		return fmt.Errorf("engine: the id %q of the event holds control characters", e.ID)
 	case len(e.Data) > MaxDataBytes:
 		return fmt.Errorf("engine: the data of the event have %d bytes, more than the %d allowed; send a reference to them", len(e.Data), MaxDataBytes)
+	}
+	return nil
+}
+
+// EncodeLists returns the stored form of Event.Lists: JSON.
+func EncodeLists(lists []List) ([]byte, error) {
+	data, err := json.Marshal(append([]List{}, lists...))
+	if err != nil {
+		return nil, fmt.Errorf("encode the lists of an event: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeLists sets e.Lists to the result of EncodeLists.
+func (e *Event) DecodeLists(data []byte) error {
+	if err := json.Unmarshal(data, &e.Lists); err != nil {
+		return fmt.Errorf("decode the lists of event %s: %w", e.ID, err)
+	}
+	if len(e.Lists) == 0 {
+		e.Lists = nil
 	}
 	return nil
 }

@@ -19,12 +19,14 @@ const (
 	Cancelled = "cancelled" // a person or the next tick ended the firing
 )
 
-// A Firing is one execution of a selection at a tick.
+// A Firing is one execution of a selection, at a tick of a schedule or because of an event.
 type Firing struct {
 	ID         int64
 	Workflow   string
-	Schedule   string
-	Tick       time.Time
+	Schedule   string           // name of the schedule, or of the on_event block
+	Event      string           // id of the event; "" = a schedule or a person opened the firing
+	Tick       time.Time        // for an event: the time at which it was sent
+	Runs       string           // beginning of the names of all runs of the firing; only Fire uses it
 	WorkflowID store.WorkflowID // workflow in the definition that was published when the firing began
 	By         string           // person or program that opened the firing; only for display
 	At, Ended  time.Time        // times by the store's clock; a zero Ended = the firing is open
@@ -112,13 +114,15 @@ type Store interface {
 	Columns(ctx context.Context, q Query) ([]string, error)
 	// Fire opens a firing, if there is no firing with this workflow, schedule and tick. It reports
 	// whether it has opened the firing. It opens a cancelled firing again, which then continues after
-	// its watermark. If `windowed` is true, the interval of the firing ends at its tick. The interval
-	// begins at the end of the previous interval, or at f.From if there is no previous interval. If
-	// another firing has covered the interval already, Fire opens no firing.
+	// its watermark. If f.Event is set, Fire opens a firing only if there is none with this workflow
+	// and event, and it does not open a cancelled one again. If `windowed` is true, the interval of
+	// the firing ends at its tick. The interval begins at the end of the previous interval, or at
+	// f.From if there is no previous interval. If another firing has covered the interval already,
+	// Fire opens no firing.
 	Fire(ctx context.Context, f Firing, windowed bool) (bool, error)
 	// Claim gives the holder an open firing that no engine holds, for the time of the lease. It
 	// returns nil if there is no such firing. Firings of one schedule are claimed one after the
-	// other.
+	// other. The firings of events do not wait for each other.
 	Claim(ctx context.Context, holder string, lease time.Duration) (*Firing, error)
 	// Renew extends the lease of a claimed firing. It reports whether the holder still has the
 	// firing.
@@ -141,6 +145,8 @@ type Store interface {
 	Firings(ctx context.Context, limit int) ([]Firing, error)
 	// Find returns the firing of a schedule at a tick; nil = there is none.
 	Find(ctx context.Context, workflow, schedule string, tick time.Time) (*Firing, error)
+	// FindEvent returns the firing of an event and a workflow; nil = there is none.
+	FindEvent(ctx context.Context, workflow, event string) (*Firing, error)
 	// Cancel ends an open firing. It reports whether the firing was open.
 	Cancel(ctx context.Context, id int64, why string) (bool, error)
 	// Quarantined returns the quarantined rows of a firing, the oldest first.

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -13,7 +14,8 @@ type eventbox struct {
 	*state
 	seq     int64 // Seq of the last event
 	list    []events.Event
-	claimed map[int64]time.Time // time at which the claim of an event is over, by Seq
+	claimed map[int64]time.Time          // time at which the claim of an event is over, by Seq
+	failed  map[int64][]events.FailedKey // failed keys, in the order of workflow and key, by Seq
 }
 
 // SendEvent stores an event.
@@ -54,7 +56,7 @@ func (s *eventbox) ClaimEvents(ctx context.Context, limit int, lease time.Durati
 
 // copied returns an event that shares no memory with e.
 func copied(e events.Event) events.Event {
-	e.Data, e.Done = slices.Clone(e.Data), slices.Clone(e.Done)
+	e.Data, e.Done, e.Lists = slices.Clone(e.Data), slices.Clone(e.Done), slices.Clone(e.Lists)
 	return e
 }
 
@@ -81,8 +83,63 @@ func (s *eventbox) RemoveEvents(ctx context.Context, seqs ...int64) error {
 	s.list = slices.DeleteFunc(s.list, func(e events.Event) bool { return slices.Contains(seqs, e.Seq) })
 	for _, seq := range seqs {
 		delete(s.claimed, seq)
+		delete(s.failed, seq)
 	}
 	return nil
+}
+
+// ReleaseEvents ends the claims of events.
+func (s *eventbox) ReleaseEvents(ctx context.Context, seqs ...int64) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, seq := range seqs {
+		delete(s.claimed, seq)
+	}
+	return nil
+}
+
+// AdvanceEvent stores how far engines have come with the lists of an event.
+func (s *eventbox) AdvanceEvent(ctx context.Context, e events.Event, p events.Page) (bool, error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.list, func(other events.Event) bool { return other.Seq == e.Seq })
+	if i < 0 || s.list[i].Version != e.Version {
+		return false, nil
+	}
+	s.list[i].Version++
+	s.list[i].Lists = slices.Clone(p.Lists)
+	replaced := slices.Clone(p.Started)
+	for _, k := range p.Failed {
+		replaced = append(replaced, k.Key)
+	}
+	keys := slices.DeleteFunc(s.failed[e.Seq], func(k events.FailedKey) bool { return k.Workflow == p.Workflow && slices.Contains(replaced, k.Key) })
+	for _, k := range p.Failed {
+		keys = append(keys, events.FailedKey{Workflow: p.Workflow, Key: k.Key, Error: k.Error})
+	}
+	slices.SortFunc(keys, func(a, b events.FailedKey) int {
+		return cmp.Or(cmp.Compare(a.Workflow, b.Workflow), cmp.Compare(a.Key, b.Key))
+	})
+	s.failed[e.Seq] = keys
+	return true, nil
+}
+
+// FailedKeys returns failed keys of an event.
+func (s *eventbox) FailedKeys(ctx context.Context, f events.KeyFilter) ([]events.FailedKey, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var out []events.FailedKey
+	for _, k := range s.failed[f.Seq] {
+		if len(out) < f.Limit && (f.Workflow == "" || k.Workflow == f.Workflow) && (!f.Waiting || k.Waits) {
+			out = append(out, k)
+		}
+	}
+	return out, nil
 }
 
 // ListEvents returns the events in the inbox, the oldest first.
@@ -111,6 +168,9 @@ func (s *eventbox) RetryEvent(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	s.list[i].Quarantined = ""
+	for j := range s.failed[s.list[i].Seq] {
+		s.failed[s.list[i].Seq][j].Waits = true
+	}
 	delete(s.claimed, s.list[i].Seq)
 	return true, nil
 }

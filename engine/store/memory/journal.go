@@ -266,7 +266,7 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 		origin.heir = t.Run
 	}
 	r := s.runs[t.Run]
-	r.parent = t.Names.Parent
+	r.parent, r.trigger = t.Names.Parent, t.Names.Trigger
 	if name != "" {
 		r.head.Name, s.names[name] = name, t.Run
 	}

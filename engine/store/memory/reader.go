@@ -68,6 +68,7 @@ func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 			(f.Workflow == "" || f.Workflow == w.name) &&
 			(f.Digest == "" || f.Digest == w.digest) &&
 			(f.Key == "" || f.Key == r.key.key) &&
+			(len(f.Triggers) == 0 || slices.Contains(f.Triggers, r.trigger)) &&
 			(f.Before == 0 || r.head.Run < f.Before) &&
 			!r.head.CreatedAt.Before(micro(f.Since))
 	}
@@ -86,7 +87,7 @@ func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 func (s *finder) runRowLocked(r *run) store.RunRow {
 	w := s.flows[r.head.Workflow-1]
 	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner),
-		InLine: r.share != nil && !r.share.admitted && !r.head.State.Final(), Parent: r.parent}
+		InLine: r.share != nil && !r.share.admitted && !r.head.State.Final(), Parent: r.parent, Trigger: r.trigger}
 }
 
 // namedRunLocked returns the run with this public name, or with this internal id in

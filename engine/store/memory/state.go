@@ -78,6 +78,8 @@ type run struct {
 	key   key // unique key; zero = none
 	// internal id of the run that started this run as a child; 0 = none
 	parent status.RunID
+	// trigger is the kind of start of the run.
+	trigger naming.Trigger
 	// internal id of the run that has taken over the results of this run; 0 = none
 	heir  status.RunID
 	rows  []row

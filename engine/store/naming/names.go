@@ -28,6 +28,8 @@ type Names struct {
 	// accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a *HeirError,
 	// or ErrNoOrigin.
 	From status.RunID
+	// Trigger is the kind of start of the run. A run without a Name, a Key and a Parent must have ByHand.
+	Trigger Trigger
 }
 
 // notification is the text that the name of each notification contains. The names of the workflows
@@ -71,6 +73,8 @@ func (n Names) Validate() error {
 		return fmt.Errorf("engine: a child run of run %s has no name", RunName(n.Parent))
 	case n.From != 0 && n.Parent != 0:
 		return fmt.Errorf("engine: a child run cannot take over the results of run %s", RunName(n.From))
+	case n.Trigger != ByHand && !n.Kept():
+		return fmt.Errorf("engine: a run that was started by %s has no name", n.Trigger)
 	case n.Key != "" && n.Workflow == "":
 		return fmt.Errorf("engine: unique key %q has no workflow", n.Key)
 	}

@@ -32,7 +32,7 @@ type batch struct {
 	// Another column for the rows of existing runs. A statement uses it only if the field
 	// `heard` or the field `consume` is true.
 	oldHeard                                         array
-	nameRun, name, nameKey, nameParent               array
+	nameRun, name, nameKey, nameOrigin               array
 	keyFlow, key, keyRun, keyHold                    array
 	nodeRun, node, nodeStep, nodeName                array
 	alertRun, alertN, kind, alertStep, code, message array
@@ -79,11 +79,7 @@ func (b *batch) addNames() {
 		} else {
 			b.nameKey.null()
 		}
-		if t.Names.Parent != 0 {
-			b.nameParent.int8(int64(t.Names.Parent))
-		} else {
-			b.nameParent.null()
-		}
+		b.nameOrigin.int8(originOf(t.Names))
 	}
 	if !b.keys {
 		return
@@ -97,6 +93,15 @@ func (b *batch) addNames() {
 			b.keyHold.int8(holdOf(t.Names.Hold))
 		}
 	}
+}
+
+// originOf returns the origin of a run as one number, which the statements take apart: the id of its
+// parent or, if it has none, the negative number of its kind of start.
+func originOf(n *naming.Names) int64 {
+	if n.Parent != 0 {
+		return int64(n.Parent)
+	}
+	return -int64(n.Trigger)
 }
 
 // holdOf returns a hold as one number, which the statements take apart: 4 * retain + scope, with
@@ -125,7 +130,7 @@ func (b *batch) reset() {
 		{&b.run, oidInt8}, {&b.seq, oidInt4}, {&b.at, oidTimestamptz}, {&b.owner, oidInt4}, {&b.state, oidInt2}, {&b.steps, oidBytea}, {&b.data, oidBytea},
 		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
 		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz}, {&b.oldHeard, oidInt4},
-		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText}, {&b.nameParent, oidInt8},
+		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText}, {&b.nameOrigin, oidInt8},
 		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8}, {&b.keyHold, oidInt8},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
 		{&b.alertRun, oidInt8}, {&b.alertN, oidInt4}, {&b.kind, oidText}, {&b.alertStep, oidText}, {&b.code, oidText}, {&b.message, oidText},
@@ -309,7 +314,7 @@ func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []
 		args = append(args, b.oldRun.bytes(), b.oldAt.bytes(), b.oldSeq.bytes(), b.oldState.bytes(), b.oldOwner.bytes(), b.oldCheck.bytes())
 	}
 	if b.names || side {
-		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes(), b.nameParent.bytes())
+		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes(), b.nameOrigin.bytes())
 	}
 	if b.keys || side || b.names && ifNone {
 		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes(), b.keyHold.bytes())

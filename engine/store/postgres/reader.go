@@ -268,25 +268,26 @@ const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
        r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false),
-       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0), coalesce(n.parent, 0)
+       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0), coalesce(n.parent, 0), coalesce(n.trigger, 0)
 FROM `
 	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
 	runColumns = runShown + `engine.run` + runJoins
 	runList    = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
-  AND r.created_at >= $4 AND r.run_id < $6 ORDER BY r.run_id DESC LIMIT $5`
+  AND r.created_at >= $4 AND r.run_id < $6 AND (pg_catalog.cardinality($7::int2[]) = 0 OR coalesce(n.trigger, 0) = ANY ($7)) ORDER BY r.run_id DESC LIMIT $5`
 	// runListOpen reads only the open runs, because usually most runs have ended. It joins
 	// other tables only for the runs that it returns.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
   WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4 AND o.run_id < $6
+    AND (pg_catalog.cardinality($7::int2[]) = 0 OR coalesce((SELECT n.trigger FROM engine.run_name n WHERE n.run_id = o.run_id), 0) = ANY ($7))
   ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
 	// runListByKey first finds the runs that have the key, because usually there are few
 	// such runs.
 	runListByKey = runColumns + `
 WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
-  AND r.created_at >= $4 AND r.run_id < $6 AND n.key = $7 ORDER BY r.run_id DESC LIMIT $5`
+  AND r.created_at >= $4 AND r.run_id < $6 AND (pg_catalog.cardinality($7::int2[]) = 0 OR n.trigger = ANY ($7)) AND n.key = $8 ORDER BY r.run_id DESC LIMIT $5`
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
 	runListByIDs  = runColumns + ` WHERE r.run_id = ANY ($1::int8[]) ORDER BY r.run_id`
@@ -342,7 +343,11 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	for i, st := range f.States {
 		states[i], open = int64(st), open && !st.Final()
 	}
-	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Max(), int64(cmp.Or(f.Before, math.MaxInt64))}
+	triggers := make(pq.Int64Array, len(f.Triggers))
+	for i, t := range f.Triggers {
+		triggers[i] = int64(t)
+	}
+	query, args := runList, []any{states, f.Workflow, f.Digest, f.Since, f.Max(), int64(cmp.Or(f.Before, math.MaxInt64)), triggers}
 	switch {
 	case f.Key != "":
 		query, args = runListByKey, append(args, f.Key)
@@ -384,7 +389,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 		id   int64
 		r    store.RunRow
 	)
-	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine, &r.Parent)...); err != nil {
+	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine, &r.Parent, &r.Trigger)...); err != nil {
 		return store.RunRow{}, err
 	}
 	r.Head = head.head(status.RunID(id))

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/postgres/firing"
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
@@ -182,6 +183,11 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	s.after, s.walked = 0, true
 	if err := s.freeGoals(ctx, &stats); err != nil {
 		return stats, err
+	}
+	gone, err := firing.Retain(ctx, s.db, before, retainRows)
+	stats.Rows += gone
+	if err != nil {
+		return stats, wrap("remove firings that ended long ago", err)
 	}
 	dropped, err := s.tend(ctx, earliest, end)
 	stats.Partitions = dropped

@@ -50,10 +50,13 @@ WITH own AS MATERIALIZED (
 	// commitNamed inserts the names of new runs. It fails if a name or an id is in use.
 	// Then nothing is committed.
 	commitNamed = `, named AS (
-  INSERT INTO engine.run_name (run_id, name, key, parent)
-  SELECT s.run_id, s.name, s.key, s.parent FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, parent)
+  INSERT INTO engine.run_name (run_id, name, key, parent, trigger)
+  SELECT s.run_id, s.name, s.key, ` + nameOrigin + ` FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, origin)
   RETURNING run_id
 )`
+	// nameOrigin takes the result of originOf apart: the parent, and the kind of start. 5 is
+	// naming.ByParent.
+	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
 	// commitKeyed gives keys to new runs. A key must be free: its former run must not hold it any
 	// more (contextHeld). If another run holds the key, the statement sets run_id to NULL, which the
 	// table forbids. Then nothing is committed. If the statement does not see the other run, because
@@ -89,12 +92,12 @@ WITH own AS MATERIALIZED (
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
   WHERE ` + contextFree + ` IS NOT TRUE
 ), fresh AS MATERIALIZED (
-  SELECT s.run_id, s.name, s.key, s.parent FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, parent)
+  SELECT s.run_id, s.name, s.key, s.origin FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, origin)
   WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name OFFSET 0)
     AND NOT EXISTS (SELECT FROM engine.journal j WHERE j.run_id = s.run_id AND j.seq = 0 OFFSET 0)
     AND s.run_id <> ALL (ARRAY(SELECT run_id FROM held))
 ), named AS (
-  INSERT INTO engine.run_name (run_id, name, key, parent) SELECT run_id, name, key, parent FROM fresh RETURNING run_id
+  INSERT INTO engine.run_name (run_id, name, key, parent, trigger) SELECT s.run_id, s.name, s.key, ` + nameOrigin + ` FROM fresh s RETURNING run_id
 ), keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -235,7 +238,7 @@ const (
 WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 AND writer = $2::int2 FOR NO KEY UPDATE
 ), claimed AS (
-  INSERT INTO engine.run_name (run_id, name, key, parent) SELECT $3::int8, $4::text, nullif($5::text, ''), nullif($7::int8, 0) FROM own WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
+  INSERT INTO engine.run_name (run_id, name, key, parent, trigger) SELECT $3::int8, $4::text, nullif($5::text, ''), ` + nameOrigin + ` FROM own, (SELECT $7::int8 AS origin) s WHERE $4 <> '' ON CONFLICT DO NOTHING RETURNING 1
 )
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FROM engine.workflow WHERE workflow_id = $6::int4)`
 	// submissionsMet returns, for each submission, the run that has the submission's name.

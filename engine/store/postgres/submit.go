@@ -181,7 +181,7 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	if n.Kept() {
 		claim = s.name
 	}
-	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), claim, n.Key, int64(s.t.Workflow), int64(n.Parent)).Scan(&open, &named, &known)
+	err = w.conn.QueryRowContext(ctx, runNameClaim, int64(w.engine), int64(w.n), int64(s.t.Run), claim, n.Key, int64(s.t.Workflow), originOf(n)).Scan(&open, &named, &known)
 	switch {
 	case err != nil:
 		return false, err

@@ -10,13 +10,22 @@ import (
 
 const (
 	eventAdd  = `INSERT INTO event (id, type, data, sent_by, sent_at) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING`
-	eventNext = `SELECT seq, id, type, data, sent_by, sent_at, done, quarantined FROM event
+	eventNext = `SELECT seq, id, type, data, sent_by, sent_at, done, quarantined, lists, version FROM event
 WHERE quarantined = '' AND claimed_until <= ?1 ORDER BY seq LIMIT ?2`
 	eventClaim  = `UPDATE event SET claimed_until = ?2 WHERE seq = ?1`
 	eventKeep   = `UPDATE event SET done = ?2, quarantined = ?3 WHERE seq = ?1`
 	eventRemove = `DELETE FROM event WHERE seq = ?1`
-	eventList   = `SELECT seq, id, type, data, sent_by, sent_at, done, quarantined FROM event WHERE ?1 = 0 OR quarantined <> '' ORDER BY seq LIMIT ?2`
+	eventList   = `SELECT seq, id, type, data, sent_by, sent_at, done, quarantined, lists, version FROM event WHERE ?1 = 0 OR quarantined <> '' ORDER BY seq LIMIT ?2`
 	eventRetry  = `UPDATE event SET quarantined = '', claimed_until = 0 WHERE id = ?1`
+
+	eventRelease = `UPDATE event SET claimed_until = 0 WHERE seq = ?1`
+	eventAdvance = `UPDATE event SET lists = ?3, version = version + 1 WHERE seq = ?1 AND version = ?2`
+	keyFailed    = `INSERT INTO event_key (seq, workflow, key, error) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (seq, workflow, key) DO UPDATE SET error = ?4, waits = 0`
+	keyStarted   = `DELETE FROM event_key WHERE seq = ?1 AND workflow = ?2 AND key = ?3`
+	keyDrop      = `DELETE FROM event_key WHERE seq = ?1`
+	keyRetry     = `UPDATE event_key SET waits = 1 WHERE seq = (SELECT seq FROM event WHERE id = ?1)`
+	keyList      = `SELECT workflow, key, error, waits FROM event_key WHERE seq = ?1 AND (?2 = '' OR workflow = ?2) AND (?3 = 0 OR waits = 1)
+ORDER BY workflow, key LIMIT ?4`
 )
 
 // eventbox is the part of a Store that keeps events. It implements events.Store. Its methods also
@@ -66,11 +75,15 @@ func (s *eventbox) ClaimEvents(ctx context.Context, limit int, lease time.Durati
 func scanEvents(list *[]events.Event) func(row) error {
 	return func(r row) error {
 		var (
-			e    events.Event
-			at   int64
-			done string
+			e     events.Event
+			at    int64
+			done  string
+			lists []byte
 		)
-		if err := r.Scan(&e.Seq, &e.ID, &e.Type, &e.Data, &e.By, &at, &done, &e.Quarantined); err != nil {
+		if err := r.Scan(&e.Seq, &e.ID, &e.Type, &e.Data, &e.By, &at, &done, &e.Quarantined, &lists, &e.Version); err != nil {
+			return err
+		}
+		if err := e.DecodeLists(lists); err != nil {
 			return err
 		}
 		e.At, e.Done = fromMicros(at), strings.Fields(done)
@@ -94,12 +107,64 @@ func (s *eventbox) KeepEvent(ctx context.Context, seq int64, done []string, why 
 func (s *eventbox) RemoveEvents(ctx context.Context, seqs ...int64) error {
 	return s.writeUnowned(ctx, "remove events", func(tx *tx) error {
 		for _, seq := range seqs {
+			if _, err := tx.exec(keyDrop, seq); err != nil {
+				return err
+			}
 			if _, err := tx.exec(eventRemove, seq); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// ReleaseEvents ends the claims of events.
+func (s *eventbox) ReleaseEvents(ctx context.Context, seqs ...int64) error {
+	return s.writeUnowned(ctx, "release events", func(tx *tx) error {
+		for _, seq := range seqs {
+			if _, err := tx.exec(eventRelease, seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// AdvanceEvent stores how far engines have come with the lists of an event.
+func (s *eventbox) AdvanceEvent(ctx context.Context, e events.Event, p events.Page) (moved bool, err error) {
+	lists, err := events.EncodeLists(p.Lists)
+	if err != nil {
+		return false, err
+	}
+	err = s.writeUnowned(ctx, "store what became of the keys of an event", func(tx *tx) error {
+		n, err := tx.changed(eventAdvance, e.Seq, e.Version, string(lists))
+		if moved = n > 0; err != nil || !moved {
+			return err
+		}
+		for _, key := range p.Started {
+			if _, err := tx.exec(keyStarted, e.Seq, p.Workflow, key); err != nil {
+				return err
+			}
+		}
+		for _, k := range p.Failed {
+			if _, err := tx.exec(keyFailed, e.Seq, p.Workflow, k.Key, k.Error); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return moved && err == nil, err
+}
+
+// FailedKeys returns failed keys of an event.
+func (s *eventbox) FailedKeys(ctx context.Context, f events.KeyFilter) (list []events.FailedKey, err error) {
+	err = s.query(ctx, "list failed keys of an event", keyList, []any{f.Seq, f.Workflow, f.Waiting, f.Limit}, func(r row) error {
+		var k events.FailedKey
+		err := r.Scan(&k.Workflow, &k.Key, &k.Error, &k.Waits)
+		list = append(list, k)
+		return err
+	})
+	return list, err
 }
 
 // ListEvents returns the events in the inbox, the oldest first.
@@ -112,7 +177,10 @@ func (s *eventbox) ListEvents(ctx context.Context, quarantined bool, limit int) 
 func (s *eventbox) RetryEvent(ctx context.Context, id string) (found bool, err error) {
 	err = s.writeUnowned(ctx, "retry an event", func(tx *tx) error {
 		n, err := tx.changed(eventRetry, id)
-		found = n > 0
+		if found = n > 0; err != nil || !found {
+			return err
+		}
+		_, err = tx.exec(keyRetry, id)
 		return err
 	})
 	return found, err

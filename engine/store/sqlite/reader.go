@@ -199,15 +199,15 @@ const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
        r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0),
-       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0), coalesce(n.parent, 0)
+       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0), coalesce(n.parent, 0), coalesce(n."trigger", 0)
 FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
-  AND r.created_at >= ?5 AND r.run_id < ?7 ORDER BY r.run_id DESC LIMIT ?6`
+  AND r.created_at >= ?5 AND r.run_id < ?7 AND (?8 = '[]' OR coalesce(n."trigger", 0) IN (SELECT value FROM json_each(?8))) ORDER BY r.run_id DESC LIMIT ?6`
 	// runListByKey starts with the runs that have the key, because there are few of them.
 	runListByKey = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
-  AND r.created_at >= ?5 AND r.run_id < ?7 AND n.key = ?8 ORDER BY r.run_id DESC LIMIT ?6`
+  AND r.created_at >= ?5 AND r.run_id < ?7 AND (?8 = '[]' OR n."trigger" IN (SELECT value FROM json_each(?8))) AND n.key = ?9 ORDER BY r.run_id DESC LIMIT ?6`
 	runFindByName = runColumns + ` WHERE n.name = ?2`
 	runFindByID   = runColumns + ` WHERE r.run_id = ?2`
 	runListByIDs  = runColumns + ` WHERE r.run_id IN (SELECT value FROM json_each(?2)) ORDER BY r.run_id`
@@ -271,7 +271,15 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 	if err != nil {
 		return nil, s.explain("list runs", err)
 	}
-	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Max(), int64(cmp.Or(f.Before, math.MaxInt64))}
+	triggers := make([]int, len(f.Triggers))
+	for i, t := range f.Triggers {
+		triggers[i] = int(t)
+	}
+	kinds, err := json.Marshal(triggers)
+	if err != nil {
+		return nil, s.explain("list runs", err)
+	}
+	query, args := runList, []any{micros(now()), string(list), f.Workflow, f.Digest, micros(f.Since), f.Max(), int64(cmp.Or(f.Before, math.MaxInt64)), string(kinds)}
 	if f.Key != "" {
 		query, args = runListByKey, append(args, f.Key)
 	}
@@ -286,7 +294,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 			id   int64
 			run  store.RunRow
 		)
-		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine, &run.Parent)...)
+		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine, &run.Parent, &run.Trigger)...)
 		run.Head = head.head(status.RunID(id))
 		out = append(out, run)
 		return err

@@ -77,9 +77,9 @@ func TestConstraints(t *testing.T) {
 		"step entry cut short":        {row, []any{1, 2, nil, "0000", "01"}, steps},
 		"step state too large":        {row, []any{1, 2, nil, "000000010e0000010000000000000001", "01"}, steps},
 		"duplicate seq":               {row, []any{1, 0, 1, nil, "01"}, "1555 UNIQUE constraint failed: journal.run_id, journal.seq"},
-		"name too long":               {`INSERT INTO run_name VALUES (1, printf('%.101c', 'x'), NULL, NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
-		"name empty":                  {`INSERT INTO run_name VALUES (1, '', NULL, NULL)`, nil, check + "length(name) BETWEEN 1 AND 100"},
-		"key too long":                {`INSERT INTO run_name VALUES (1, 'n', printf('%.1025c', 'k'), NULL)`, nil, check + "key <> '' AND length(CAST(key AS BLOB)) <= 1024"},
+		"name too long":               {`INSERT INTO run_name VALUES (1, printf('%.101c', 'x'), NULL, NULL, 0)`, nil, check + "length(name) BETWEEN 1 AND 100"},
+		"name empty":                  {`INSERT INTO run_name VALUES (1, '', NULL, NULL, 0)`, nil, check + "length(name) BETWEEN 1 AND 100"},
+		"key too long":                {`INSERT INTO run_name VALUES (1, 'n', printf('%.1025c', 'k'), NULL, 0)`, nil, check + "key <> '' AND length(CAST(key AS BLOB)) <= 1024"},
 		"second run of an id":         {run, []any{1, 2, 1, nil}, "1555 UNIQUE constraint failed: run.run_id"},
 		"two workflows of one name":   {`INSERT INTO workflow (digest, name) VALUES ('d', 'x')`, nil, "2067 UNIQUE constraint failed: workflow.digest, workflow.name"},
 		"workflow of no definition":   {`INSERT INTO workflow (digest, name) VALUES ('none', 'x')`, nil, "787 FOREIGN KEY constraint failed"},
@@ -427,8 +427,8 @@ func TestPlans(t *testing.T) {
 		"runCheck":      {runCheck, 2, "SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"},
 		"runNameHolder": {runNameHolder, 1, "SEARCH run_name USING"},
 		"contextHolder": {contextHolder, 3, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
-		"runList":       {runList, 7, "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)"}, // in the order of the list, up to its limit
-		"runListByKey":  {runListByKey, 8, "SEARCH n USING INDEX run_name_key (key=? AND rowid<?)"},
+		"runList":       {runList, 8, "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)"}, // in the order of the list, up to its limit
+		"runListByKey":  {runListByKey, 9, "SEARCH n USING INDEX run_name_key (key=? AND rowid<?)"},
 		"runFindByName": {runFindByName, 2, "SEARCH n USING INDEX"},
 		"runFindByID":   {runFindByID, 2, "SEARCH r USING INTEGER PRIMARY KEY"},
 		"runListByIDs":  {runListByIDs, 2, "SEARCH r USING INTEGER PRIMARY KEY"},

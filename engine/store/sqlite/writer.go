@@ -483,7 +483,7 @@ func (x *landing) side(t *store.Transition, at int64) error {
 const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
-	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent, "trigger") VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	// contextHolder returns the run that holds a key at the time ?3 (naming.Hold.Holds), whether
 	// retention has removed the run, and the run's name.
 	contextHolder = `
@@ -528,7 +528,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 			return x.disputed(t, found)
 		}
 	}
-	n, err := x.changed(runNameAdd, int64(t.Run), name, key, parent)
+	n, err := x.changed(runNameAdd, int64(t.Run), name, key, parent, int64(t.Names.Trigger))
 	if err != nil {
 		return store.Outcome{}, err
 	}

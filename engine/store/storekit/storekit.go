@@ -83,7 +83,7 @@ var errFilter = errors.New("engine: no index serves this filter of runs: it mixe
 
 // KindOf returns the kind of a filter, or an error if no index serves it.
 func KindOf(f store.RunFilter) (Kind, error) {
-	listed := len(f.States) > 0 || f.Workflow != "" || f.Key != "" || f.Digest != "" || !f.Since.IsZero() || f.Before != 0
+	listed := len(f.States) > 0 || f.Workflow != "" || f.Key != "" || f.Digest != "" || len(f.Triggers) > 0 || !f.Since.IsZero() || f.Before != 0
 	foreign := f.Owners != 0 || f.After != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	if len(f.IDs) > 0 || f.Parent != 0 {
 		return familyKind(f, listed)

@@ -185,3 +185,79 @@ var eventRules = []rule{
 		}
 	}},
 }
+
+// eventListRules are the rules for the lists of events.
+var eventListRules = []rule{
+	{name: "events/the progress of a list needs the version that was read", why: "an engine that has lost its claim must not put a list back", run: func(w *world) {
+		mine, others := inboxes(w)
+		send(w, mine, "a")
+		e := wantClaimed(w, mine, 10, time.Hour, "a")[0]
+		first := []events.List{{Workflow: "order", After: "k-5", Started: 4, Failed: 1}}
+		bad := []events.FailedKey{{Key: "k-3", Error: "no such order"}}
+		if ok, err := mine.AdvanceEvent(w.ctx, e, events.Page{Lists: first, Workflow: "order", Failed: bad}); err != nil || !ok {
+			w.Fatalf("advance: %t, %v", ok, err)
+		}
+		late := events.Page{Lists: nil, Workflow: "order", Failed: []events.FailedKey{{Key: "k-4", Error: "late"}}}
+		if ok, err := others.AdvanceEvent(w.ctx, e, late); err != nil || ok {
+			w.Errorf("advance with an old version: %t, %v, want false", ok, err)
+		}
+		wantClaimed(w, others, 10, time.Hour, "")
+		if err := others.ReleaseEvents(w.ctx, e.Seq); err != nil {
+			w.Fatal(err)
+		}
+		got := wantClaimed(w, others, 10, time.Hour, "a")[0]
+		if !slices.Equal(got.Lists, first) || got.Version != e.Version+1 {
+			w.Errorf("lists = %+v, version %d", got.Lists, got.Version)
+		}
+		wantKeys(w, mine, events.KeyFilter{Seq: e.Seq, Limit: 10}, "order k-3 no such order false")
+	}},
+	{name: "events/failed keys wait again after a retry", why: "a retry must try only what has failed, and a key that fails again must not be tried for ever", run: func(w *world) {
+		mine, others := inboxes(w)
+		send(w, mine, "a", "b")
+		list := wantClaimed(w, mine, 10, time.Hour, "a b")
+		e := list[0]
+		bad := []events.FailedKey{{Key: "z", Error: "1"}, {Key: "a", Error: "2"}, {Key: "B", Error: "3"}}
+		for _, flow := range []string{"order", "audit"} {
+			if ok, err := mine.AdvanceEvent(w.ctx, e, events.Page{Lists: []events.List{{Workflow: flow}}, Workflow: flow, Failed: bad}); err != nil || !ok {
+				w.Fatalf("advance: %t, %v", ok, err)
+			}
+			e.Version++
+		}
+		all := events.KeyFilter{Seq: e.Seq, Workflow: "order", Limit: 10}
+		wantKeys(w, others, all, "order B 3 false, order a 2 false, order z 1 false")
+		wantKeys(w, others, events.KeyFilter{Seq: e.Seq, Limit: 2}, "audit B 3 false, audit a 2 false")
+		waiting := all
+		waiting.Waiting = true
+		wantKeys(w, others, waiting, "")
+		if err := mine.KeepEvent(w.ctx, e.Seq, nil, "3 keys failed"); err != nil {
+			w.Fatal(err)
+		}
+		if found, err := others.RetryEvent(w.ctx, "a"); err != nil || !found {
+			w.Fatalf("retry: %t, %v", found, err)
+		}
+		wantKeys(w, mine, waiting, "order B 3 true, order a 2 true, order z 1 true")
+		p := events.Page{Lists: []events.List{{Workflow: "order"}}, Workflow: "order", Started: []string{"a"}, Failed: []events.FailedKey{{Key: "z", Error: "again"}}}
+		if ok, err := mine.AdvanceEvent(w.ctx, e, p); err != nil || !ok {
+			w.Fatalf("advance: %t, %v", ok, err)
+		}
+		wantKeys(w, mine, all, "order B 3 true, order z again false")
+		wantKeys(w, mine, events.KeyFilter{Seq: list[1].Seq, Limit: 10}, "")
+		if err := mine.RemoveEvents(w.ctx, e.Seq); err != nil {
+			w.Fatal(err)
+		}
+		wantKeys(w, others, events.KeyFilter{Seq: e.Seq, Limit: 10}, "")
+	}},
+}
+
+// wantKeys checks the failed keys that a filter selects.
+func wantKeys(w *world, s events.Store, f events.KeyFilter, want string) {
+	w.Helper()
+	list, err := s.FailedKeys(w.ctx, f)
+	var got []string
+	for _, k := range list {
+		got = append(got, fmt.Sprint(k.Workflow, " ", k.Key, " ", k.Error, " ", k.Waits))
+	}
+	if text := strings.Join(got, ", "); err != nil || text != want {
+		w.Errorf("failed keys = %s, %v, want %s", text, err, want)
+	}
+}

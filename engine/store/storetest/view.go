@@ -14,6 +14,48 @@ import (
 )
 
 var viewRules = []rule{
+	{name: "list/runs by the kind of their start", why: "a person asks which runs events have started, and a store may have runs without names (S90)", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		first := w.submit(a.writers[0], w.create(a), naming.Names{Workflow: flowName})
+		all := []naming.Trigger{naming.ByHand, naming.ByEvent, naming.BySchedule, naming.BySelection, naming.BySubmission, naming.ByParent, naming.ByNotification}
+		for _, t := range all {
+			n := naming.Names{Name: "by-" + t.String(), Workflow: flowName, Trigger: t}
+			switch t {
+			case naming.ByParent:
+				n.Parent = first.Run
+			case naming.BySchedule:
+				n.Key = "k"
+			}
+			w.submit(a.writers[0], w.create(a), n)
+		}
+		ask := func(f store.RunFilter, want ...string) {
+			w.Helper()
+			rows, err := w.Other.Runs(w.ctx, f)
+			var got []string
+			for _, r := range rows {
+				name := r.Name
+				if r.Run == first.Run {
+					name = "first"
+				} else if r.Name != "by-"+r.Trigger.String() {
+					w.Errorf("run %s was started by %s", r.Name, r.Trigger)
+				}
+				got = append(got, name)
+			}
+			if err != nil || !slices.Equal(got, want) {
+				w.Errorf("%+v: runs = %v, %v, want %v", f, got, err, want)
+			}
+		}
+		ask(store.RunFilter{Triggers: []naming.Trigger{naming.ByHand}}, "by-manual", "first")
+		ask(store.RunFilter{Triggers: []naming.Trigger{naming.ByEvent, naming.BySelection}}, "by-selection", "by-event")
+		ask(store.RunFilter{Triggers: []naming.Trigger{naming.ByHand, naming.ByNotification}, States: []status.RunState{status.RunQueued, status.RunRunning}}, "by-notify", "by-manual", "first")
+		ask(store.RunFilter{Triggers: []naming.Trigger{naming.ByParent}, Workflow: flowName}, "by-parent")
+		ask(store.RunFilter{Triggers: []naming.Trigger{naming.BySchedule}, Key: "k"}, "by-schedule")
+		ask(store.RunFilter{Triggers: []naming.Trigger{naming.ByEvent}, Key: "k"})
+		n := naming.Names{Workflow: flowName, Trigger: naming.ByEvent}
+		if _, err := Submit(w.ctx, a.writers[0], w.create(a), n); err == nil {
+			w.Error("a run that an event has started needs a name")
+		}
+	}},
 	{name: "view/every step shows from submission", need: hasViews, why: "the initial state of all steps is there before anything runs, without a journal byte (S9, S14)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		c := w.create(a)

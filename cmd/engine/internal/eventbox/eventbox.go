@@ -97,7 +97,7 @@ func List(ctx context.Context, a *cli.App, quarantined bool) error {
 		for _, e := range list {
 			out = append(out, map[string]any{
 				"id": e.ID, "type": e.Type, "data": json.RawMessage(e.Data), "by": e.By, "at": e.At.UTC().Format(time.RFC3339Nano),
-				"done": append([]string{}, e.Done...), "quarantined": e.Quarantined,
+				"done": append([]string{}, e.Done...), "quarantined": e.Quarantined, "lists": append([]events.List{}, e.Lists...),
 			})
 		}
 		return a.PrintJSON(map[string]any{"events": out})
@@ -109,6 +109,12 @@ func List(ctx context.Context, a *cli.App, quarantined bool) error {
 	table := render.Table{Head: []string{"EVENT", "TYPE", "SENT", "STATUS"}}
 	for _, e := range list {
 		state := "waits"
+		for _, l := range e.Lists {
+			state += fmt.Sprintf("; %s: %d keys started", l.Workflow, l.Started)
+			if l.Failed > 0 {
+				state += fmt.Sprintf(", %d failed", l.Failed)
+			}
+		}
 		if e.Quarantined != "" {
 			state = "quarantined: " + strings.Join(strings.Fields(e.Quarantined), " ")
 		}
@@ -118,6 +124,66 @@ func List(ctx context.Context, a *cli.App, quarantined bool) error {
 		return fmt.Errorf("write to stdout: %w", err)
 	}
 	return nil
+}
+
+// maxKeys is the largest number of failed keys that one command shows.
+const maxKeys = 1000
+
+// Keys prints the keys of an event that could start no run.
+func Keys(ctx context.Context, a *cli.App, id string) error {
+	s, role, err := open(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	e, err := find(ctx, s, role, id)
+	if err != nil {
+		return err
+	}
+	list, err := role.FailedKeys(ctx, events.KeyFilter{Seq: e.Seq, Limit: maxKeys})
+	if err != nil {
+		return s.Wrap("list failed keys", err)
+	}
+	if a.JSON {
+		out := []map[string]any{}
+		for _, k := range list {
+			out = append(out, map[string]any{"workflow": k.Workflow, "key": k.Key, "error": k.Error, "waits": k.Waits})
+		}
+		return a.PrintJSON(map[string]any{"id": id, "keys": out})
+	}
+	if len(list) == 0 {
+		a.Note("Event %s has no key that could start no run.", id)
+		return nil
+	}
+	table := render.Table{Head: []string{"WORKFLOW", "KEY", "STATUS"}}
+	for _, k := range list {
+		state := strings.Join(strings.Fields(k.Error), " ")
+		if k.Waits {
+			state = "waits for another try; before: " + state
+		}
+		table.Add(k.Workflow, k.Key, state)
+	}
+	if err := table.Write(a.Stdout); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	if len(list) == maxKeys {
+		a.Note("Only the first %d keys are shown.", maxKeys)
+	}
+	return nil
+}
+
+// find returns the event with an id.
+func find(ctx context.Context, s *session.Session, role events.Store, id string) (events.Event, error) {
+	list, err := role.ListEvents(ctx, false, maxListed)
+	if err != nil {
+		return events.Event{}, s.Wrap("list events", err)
+	}
+	for _, e := range list {
+		if e.ID == id {
+			return e, nil
+		}
+	}
+	return events.Event{}, unknown(s, id)
 }
 
 // Retry makes an event wait again, so that an engine works on it.
@@ -146,23 +212,17 @@ func Drop(ctx context.Context, a *cli.App, id string) error {
 		return err
 	}
 	defer s.Close()
-	list, err := role.ListEvents(ctx, false, maxListed)
+	e, err := find(ctx, s, role, id)
 	if err != nil {
-		return s.Wrap("list events", err)
+		return err
 	}
-	for _, e := range list {
-		if e.ID != id {
-			continue
-		}
-		if err := role.RemoveEvents(ctx, e.Seq); err != nil {
-			return s.Wrap("remove an event", err)
-		}
-		if a.JSON {
-			return a.PrintJSON(map[string]any{"id": id})
-		}
-		return a.Print("Dropped event %s.\n", id)
+	if err := role.RemoveEvents(ctx, e.Seq); err != nil {
+		return s.Wrap("remove an event", err)
 	}
-	return unknown(s, id)
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"id": id})
+	}
+	return a.Print("Dropped event %s.\n", id)
 }
 
 // unknown returns the error for an event that is not in the inbox.

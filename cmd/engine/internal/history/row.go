@@ -24,7 +24,7 @@ func StatusText(r store.RunRow) string {
 func RowJSON(r store.RunRow) map[string]any {
 	m := map[string]any{
 		"run": r.Name, "id": strconv.FormatInt(int64(r.Run), 10), "workflow": r.WorkflowName, "definition": r.Digest,
-		"status": r.State.String(), "key": r.Key, "created_at": r.CreatedAt.UTC(), "owner_alive": r.OwnerAlive,
+		"status": r.State.String(), "key": r.Key, "created_at": r.CreatedAt.UTC(), "owner_alive": r.OwnerAlive, "trigger": r.Trigger.String(),
 	}
 	if r.InLine {
 		m["waits_for_room"] = true

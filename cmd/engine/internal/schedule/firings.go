@@ -39,7 +39,7 @@ func ListFirings(ctx context.Context, a *cli.App, limit int) error {
 		return a.PrintJSON(map[string]any{"firings": out})
 	}
 	if len(list) == 0 {
-		a.Note("There is no firing. A published schedule with a select block opens one at each tick; engine select start opens one now.")
+		a.Note("There is no firing. A published schedule with a select block opens one at each tick, and an on_event block for each event; engine select start opens one now.")
 		return nil
 	}
 	table := render.Table{Head: []string{"FIRING", "STATE", "SELECTED", "STARTED", "REFUSED", "FILTERED", "QUARANTINED", "VANISHED", "MISSED", "WHY"}}
@@ -57,7 +57,11 @@ func ListFirings(ctx context.Context, a *cli.App, limit int) error {
 	return nil
 }
 
+// firingName returns the name of a firing: WORKFLOW.SCHEDULE.TICK or, for an event, WORKFLOW:ID.
 func firingName(f firings.Firing) string {
+	if f.Event != "" {
+		return f.Workflow + ":" + f.Event
+	}
 	return f.Workflow + "." + f.Schedule + "." + f.Tick.UTC().Format(tickForm)
 }
 
@@ -65,7 +69,7 @@ func firingName(f firings.Firing) string {
 func firingJSON(f firings.Firing) map[string]any {
 	r := f.Report
 	return map[string]any{
-		"firing": firingName(f), "workflow": f.Workflow, "schedule": f.Schedule, "tick": timeJSON(f.Tick), "state": f.State,
+		"firing": firingName(f), "workflow": f.Workflow, "schedule": f.Schedule, "event": f.Event, "tick": timeJSON(f.Tick), "state": f.State,
 		"opened_by": f.By, "opened_at": timeJSON(f.At), "ended_at": timeJSON(f.Ended), "from": timeJSON(f.From), "to": timeJSON(f.To),
 		"error": f.Error, "holder": f.Holder, "selected": r.Selected, "started": r.Started, "refused": r.Refused, "filtered": r.Filtered,
 		"quarantined": r.Quarantined, "vanished": r.Vanished, "missed": r.Missed,
@@ -151,6 +155,9 @@ func CancelFiring(ctx context.Context, a *cli.App, name string) error {
 	case err != nil:
 		return s.Wrap("cancel a firing", err)
 	case !done:
+		if f.Event != "" {
+			return cli.Failed("Firing has ended", "Firing %s is %s. To select the rows again, send an event with another id: `engine event send`.", name, f.State)
+		}
 		return cli.Failed("Firing has ended", "Firing %s is %s. `engine select start --at` opens a cancelled firing again.", name, f.State)
 	case a.JSON:
 		return a.PrintJSON(map[string]any{"firing": name, "state": firings.Cancelled})
@@ -280,9 +287,17 @@ func noSelections(s *session.Session) error {
 	return cli.Failed("No business tables", "A select block reads business tables of the same PostgreSQL database, and %s is no such database. Use --dsn with a PostgreSQL database.", s.Shown)
 }
 
-// findFiring returns the firing with the name WORKFLOW.SCHEDULE.TICK.
+// findFiring returns the firing with the name WORKFLOW.SCHEDULE.TICK or WORKFLOW:ID.
 func findFiring(ctx context.Context, s *session.Session, role firings.Store, name string) (*firings.Firing, error) {
-	if parts := strings.Split(name, "."); len(parts) == 3 {
+	if workflow, event, ok := strings.Cut(name, ":"); ok {
+		f, err := role.FindEvent(ctx, workflow, event)
+		if err != nil {
+			return nil, s.Wrap("find a firing", err)
+		}
+		if f != nil {
+			return f, nil
+		}
+	} else if parts := strings.Split(name, "."); len(parts) == 3 {
 		if tick, err := time.Parse(tickForm, parts[2]); err == nil {
 			f, err := role.Find(ctx, parts[0], parts[1], tick)
 			if err != nil {
@@ -293,7 +308,7 @@ func findFiring(ctx context.Context, s *session.Session, role firings.Store, nam
 			}
 		}
 	}
-	return nil, cli.Failed("Unknown firing", "There is no firing %q in %s. Its name has the form WORKFLOW.SCHEDULE.TICK. `engine select list` shows the firings.", name, s.Shown)
+	return nil, cli.Failed("Unknown firing", "There is no firing %q in %s. Its name has the form WORKFLOW.SCHEDULE.TICK, or WORKFLOW:ID for an event. `engine select list` shows the firings.", name, s.Shown)
 }
 
 // quarantined returns a firing and its quarantined rows.

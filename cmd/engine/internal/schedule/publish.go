@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
@@ -52,7 +53,11 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 	case errors.Is(err, engine.ErrNoSelections):
 		return noSelections(s)
 	case errors.As(err, &sel):
-		return cli.Failed("Selection refused by the database", "Schedule %q of workflow %q: %s.", sel.Schedule, sel.Workflow, sel.Err)
+		block := fmt.Sprintf("Schedule %q", sel.Schedule)
+		if sel.OnEvent != "" {
+			block = fmt.Sprintf("on_event %q", sel.OnEvent)
+		}
+		return cli.Failed("Selection refused by the database", "%s of workflow %q: %s.", block, sel.Workflow, sel.Err)
 	case err != nil:
 		return s.Wrap("publish", err)
 	}

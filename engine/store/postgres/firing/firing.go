@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	columns = `f.firing_id, f.workflow, f.schedule, f.tick, f.workflow_id, f.opened_by, f.opened_at, f.ended_at, f.from_at, f.to_at, f.args, f.state, f.pass, f.fresh, f.watermark,
+	columns = `f.firing_id, f.workflow, f.schedule, f.event, f.tick, f.workflow_id, f.opened_by, f.opened_at, f.ended_at, f.from_at, f.to_at, f.args, f.state, f.pass, f.fresh, f.watermark,
   f.selected, f.started, f.refused, f.filtered, f.quarantined, f.vanished, f.missed, f.error, f.holder, f.version, p.given`
 	firingClaim = `
 WITH f AS (
   UPDATE engine.firing SET holder = $1, held_until = pg_catalog.clock_timestamp() + $2 * interval '1 microsecond', version = version + 1
   WHERE firing_id = (
     SELECT firing_id FROM engine.firing o WHERE state = 'open' AND held_until < pg_catalog.clock_timestamp()
-      AND NOT EXISTS (SELECT FROM engine.firing e WHERE e.state = 'open' AND e.workflow = o.workflow AND e.schedule = o.schedule AND e.firing_id < o.firing_id)
+      AND (o.event <> '' OR NOT EXISTS (SELECT FROM engine.firing e WHERE e.state = 'open' AND e.event = '' AND e.workflow = o.workflow AND e.schedule = o.schedule AND e.firing_id < o.firing_id))
     ORDER BY firing_id LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING *
 )
@@ -35,9 +35,10 @@ SELECT ` + columns + ` FROM f LEFT JOIN engine.published p USING (workflow)`
 	firingRelease = `
 UPDATE engine.firing SET held_until = pg_catalog.clock_timestamp() + $3 * interval '1 microsecond', error = $4, version = version + 1
 WHERE firing_id = $1 AND version = $2 AND state = 'open'`
-	firingList   = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) ORDER BY f.firing_id DESC LIMIT $1`
-	firingFind   = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) WHERE f.workflow = $1 AND f.schedule = $2 AND f.tick = $3`
-	firingCancel = `
+	firingList      = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) ORDER BY f.firing_id DESC LIMIT $1`
+	firingFind      = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) WHERE f.workflow = $1 AND f.schedule = $2 AND f.tick = $3 AND f.event = ''`
+	firingFindEvent = `SELECT ` + columns + ` FROM engine.firing f LEFT JOIN engine.published p USING (workflow) WHERE f.workflow = $1 AND f.event = $2 AND f.event <> ''`
+	firingCancel    = `
 UPDATE engine.firing SET state = 'cancelled', ended_at = pg_catalog.clock_timestamp(), error = $2, version = version + 1 WHERE firing_id = $1 AND state = 'open'`
 
 	// firingLock lets only one transaction at a time open firings of a schedule.
@@ -45,9 +46,12 @@ UPDATE engine.firing SET state = 'cancelled', ended_at = pg_catalog.clock_timest
 	firingFrom = `SELECT max(to_at) FROM engine.firing WHERE workflow = $1 AND schedule = $2 AND to_at <= $3 AND tick <> $3`
 	firingOver = `SELECT pg_catalog.count(*) FROM engine.firing WHERE workflow = $1 AND schedule = $2 AND to_at > $3 AND from_at < $3`
 	firingOpen = `
-INSERT INTO engine.firing AS f (workflow, schedule, tick, workflow_id, opened_by, args, from_at, to_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (workflow, schedule, tick) DO UPDATE SET state = 'open', ended_at = NULL, error = '', held_until = '-infinity', version = f.version + 1
+INSERT INTO engine.firing AS f (workflow, schedule, tick, workflow_id, opened_by, args, runs, from_at, to_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (workflow, schedule, tick) WHERE event = '' DO UPDATE SET state = 'open', ended_at = NULL, error = '', held_until = '-infinity', version = f.version + 1
 WHERE f.state = 'cancelled'`
+	firingByEvent = `
+INSERT INTO engine.firing (workflow, schedule, tick, workflow_id, opened_by, args, runs, event) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (workflow, event) WHERE event <> '' DO NOTHING`
 
 	badList    = `SELECT quarantine_id, firing_id, coalesce(key, ''), at, error FROM engine.quarantine WHERE firing_id = $1 AND quarantine_id > $2 ORDER BY quarantine_id LIMIT $3`
 	badExplain = `UPDATE engine.quarantine SET error = $2, at = pg_catalog.clock_timestamp() WHERE quarantine_id = $1`
@@ -127,6 +131,14 @@ func (s *Part) Rows(ctx context.Context, q firings.Query) (list []firings.Row, e
 
 // Fire opens a firing.
 func (s *Part) Fire(ctx context.Context, f firings.Firing, windowed bool) (added bool, err error) {
+	args := string(f.Args)
+	if args == "" {
+		args = "{}"
+	}
+	if f.Event != "" {
+		added, err = s.changed(ctx, firingByEvent, f.Workflow, f.Schedule, f.Tick, int64(f.WorkflowID), f.By, args, f.Runs, f.Event)
+		return added, s.wrapped("open a firing", err)
+	}
 	err = s.inside(ctx, true, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, firingLock, f.Workflow); err != nil {
 			return err
@@ -145,11 +157,7 @@ func (s *Part) Fire(ctx context.Context, f firings.Firing, windowed bool) (added
 				return err
 			}
 		}
-		args := string(f.Args)
-		if args == "" {
-			args = "{}"
-		}
-		res, err := tx.ExecContext(ctx, firingOpen, f.Workflow, f.Schedule, f.Tick, int64(f.WorkflowID), f.By, args, from, to)
+		res, err := tx.ExecContext(ctx, firingOpen, f.Workflow, f.Schedule, f.Tick, int64(f.WorkflowID), f.By, args, f.Runs, from, to)
 		if err != nil {
 			return err
 		}
@@ -188,6 +196,11 @@ func (s *Part) Find(ctx context.Context, workflow, schedule string, tick time.Ti
 	return s.one(ctx, "find a firing", firingFind, workflow, schedule, tick)
 }
 
+// FindEvent returns the firing of an event and a workflow.
+func (s *Part) FindEvent(ctx context.Context, workflow, event string) (*firings.Firing, error) {
+	return s.one(ctx, "find a firing", firingFindEvent, workflow, event)
+}
+
 // Cancel ends an open firing.
 func (s *Part) Cancel(ctx context.Context, id int64, why string) (bool, error) {
 	ok, err := s.changed(ctx, firingCancel, id, why)
@@ -218,7 +231,7 @@ func (s *Part) list(ctx context.Context, query string, args ...any) (out []firin
 			r               = &f.Report
 			watermark       sql.NullString
 		)
-		if err := rows.Scan(&f.ID, &f.Workflow, &f.Schedule, &f.Tick, &id, &f.By, &f.At, &ended, &from, &to, &f.Args, &f.State, &f.Pass, &f.Fresh, &watermark,
+		if err := rows.Scan(&f.ID, &f.Workflow, &f.Schedule, &f.Event, &f.Tick, &id, &f.By, &f.At, &ended, &from, &to, &f.Args, &f.State, &f.Pass, &f.Fresh, &watermark,
 			&r.Selected, &r.Started, &r.Refused, &r.Filtered, &r.Quarantined, &r.Vanished, &r.Missed, &f.Error, &f.Holder, &f.Version, &f.Given); err != nil {
 			return nil, err
 		}

@@ -37,6 +37,13 @@ if it is not known whether it arrived.`,
 	list.Flags().BoolVar(&quarantined, "quarantined", false, "list only the events that engines could not use, with the reason")
 	cmd.AddCommand(send, list,
 		&cobra.Command{
+			Use:   "keys EVENT",
+			Short: "List the keys of an event that could start no run",
+			Long:  "An on_event block with for_each starts a run for each key. This command shows the\nkeys that could start no run, with the reason. Use engine event retry to try them\nagain.",
+			Args:  cli.Wants("EVENT"),
+			RunE:  func(cmd *cobra.Command, args []string) error { return eventbox.Keys(cmd.Context(), a, args[0]) },
+		},
+		&cobra.Command{
 			Use:   "retry EVENT",
 			Short: "Let engines work on a quarantined event again",
 			Long:  "Use it after the cause is gone, for example after a workflow was published again.\nRuns that the event has started already are not started again.",

@@ -11,7 +11,7 @@ import (
 func Select(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "select",
-		Short: "Show and start firings of schedules that select rows",
+		Short: "Show and start firings of selections: rows that start runs",
 		RunE:  a.Group,
 	}
 	limit := 20
@@ -50,26 +50,26 @@ continues.`,
 	}
 	var keys []string
 	retry := &cobra.Command{
-		Use:   "retry WORKFLOW.SCHEDULE.TICK",
+		Use:   "retry FIRING",
 		Short: "Read quarantined rows again and start their runs",
-		Args:  cli.Wants("WORKFLOW.SCHEDULE.TICK"),
+		Args:  cli.Wants("FIRING"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return schedule.RetryQuarantine(cmd.Context(), a, args[0], keys)
 		},
 	}
 	retry.Flags().StringArrayVar(&keys, "key", nil, "only the row with this key; may be repeated")
 	quarantine.AddCommand(&cobra.Command{
-		Use:   "list WORKFLOW.SCHEDULE.TICK",
+		Use:   "list FIRING",
 		Short: "List the quarantined rows of a firing with their errors",
-		Args:  cli.Wants("WORKFLOW.SCHEDULE.TICK"),
+		Args:  cli.Wants("FIRING"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return schedule.ListQuarantine(cmd.Context(), a, args[0])
 		},
 	}, retry)
 	cmd.AddCommand(list, start, &cobra.Command{
-		Use:   "cancel WORKFLOW.SCHEDULE.TICK",
+		Use:   "cancel FIRING",
 		Short: "End an open firing; its runs continue",
-		Args:  cli.Wants("WORKFLOW.SCHEDULE.TICK"),
+		Args:  cli.Wants("FIRING"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return schedule.CancelFiring(cmd.Context(), a, args[0])
 		},

@@ -16,11 +16,13 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 )
 
 type listOptions struct {
 	status        []string
+	trigger       []string
 	workflow, key string
 	since         string
 	limit         int
@@ -55,6 +57,7 @@ left out, except with --notifications or with --workflow WORKFLOW.notify.`,
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.status, "status", nil, "only runs of this status, such as running,parked; also open, attention")
+	f.StringSliceVar(&o.trigger, "trigger", nil, "only runs that were started in this way: manual, event, schedule, selection, submitted, parent, notify")
 	f.StringVar(&o.workflow, "workflow", "", "only runs of this workflow")
 	f.StringVar(&o.key, "key", "", "only runs with this unique key")
 	f.StringVar(&o.since, "since", "", "only runs that were created since this time, or within this duration: 24h, 7d, 2026-03-14T10:00:00Z")
@@ -113,7 +116,7 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 // until it has as many runs as the filter allows. With --notifications, or if --workflow names a
 // workflow of notifications, it leaves out nothing.
 func pages(ctx context.Context, s *session.Session, filter store.RunFilter, o listOptions) ([]store.RunRow, error) {
-	if o.notifications || notice.Announces(o.workflow) {
+	if o.notifications || notice.Announces(o.workflow) || slices.Contains(filter.Triggers, naming.ByNotification) {
 		return s.Store.Runs(ctx, filter)
 	}
 	var out []store.RunRow
@@ -154,6 +157,13 @@ func runFilter(a *cli.App, o listOptions) (store.RunFilter, error) {
 				name, diag.DidYouMean(name, append(history.StateNames(), "open", history.Attention)), strings.Join(history.StateNames(), ", "))
 		}
 		f.States = append(f.States, s)
+	}
+	for _, word := range o.trigger {
+		t, ok := naming.ParseTrigger(word)
+		if !ok {
+			return f, cli.Failed("Invalid flag", "--trigger %q is no way to start a run.%s They are: %s.", word, diag.DidYouMean(word, naming.TriggerNames()), strings.Join(naming.TriggerNames(), ", "))
+		}
+		f.Triggers = append(f.Triggers, t)
 	}
 	var err error
 	f.Since, err = sinceFlag(a, o.since)

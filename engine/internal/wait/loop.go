@@ -1,0 +1,54 @@
+package wait
+
+import (
+	"context"
+	"time"
+)
+
+// What one search of a Loop has found.
+const (
+	Nothing = iota
+	Some    // there was work, and more may come soon
+	More    // there is more work now
+)
+
+// A Loop searches for work again and again. While it finds none, the pause between two searches
+// doubles each time. All fields except Hints and Quiet are required.
+type Loop struct {
+	Least, Most time.Duration   // shortest and longest pause between two searches
+	Hints       <-chan struct{} // a value means that there may be work, and ends the pause; nil = no hints
+	// Quiet reports whether the store has said a short time ago that there is no work. Then no search
+	// is made after a pause. nil = it is not known.
+	Quiet func() bool
+	// Look searches once and works on what it finds. It returns Nothing, Some or More.
+	Look func(ctx context.Context) (found int, err error)
+	// Failed is called with each error of Look. After an error the pause doubles, too.
+	Failed func(err error)
+}
+
+// Run searches until ctx ends.
+func (l Loop) Run(ctx context.Context) {
+	for pause := l.Least; ; {
+		found, err := l.Look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			l.Failed(err)
+			pause = min(2*pause, l.Most)
+		case found == More:
+			pause = l.Least
+			continue
+		case found == Some:
+			pause = l.Least
+		default:
+			pause = min(2*pause, l.Most)
+		}
+		switch hinted, err := Idle(ctx, pause, l.Hints, l.Quiet); {
+		case err != nil:
+			return
+		case hinted:
+			pause = l.Least
+		}
+	}
+}
