@@ -40,6 +40,9 @@ func (t *Transition) Validate() error {
 			return err
 		}
 	}
+	if m := t.Replaces; m != nil && (t.Names == nil || t.Names.Key == "" || t.Names.From != 0 || t.Admit || m.Kind <= 0 || m.Dedup != naming.CleanText(m.Dedup) || len(m.Data) == 0) {
+		return fmt.Errorf("engine: run %d seq %d: only a submission with a unique key may replace another run, with a message, and it waits", t.Run, t.Seq)
+	}
 	if len(t.Checks) > 0 && t.Names == nil {
 		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
 	}

@@ -136,9 +136,13 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	}
 	r := s.runs[t.Run]
 	var p *share
+	var keyed *holder // context of the key that the transition gives to its run; nil = it gives no key
 	if !s.mineLocked(token, t) {
 		var err error
-		if p, err = s.roomLocked(r, t); err != nil {
+		if keyed, err = s.keyLocked(r, t); err != nil {
+			return err
+		}
+		if p, err = s.roomLocked(r, t, keyed != nil); err != nil {
 			return err
 		}
 	}
@@ -168,6 +172,9 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		s.sharing[t.Run] = r
 	}
 	s.addRowLocked(r, token, t)
+	if keyed != nil {
+		*keyed = holder{run: r, hold: keyed.nextHold}
+	}
 	if t.Frees || t.Room != nil && !t.Admit {
 		s.hintLocked()
 	}
@@ -220,6 +227,23 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
+// replaceLocked notes that the run r is the next one of the key of context h, and posts the message of the
+// transition to the open runs that the run r replaces.
+func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {
+	replaced := []*run{h.run}
+	if h.waits() {
+		replaced = append(replaced, h.next)
+	}
+	h.next, h.nextHold = r, t.Names.Hold
+	for _, old := range replaced {
+		if !old.head.State.Final() && old.head.State != status.RunCompensating {
+			m := *t.Replaces
+			m.Run = old.head.Run
+			s.postLocked(m)
+		}
+	}
+}
+
 // landedNow returns the outcome of a transition that was committed.
 func landedNow(t store.Transition) store.Outcome {
 	o := store.Outcome{Landed: true}
@@ -248,8 +272,17 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if h := s.keys[k]; h != nil && k.key != "" && h.run.head.Run != t.Names.From && h.holdsAt(s.now()) {
+	h, now := s.keys[k], s.now()
+	switch {
+	case k.key == "":
+	case t.Replaces != nil && (h == nil || !h.holdsAt(now) && !h.waits()):
+		return store.Outcome{Err: naming.ErrFree}
+	case t.Replaces != nil && !(h.holdsAt(now) && h.run.head.State.Final()):
+		// All runs that hold the key or wait for it are open, so the new run replaces them.
+	case h != nil && h.run.head.Run != t.Names.From && h.holdsAt(now):
 		return h.existsLocked()
+	case h != nil && h.waits(): // the key belongs to this run as soon as it is free
+		return s.existsLocked(h.next.head.Run)
 	}
 	origin := s.runs[t.Names.From]
 	switch {
@@ -272,7 +305,11 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	}
 	if k.key != "" {
 		r.key = k
-		s.keys[k] = &holder{run: r, hold: t.Names.Hold}
+		if t.Replaces != nil {
+			s.replaceLocked(h, r, t)
+		} else {
+			s.keys[k] = &holder{run: r, hold: t.Names.Hold}
+		}
 	}
 	if r.head.Owner == 0 {
 		s.hintLocked()
