@@ -54,8 +54,9 @@ func (w *world) begun(n *testNode) status.RunID {
 // until waits until the state of a run is as the test wants it.
 func (w *world) until(run status.RunID, what string, ok func(*machine.State) bool) {
 	w.t.Helper()
-	for start := time.Now(); !ok(w.check(run)); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > 5*time.Hour {
+	start := time.Now()
+	for pause := 10 * time.Millisecond; !ok(w.check(run)); pause = min(2*pause, time.Minute) {
+		if time.Sleep(pause); time.Since(start) > 5*time.Hour {
 			w.t.Fatalf("run %d is %v and never %s\n%s", run, w.check(run).Status(), what, w.transcript(run))
 		}
 	}
