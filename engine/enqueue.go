@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -357,6 +358,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 		case errors.Is(o.Err, naming.ErrFree), o.Err == nil && x.t.Replaces == nil && replaces(x.st.Flow, e.all[x.n].Name, x.t.Names, o.Submitted):
 			// Submit the run again: as the replacement of the run that holds its key, or, if the key is
 			// free by now, as an ordinary run.
+			failpoint.Hit("key.held")
 			t, err := e.transition(e.all[x.n], *x.st, o.Err == nil)
 			if err != nil {
 				res.Err = err

@@ -36,6 +36,8 @@ var scenes = []scene{
 	{[]string{"store.KeepSnapshot"}, playLong},
 	{[]string{"event.claimed", "event.submitted", "event.kept", "event.removed"}, playEvents},
 	{[]string{"store.ResetGoal"}, playReset},
+	{[]string{"key.next", "key.beaten"}, playReplace},
+	{[]string{"key.held"}, playHeld},
 	{[]string{"select.submitted"}, playSelect},
 	{[]string{"tick.submitted"}, playTick},
 	{[]string{"intake.submitted"}, playIntake},
