@@ -33,7 +33,7 @@ func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submit
 // because it holds no value of a run, and because only the store knows to which runs it goes.
 func replacement(s Submission, st *owner.Start) (*store.Message, error) {
 	by := cmp.Or(s.By, starterOfKeys)
-	data, err := journal.EncodeOpen(machine.CancelRequested{By: by, Code: machine.CodeReplaced,
+	data, err := journal.EncodeOpen(machine.CancelRequested{By: by, Code: naming.CodeReplaced,
 		Reason: fmt.Sprintf("run %s replaces it (unique with on_conflict = %q)", st.Public, "replace")})
 	if err != nil {
 		return nil, err

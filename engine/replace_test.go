@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/goals"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 const replacedFlow = `
@@ -66,7 +67,7 @@ func (w *world) until(run status.RunID, what string, ok func(*machine.State) boo
 func (w *world) wantReplacedBy(run, by status.RunID) {
 	w.t.Helper()
 	s := w.check(run)
-	if f := s.Run().Failure; s.Status() != status.RunCancelled || f.Code != machine.CodeReplaced || !strings.Contains(f.Message, w.check(by).Run().Name) {
+	if f := s.Run().Failure; s.Status() != status.RunCancelled || f.Code != naming.CodeReplaced || !strings.Contains(f.Message, w.check(by).Run().Name) {
 		w.t.Errorf("run %d is %v with %+v, want that run %d replaced it", run, s.Status(), f, by)
 	}
 }
@@ -157,7 +158,7 @@ func TestReplaceSeveralTimes(t *testing.T) {
 		newest := runs[len(runs)-1]
 		w.until(newest, "ended", func(s *machine.State) bool { return s.Status().Final() })
 		for _, run := range runs[:len(runs)-1] {
-			if s := w.check(run); s.Status() != status.RunCancelled || s.Run().Failure.Code != machine.CodeReplaced {
+			if s := w.check(run); s.Status() != status.RunCancelled || s.Run().Failure.Code != naming.CodeReplaced {
 				t.Errorf("run %d is %v with %+v", run, s.Status(), s.Run().Failure)
 			}
 		}
@@ -185,7 +186,7 @@ func TestReplaceAfterTheGoal(t *testing.T) {
 		}
 		w.wait(n, first, status.RunSucceeded)
 		s := w.wait(n, sub.Run, status.RunCancelled)
-		if f := s.Run().Failure; f.Code != machine.CodeGoalReached || !strings.Contains(f.Message, w.check(first).Run().Name) {
+		if f := s.Run().Failure; f.Code != naming.CodeGoalReached || !strings.Contains(f.Message, w.check(first).Run().Name) {
 			t.Errorf("failure = %+v", f)
 		}
 		if calls := w.shop.called("reserve"); len(calls) != 1 {

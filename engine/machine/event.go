@@ -143,7 +143,7 @@ type EngineLost struct {
 type CancelRequested struct {
 	NoCompensate bool
 	By, Reason   string
-	// Code is the code of the run's failure: CodeReplaced or CodeGoalReached; "" = CodeCancelled.
+	// Code is the code of the run's failure, such as naming.CodeReplaced; "" = CodeCancelled.
 	Code string
 	// Number of the message that holds the verb, so that the person who sent it finds the
 	// answer; 0 = none.

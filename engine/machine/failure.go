@@ -13,9 +13,6 @@ const (
 	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
 	codeNotStarted       = "not_started"       // no step of the run began before the time StartBy
 	CodeCancelled        = "cancelled"         // the run was cancelled
-	CodeReplaced         = "replaced"          // a new run of the same unique key has replaced the run
-	// The run waited for its unique key, and the run that held the key has reached the goal.
-	CodeGoalReached = "goal_reached"
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated

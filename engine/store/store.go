@@ -131,13 +131,7 @@ type Tick struct {
 	Next []status.RunID
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: the run
 	// that holds the key has ended and has reached the goal. The engine should cancel them.
-	Beaten []BeatenRun
-}
-
-// A BeatenRun is a run that waits for a unique key whose goal another run has reached.
-type BeatenRun struct {
-	Run status.RunID
-	By  status.RunID // the run that has reached the goal
+	Beaten []naming.Beaten
 }
 
 // A DueRun is a run whose next_check has passed.

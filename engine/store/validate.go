@@ -40,8 +40,8 @@ func (t *Transition) Validate() error {
 			return err
 		}
 	}
-	if m := t.Replaces; m != nil && (t.Names == nil || t.Names.Key == "" || t.Names.From != 0 || t.Admit || m.Kind <= 0 || m.Dedup != naming.CleanText(m.Dedup) || len(m.Data) == 0) {
-		return fmt.Errorf("engine: run %d seq %d: only a submission with a unique key may replace another run, with a message, and it waits", t.Run, t.Seq)
+	if err := t.validateReplaces(); err != nil {
+		return err
 	}
 	if len(t.Checks) > 0 && t.Names == nil {
 		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
@@ -55,6 +55,23 @@ func (t *Transition) Validate() error {
 		}
 	}
 	return nil
+}
+
+// validateReplaces returns an error if the field Replaces is not valid. Only a submission with a unique
+// key may have it, and the submitted run must not start at once.
+func (t *Transition) validateReplaces() error {
+	m, n := t.Replaces, t.Names
+	switch {
+	case m == nil:
+		return nil
+	case n == nil || n.Key == "" || n.From != 0 || t.Admit:
+		return fmt.Errorf("engine: run %d seq %d: only a submission with a unique key may replace another run, and it waits", t.Run, t.Seq)
+	case len(m.Data) == 0 || m.Run != 0:
+		return fmt.Errorf("engine: run %d seq %d: the message to the replaced runs is empty or names a run", t.Run, t.Seq)
+	}
+	own := *m
+	own.Run = t.Run
+	return own.Validate()
 }
 
 // validateRoom returns an error if the fields Room and Admit are not valid. Only a submission may

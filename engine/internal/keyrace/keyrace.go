@@ -124,46 +124,19 @@ func (c keyContext) ended(run status.RunID) (next keyContext, ok bool) {
 // step is the model: it says whether the store may give the answer in this state, and what the state
 // is afterwards.
 func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) {
-	at, own := c.now(s), c.own(s)
-	free := own == "" || own == goals.Free
+	at := c.now(s)
 	switch in.kind {
 	case submit:
-		switch {
-		case !free:
-			return !out.done && out.run == c.run, c
-		case c.next != 0:
-			return !out.done && out.run == c.next, c
-		}
-		return out.done && out.run == in.run, keyContext{run: in.run, state: status.RunRunning, old: c.old}
+		return c.submitted(s, in, out)
 	case replace:
-		switch {
-		case free && c.next == 0:
-			return !out.done && out.run == 0, c
-		case !free && own != goals.Open:
-			return !out.done && out.run == c.run, c
-		}
-		to := c
-		if c.next != 0 {
-			to = c.outdated(c.next)
-		}
-		to.next = in.run
-		return out.done && out.run == in.run, to
+		return c.replaced(s, in, out)
 	case admit:
-		if free && c.next == in.run {
+		if own := c.own(s); own == goals.Free && c.next == in.run {
 			return out.done, keyContext{run: in.run, state: status.RunRunning, old: c.old}
 		}
 		return !out.done, c
 	case end:
-		to := c
-		switch {
-		case c.run == in.run && !c.state.Final():
-			to.state = in.to
-			return out.done, to
-		case c.next == in.run:
-			to.next = 0
-			return out.done, to
-		}
-		to, open := c.ended(in.run)
+		to, open := c.finished(in)
 		return out.done == open, to
 	case reset:
 		if at == goals.Reached && s != naming.ScopeEver {
@@ -174,6 +147,48 @@ func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) 
 		return !out.done && out.run == c.run && out.state == at, c
 	}
 	return out.run == c.run && out.state == at && out.next == c.next, c
+}
+
+// submitted is the step of an ordinary submission.
+func (c keyContext) submitted(s naming.Scope, in ask, out answer) (bool, keyContext) {
+	own := c.own(s)
+	switch {
+	case own != "" && own != goals.Free:
+		return !out.done && out.run == c.run, c
+	case c.next != 0:
+		return !out.done && out.run == c.next, c
+	}
+	return out.done && out.run == in.run, keyContext{run: in.run, state: status.RunRunning, old: c.old}
+}
+
+// replaced is the step of a submission whose run waits for the key.
+func (c keyContext) replaced(s naming.Scope, in ask, out answer) (bool, keyContext) {
+	switch own := c.own(s); {
+	case (own == "" || own == goals.Free) && c.next == 0:
+		return !out.done && out.run == 0, c
+	case own == goals.Reached || own == goals.Used:
+		return !out.done && out.run == c.run, c
+	}
+	to := c
+	if c.next != 0 {
+		to = c.outdated(c.next)
+	}
+	to.next = in.run
+	return out.done && out.run == in.run, to
+}
+
+// finished returns the context after the end of a run, and whether the run was open.
+func (c keyContext) finished(in ask) (to keyContext, open bool) {
+	to = c
+	switch {
+	case c.run == in.run && !c.state.Final():
+		to.state = in.to
+		return to, true
+	case c.next == in.run:
+		to.next = 0
+		return to, true
+	}
+	return c.ended(in.run)
 }
 
 // A client makes one operation after the other.

@@ -37,9 +37,9 @@ func noteRoom(t *store.Transition, rec machine.Record, before *machine.State, fl
 }
 
 // Beaten cancels a run that waits for its unique key, because another run has reached the goal of the key.
-func (s *Scheduler) Beaten(b store.BeatenRun) {
+func (s *Scheduler) Beaten(b naming.Beaten) {
 	why := "run " + naming.RunName(b.By) + " had the unique key and has reached the goal, so this run did not start"
-	ev := machine.CancelRequested{By: "engine", Reason: why, Code: machine.CodeGoalReached}
+	ev := machine.CancelRequested{By: "engine", Reason: why, Code: naming.CodeGoalReached}
 	s.deliver(b.Run, &delivery{Answer: call.Answer{Event: ev, Arrived: s.n.Clock.Now()}})
 }
 

@@ -67,8 +67,8 @@ var replaceFaults = []fault{
 	},
 	{
 		name: "a key for which a run waits belongs to that run, in memory",
-		in:   "engine/store/memory.(*journal).submitLocked",
-		old:  "case h != nil && h.waits():",
+		in:   "engine/store/memory.(*journal).heldLocked",
+		old:  "case h.waits():",
 		new:  "case false:",
 		by:   catches("engine/internal/keyrace", "^TestReplacementsInMemory$"),
 	},
@@ -96,7 +96,7 @@ var replaceFaults = []fault{
 	{
 		name: "the cancel says that the run was replaced",
 		in:   "engine.replacement",
-		old:  "Code: machine.CodeReplaced,",
+		old:  "Code: naming.CodeReplaced,",
 		new:  "",
 		by:   catches("engine", "^TestReplaceCancelsTheOpenRun$"),
 	},

@@ -58,18 +58,18 @@ func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 
 // waitingKeysLocked returns the runs of an engine that wait for a unique key which is free. It leaves
 // out runs that also wait for a place. The result beaten has the runs that cannot get their key.
-func (s *state) waitingKeysLocked(engine store.EngineID, limit int) (next []status.RunID, beaten []store.BeatenRun) {
+func (s *state) waitingKeysLocked(engine store.EngineID, limit int) (next []status.RunID, beaten []naming.Beaten) {
 	for _, h := range s.keys {
 		switch held := h.holdsAt(s.now()); {
 		case !h.waits() || h.next.head.Owner != engine || held && !h.run.head.State.Final():
 		case held:
-			beaten = append(beaten, store.BeatenRun{Run: h.next.head.Run, By: h.run.head.Run})
+			beaten = append(beaten, naming.Beaten{Run: h.next.head.Run, By: h.run.head.Run})
 		case h.next.share == nil || h.next.share.admitted:
 			next = append(next, h.next.head.Run)
 		}
 	}
 	slices.Sort(next)
-	slices.SortFunc(beaten, func(a, b store.BeatenRun) int { return cmp.Compare(a.Run, b.Run) })
+	slices.SortFunc(beaten, func(a, b naming.Beaten) int { return cmp.Compare(a.Run, b.Run) })
 	return next[:min(len(next), limit)], beaten[:min(len(beaten), limit)]
 }
 

@@ -233,7 +233,7 @@ func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t
 			return wrap("find runs whose key is free", err)
 		}
 		if held {
-			t.Beaten = append(t.Beaten, store.BeatenRun{Run: run, By: by})
+			t.Beaten = append(t.Beaten, naming.Beaten{Run: run, By: by})
 		} else {
 			t.Next = append(t.Next, run)
 		}

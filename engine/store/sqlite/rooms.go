@@ -156,7 +156,7 @@ func (x *tx) replace(t *store.Transition) error {
 
 // nextOfKeys returns the runs of an engine that wait for a unique key which is free, and those that cannot
 // get their key.
-func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []status.RunID, beaten []store.BeatenRun, err error) {
+func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []status.RunID, beaten []naming.Beaten, err error) {
 	err = x.each(keyNext, []any{int64(engine), most, micros(at)}, func(r row) error {
 		var (
 			run, by int64
@@ -164,7 +164,7 @@ func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []st
 		)
 		err := r.Scan(&run, &by, &held)
 		if held {
-			beaten = append(beaten, store.BeatenRun{Run: status.RunID(run), By: status.RunID(by)})
+			beaten = append(beaten, naming.Beaten{Run: status.RunID(run), By: status.RunID(by)})
 		} else {
 			next = append(next, status.RunID(run))
 		}

@@ -86,7 +86,7 @@ var replaceRules = []rule{
 		w.wantBeaten(a)
 		w.land(a.writers[0], end(first, 1, status.RunSucceeded))
 		w.wantNext(a)
-		w.wantBeaten(a, store.BeatenRun{Run: second.Run, By: first})
+		w.wantBeaten(a, naming.Beaten{Run: second.Run, By: first})
 		w.full(a, admit(second.Run, 1))
 		if out := w.commit(a.writers[0], w.replacing(a, n)); out[0].Landed || out[0].Submitted.Run != first {
 			w.Errorf("a replacement after the goal: %+v, want run %d", out[0], first)
@@ -368,10 +368,10 @@ func (w *world) wantReplaced(run status.RunID, want int) {
 }
 
 // wantBeaten checks which runs of an engine cannot get the key for which they wait.
-func (w *world) wantBeaten(a actor, want ...store.BeatenRun) {
+func (w *world) wantBeaten(a actor, want ...naming.Beaten) {
 	w.Helper()
 	tick, err := w.Store.Tick(w.ctx, a.id, time.Hour, 10)
-	slices.SortFunc(tick.Beaten, func(a, b store.BeatenRun) int { return cmp.Compare(a.Run, b.Run) })
+	slices.SortFunc(tick.Beaten, func(a, b naming.Beaten) int { return cmp.Compare(a.Run, b.Run) })
 	if err != nil || !slices.Equal(tick.Beaten, want) {
 		w.Errorf("beaten runs of engine %d = %v, err = %v, want %v", a.id, tick.Beaten, err, want)
 	}
