@@ -40,11 +40,8 @@ func (t *Transition) Validate() error {
 			return err
 		}
 	}
-	if err := t.validateReplaces(); err != nil {
+	if err := t.validateSubmission(); err != nil {
 		return err
-	}
-	if len(t.Checks) > 0 && t.Names == nil {
-		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
 	}
 	for _, s := range t.Steps {
 		if s.State < status.StepPending || s.State > status.StepUndoFailed {
@@ -57,11 +54,14 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// validateReplaces returns an error if the field Replaces is not valid. Only a submission with a unique
-// key may have it, and the submitted run must not start at once.
-func (t *Transition) validateReplaces() error {
+// validateSubmission returns an error if one of the fields Checks and Replaces is not valid. Only a
+// submission may have them. A submission with Replaces needs a unique key, and its run must not start at
+// once.
+func (t *Transition) validateSubmission() error {
 	m, n := t.Replaces, t.Names
 	switch {
+	case len(t.Checks) > 0 && n == nil:
+		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
 	case m == nil:
 		return nil
 	case n == nil || n.Key == "" || n.From != 0 || t.Admit:
