@@ -78,8 +78,8 @@ var goneRows = []string{
 	snapshotDrop,
 	`DELETE FROM place WHERE run_id = ?1`,
 	`DELETE FROM heir WHERE run_id = ?1`,
-	`UPDATE context SET next_run = NULL, next_scope = NULL, next_retain = NULL WHERE next_run = ?1`,
 	`DELETE FROM reply WHERE (run_id, n) IN (SELECT run_id, n FROM reply WHERE run_id = ?1 LIMIT 128)`,
+	`UPDATE context SET next_run = NULL, next_scope = NULL, next_retain = NULL WHERE next_run = ?1`,
 }
 
 const (
