@@ -26,7 +26,7 @@ var upwardToday = map[string]int{
 	"engine/internal/sim":      27,
 	"engine/store/memory":      8,
 	"engine/store/postgres":    21,
-	"engine/store/sqlite":      21,
+	"engine/store/sqlite":      20,
 	"engine/store/storetest":   7,
 	"plugins/engine-agent-sql": 20,
 	"sdk":                      7,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -273,7 +274,7 @@ func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 		return nil, nil
 	}
 	x := &entry{n: n, st: st}
-	if x.t, o.Err = e.transition(s, *st); o.Err != nil {
+	if x.t, o.Err = e.transition(s, *st, false); o.Err != nil {
 		return nil, nil
 	}
 	return x, nil
@@ -354,6 +355,16 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 		switch {
 		case mine, o.Err == nil && o.Submitted.Run == x.t.Run:
 			res.Submitted, res.Err = x.submitted(), nil
+		case errors.Is(o.Err, naming.ErrFree), o.Err == nil && x.t.Replaces == nil && replaces(x.st.Flow, e.all[x.n].Name, x.t.Names, o.Submitted):
+			// Submit the run again: as the replacement of the run that holds its key, or, if the key is
+			// free by now, as an ordinary run.
+			failpoint.Hit("key.held")
+			t, err := e.transition(e.all[x.n], *x.st, o.Err == nil)
+			if err != nil {
+				res.Err = err
+				continue
+			}
+			again = append(again, entry{n: x.n, st: x.st, t: t})
 		case o.Err == nil && (o.Landed || o.Submitted.Exists):
 			if res.Err = heldKey(ctx, e.cfg.Store, x.st.Flow, e.all[x.n].Name, x.t.Names, o.Submitted); res.Err != nil {
 				res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, res.Err)
@@ -361,7 +372,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 			}
 			res.Submitted = o.Submitted
 		case o.Err == nil, errors.Is(o.Err, store.ErrExists): // another run has the id
-			t, err := e.transition(e.all[x.n], *x.st)
+			t, err := e.transition(e.all[x.n], *x.st, x.t.Replaces != nil)
 			if err != nil {
 				res.Err = err
 				continue
@@ -387,10 +398,14 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 }
 
 // transition returns the first row of a run without an owner. This row starts no step of the run.
-// An engine that looks for runs without an owner finds the run at once.
-func (e *enqueuer) transition(s Submission, st owner.Start) (store.Transition, error) {
+// An engine that looks for runs without an owner finds the run at once. If replaced is true, the run
+// replaces the run that holds its key.
+func (e *enqueuer) transition(s Submission, st owner.Start, replaced bool) (store.Transition, error) {
 	now := e.n.shared.Clock.Now()
 	run, err := e.n.assignID(s, &st, now)
+	if err == nil && replaced {
+		st.Replaces, err = replacement(s, &st)
+	}
 	if err != nil {
 		return store.Transition{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
@@ -408,7 +423,7 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
 	nobody, state := store.EngineID(0), machine.NewState()
-	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names, Checks: st.Checks}
+	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names, Checks: st.Checks, Replaces: st.Replaces}
 	err := guard.Do(func() (err error) {
 		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: cfg.Options.Ceilings,
 			Allowance: dsl.NewAllowance(machine.MaxDecisionCost), Past: st.Past})

@@ -1,12 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -17,8 +21,32 @@ func holdOf(wf *dsl.Workflow) naming.Hold {
 	return naming.Hold{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
 }
 
+// replaces reports whether a submission must be made again as the replacement of the run in the
+// parameter res, which holds its key. The parameter by is the name that the caller gave to the run: a run
+// with this name is the same submission, made again. A run that takes over the results of another one
+// replaces no run.
+func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) bool {
+	return wf.Unique.Replace && names.From == 0 && res.Exists && !res.Gone && (by == "" || res.Name != by)
+}
+
+// replacement returns the message that cancels the runs which a new run replaces. It is not sealed,
+// because it holds no value of a run, and because only the store knows to which runs it goes.
+func replacement(s Submission, st *owner.Start) (*store.Message, error) {
+	by := cmp.Or(s.By, starterOfKeys)
+	data, err := journal.EncodeOpen(machine.CancelRequested{By: by, Code: naming.CodeReplaced,
+		Reason: fmt.Sprintf("run %s replaces it (unique with on_conflict = %q)", st.Public, "replace")})
+	if err != nil {
+		return nil, err
+	}
+	return &store.Message{Kind: store.MessageVerb, By: by, Dedup: "replaced", Data: data}, nil
+}
+
+// starterOfKeys is the name under which a submission without a person cancels the runs that it replaces.
+const starterOfKeys = "unique"
+
 // A KeyError says why a submission was refused: another run holds its unique key. Either the unique
-// block has on_conflict = "reject", or there is no run to attach to, because retention has removed it.
+// block has on_conflict = "reject", or "replace" and that run has reached the goal, or there is no run to
+// attach to, because retention has removed it.
 type KeyError struct {
 	Workflow, Key string
 	Run           string      // public name of the run that holds the key
@@ -53,7 +81,7 @@ func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`
 // returns nil if the submission attaches to that run. The parameter by is the name that the caller
 // gave to the run: a run with this name is the same submission, made again.
 func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) error {
-	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject {
+	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject && !wf.Unique.Replace {
 		return nil
 	}
 	return keyError(ctx, s, names.Workflow, names.Key, res)

@@ -58,7 +58,7 @@ func (s *Submission) names() naming.Names {
 func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
 	ev := machine.Started{
 		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-		Line: st.Line, Waits: waits && st.Line.Limit > 0, StartBy: s.StartBy, From: s.from, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0 || st.Replaces != nil, StartBy: s.StartBy, From: s.from, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
 	}
 	if s.trigger != "" {
 		ev.Trigger = s.trigger

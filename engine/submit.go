@@ -41,7 +41,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	failpoint.Hit("submit.prepared")
-	for waits, try := false, 0; try < submitIDs; try++ {
+	for waits, replaced, try := false, false, 0; try < submitIDs; try++ {
 		t, err := n.present(ctx)
 		if err != nil {
 			return store.Submitted{}, err
@@ -49,8 +49,14 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		if n.shared.Draining.Load() {
 			return store.Submitted{}, ErrStopping
 		}
-		res, err := n.submit(ctx, t, s, *st, waits)
+		res, err := n.submit(ctx, t, s, *st, waits, replaced)
 		switch {
+		case errors.Is(err, errHeld): // submit the run again, so that it replaces the run that holds its key
+			replaced = true
+			failpoint.Hit("key.held")
+		case errors.Is(err, naming.ErrFree): // the run that held the key has ended meanwhile
+			replaced = false
+			try--
 		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
 			waits = true // submit the run again, so that it waits in line
 		case errors.Is(err, naming.ErrFull):
@@ -152,19 +158,30 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// submit chooses an id for the run and submits the run once. If the parameter waits is true and the
-// run has a limit, the run waits in line. submit returns ErrExists if another run has this id, and
-// ErrFull if the run has a limit and there is no room.
-func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits bool) (store.Submitted, error) {
+// errHeld says that another run holds the unique key of a submission, and that the submission must be
+// made again as the replacement of that run.
+var errHeld = errors.New("engine: another run holds the key")
+
+// submit chooses an id for the run and submits the run once. If the parameter `waits` is true and the
+// run has a limit, the run waits in line. If the parameter `replaced` is true, the run replaces the run
+// that holds its key, and waits for the end of that run. submit returns ErrExists if another run has
+// this id, and ErrFull if the run has a limit and there is no room. It returns errHeld if the submission
+// must be made again with `replaced`, and ErrFree if it must be made again without.
+func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits, replaced bool) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)
+	if err == nil && replaced {
+		st.Replaces, err = replacement(s, &st)
+	}
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
 	err = t.Runs.Submit(ctx, &st, now, s.started(run, &st, waits))
 	switch {
-	case errors.Is(err, store.ErrExists), errors.Is(err, naming.ErrFull):
+	case errors.Is(err, store.ErrExists), errors.Is(err, naming.ErrFull), errors.Is(err, naming.ErrFree):
 		return store.Submitted{}, err
+	case err == nil && !replaced && replaces(st.Flow, s.Name, &st.Names, st.Submitted):
+		return store.Submitted{}, errHeld
 	case err != nil:
 		var (
 			sent store.Submitted

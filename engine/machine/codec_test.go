@@ -59,7 +59,7 @@ func TestCodecEvents(t *testing.T) {
 		machine.Started{RunID: 1, Name: "o-2", Line: line.Line{Lift: -50, Limit: 3, Key: "eu"}, Waits: true},
 		machine.Started{RunID: 1, Name: "o-3", Line: line.Line{Lift: 40}}, machine.SlotsFreed{Admitted: true},
 		machine.TimePassed{}, machine.SlotsFreed{}, machine.TakenOver{By: 2, From: 1}, machine.EngineLost{Deaths: 3, Why: "gone"},
-		machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7},
+		machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7}, machine.CancelRequested{By: "ann", Reason: "why", Code: "replaced"},
 		machine.PauseRequested{By: "ann", Reason: "why", Ask: 7},
 		machine.ResumeRequested{Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
 		machine.RetryRequested{Step: "step", NewKey: true, Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},

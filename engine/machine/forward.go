@@ -66,7 +66,7 @@ func (d forward) first() {
 	}
 }
 
-// admitted starts the first steps of a run that waited for room in its limit.
+// admitted starts the first steps of a run that waited for room in its limit or for its unique key.
 func (d forward) admitted() {
 	if d.run.Awaits && d.run.Phase == model.PhaseForward && d.run.Finished == 0 {
 		d.run.Awaits = false

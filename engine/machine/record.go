@@ -91,8 +91,8 @@ func (r Record) Refused() (Refused, bool) {
 // heartbeat is not an answer. For a record that was read from a journal, Late returns false.
 func (r Record) Late() bool { return r.late }
 
-// Admits reports whether the record gives a place to a run that waited for room in its limit. The
-// store must commit such a record only if there is room.
+// Admits reports whether the record lets a run start that waited for room in its limit or for its
+// unique key. The store must commit such a record only if there is room and the key is free.
 func (r Record) Admits() bool {
 	return r.run != nil && r.run.Mask&model.RunAwaitsBit != 0 && !r.run.To.Awaits
 }

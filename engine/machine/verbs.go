@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -105,7 +106,7 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	}
 	d.found()
 	r.Cancel, r.NoUndo = true, ev.NoCompensate
-	r.Failure = dsl.Failure{Code: CodeCancelled, Message: ev.Reason}
+	r.Failure = dsl.Failure{Code: cmp.Or(ev.Code, CodeCancelled), Message: ev.Reason}
 	d.undoing().turn(r.Failure)
 }
 

@@ -125,15 +125,18 @@ type Tick struct {
 	Inbox []status.RunID
 	Dead  []EngineID
 	// Next holds the runs of this engine that are the next in line and for which their limit has
-	// room (naming.Room). The engine should admit them (Transition.Admit). The outcome may still
-	// be naming.ErrFull, because another run may be admitted first.
+	// room (naming.Room). It also holds the runs of this engine that wait for their unique key
+	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit). The
+	// outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
 	// Looked is true if the store has also looked for work that starts runs, or that delivers replies:
-	// submissions of other programs, events, open firings, due schedules, and replies for
-	// webhooks and agents. If
-	// there is any, Starts is true. Engines that know this need no queries of their own while there is
-	// none. A store may leave out to look.
+	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
+	// agents. If there is any, Starts is true. Engines that know this need no queries of their own while
+	// there is none. A store may leave out to look.
 	Looked, Starts bool
+	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: the run
+	// that holds the key has ended and has reached the goal. The engine should cancel them.
+	Beaten []naming.Beaten
 }
 
 // A DueRun is a run whose next_check has passed.
@@ -276,17 +279,27 @@ type Transition struct {
 	Data  []byte        // encoded records; they may be sealed
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
 	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
-	// Admit is true if the transition gives the run a place in its limit. The store commits the
-	// transition only if a place is free. Otherwise the outcome is naming.ErrFull. The run holds
-	// the place until the run has ended. A new run (Seq 0) also gets no place if another run waits
-	// in line. If the run holds a place already, the transition needs no other place.
+	// Admit is true if the transition gives the run a place in its limit, or the unique key for which
+	// it waits (Replaces). The store commits the transition only if a place is free and the key is free.
+	// Otherwise the outcome is naming.ErrFull. The run holds the place until the run has ended. A new
+	// run (Seq 0) also gets no place if another run waits in line. If the run has its place or its key
+	// already, the transition needs no other one.
 	Admit bool
 	// Checks are checks of business rows. The store runs them in the transaction that accepts the
 	// run. If one of them refuses the run, nothing is committed, and the outcome is an
 	// *admission.Error. Only a submission may have Checks. A store that cannot run checks refuses
 	// the submission with admission.Unable. If the run exists already, the store runs no check.
 	Checks []admission.Check
-	Frees  bool // true = the run has ended and frees its place, so the store sends a hint to the engines
+	// Replaces is set if the submitted run waits until the run that holds its unique key has ended. nil =
+	// the run does not wait for its key, as most runs. If another run holds the key and is open, or if
+	// such a run has ended and a third run waits for the key, the store notes that the submitted run is
+	// the next one. It puts this message into the inbox of each of these open runs, and sets its field
+	// Run. If the run that holds the key has ended, the outcome is that run. If no run holds the key or
+	// waits for it, the outcome is naming.ErrFree. A run that waits takes its key with Admit.
+	Replaces *Message
+	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait. Then
+	// the store sends a hint to the engines.
+	Frees bool
 }
 
 // A StepRow is the state of one step or instance as the views show it.
@@ -323,7 +336,8 @@ type Outcome struct {
 	// and decide again. ErrStale has one of three reasons: the journal has another row with
 	// this seq, more messages wait than Heard allows, or retention has removed the run.
 	// ErrExists means that a new run has the id of another run. naming.ErrFull means that no
-	// place is free for the run (Transition.Admit). Any other error means that the store refuses
+	// place or no key is free for the run (Transition.Admit). naming.ErrFree means that the run
+	// cannot wait for its key, because the key is free. Any other error means that the store refuses
 	// this transition because of its contents.
 	Err error
 }

@@ -40,8 +40,8 @@ func (t *Transition) Validate() error {
 			return err
 		}
 	}
-	if len(t.Checks) > 0 && t.Names == nil {
-		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
+	if err := t.validateSubmission(); err != nil {
+		return err
 	}
 	for _, s := range t.Steps {
 		if s.State < status.StepPending || s.State > status.StepUndoFailed {
@@ -52,6 +52,26 @@ func (t *Transition) Validate() error {
 		}
 	}
 	return nil
+}
+
+// validateSubmission returns an error if one of the fields Checks and Replaces is not valid. Only a
+// submission may have them. A submission with Replaces needs a unique key, and its run must not start at
+// once.
+func (t *Transition) validateSubmission() error {
+	m, n := t.Replaces, t.Names
+	switch {
+	case len(t.Checks) > 0 && n == nil:
+		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
+	case m == nil:
+		return nil
+	case n == nil || n.Key == "" || n.From != 0 || t.Admit:
+		return fmt.Errorf("engine: run %d seq %d: only a submission with a unique key may replace another run, and it waits", t.Run, t.Seq)
+	case len(m.Data) == 0 || m.Run != 0:
+		return fmt.Errorf("engine: run %d seq %d: the message to the replaced runs is empty or names a run", t.Run, t.Seq)
+	}
+	own := *m
+	own.Run = t.Run
+	return own.Validate()
 }
 
 // validateRoom returns an error if the fields Room and Admit are not valid. Only a submission may

@@ -132,7 +132,7 @@ const (
 	FactRunTurned       FactKind = "run_turned"     // the run turned back and is being compensated
 	FactRunParked       FactKind = "run_parked"     // the run needs a person
 	FactRunTakenOver    FactKind = "run_taken_over" // another engine continues the run
-	FactRunAdmitted     FactKind = "run_admitted"   // the run has got room in its concurrency limit
+	FactRunAdmitted     FactKind = "run_admitted"   // the run has got room in its concurrency limit, or its unique key
 	FactVerb            FactKind = "operator"       // a verb was accepted or refused
 	FactRunFinished     FactKind = "run_finished"
 )

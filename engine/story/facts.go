@@ -132,7 +132,11 @@ func (t *teller) heads() {
 		}
 	case machine.SlotsFreed:
 		if ev.Admitted && !t.skips(FactRunAdmitted) {
-			t.say(Fact{Kind: FactRunAdmitted})
+			f := Fact{Kind: FactRunAdmitted}
+			if t.after().Line.Limit == 0 { // the run waited only for its unique key
+				f.Message = "its unique key is free"
+			}
+			t.say(f)
 		}
 	case machine.CancelRequested:
 		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)

@@ -106,7 +106,7 @@ func runSentence(f story.Fact, why string) string {
 		}
 		return "run taken over from an engine that is gone"
 	case story.FactRunAdmitted:
-		return "run admitted: there is room in its concurrency limit"
+		return "run admitted: " + orText(f.Message, "there is room in its concurrency limit")
 	case story.FactSignalReceived:
 		s := "signal " + Clean(f.Signal) + prefixed(" by ", Clean(f.By))
 		if f.Known {

@@ -87,10 +87,14 @@ func readUnique(d *decoder, b *syntax.Block, w *Workflow) {
 	}
 	if e := b.Attr("on_conflict"); e != nil {
 		if text, ok := d.lit.literalText(e, "on_conflict"); ok {
-			if u.Reject = text == "reject"; text != "reject" && text != "attach" {
+			u.Reject, u.Replace = text == "reject", text == "replace"
+			switch {
+			case u.Replace && u.Scope == noun.ScopeEver:
+				d.Errorf(e.Range, "Replace with one run for ever", `With scope = "ever" no other run of a key can ever start, so a new run cannot replace the old one. Write on_conflict = "attach" or "reject", or change scope.`)
+			case text != "attach" && !u.Reject && !u.Replace:
 				d.Errorf(e.Range, "Invalid value for on_conflict",
-					`on_conflict is "attach", so that the submission returns the run that holds the key, or "reject", so that the submission is refused.%s`,
-					diag.DidYouMean(text, []string{"attach", "reject"}))
+					`on_conflict is "attach" (the submission returns the run that holds the key), "reject" (the submission is refused), or "replace" (the run that holds the key is cancelled, and the new run starts when the key is free).%s`,
+					diag.DidYouMean(text, []string{"attach", "reject", "replace"}))
 			}
 		}
 	}

@@ -16,5 +16,8 @@ const (
 type Unique struct {
 	Scope  Scope
 	Retain time.Duration // how long a goal that is reached is kept; 0 = until a person resets it
-	Reject bool          // true = a submission is refused if another run holds its key; false = it attaches to that run
+	// What happens to a submission whose key another run holds. At most one of them is true; if both are
+	// false, the submission attaches to that run.
+	Reject  bool // the submission is refused
+	Replace bool // the other run is cancelled, and the new run starts when the key is free
 }

@@ -39,6 +39,8 @@ var scenes = []scene{
 	{[]string{"event.keys", "event.advanced"}, playEventKeys},
 	{[]string{"event.fired"}, playEventRows},
 	{[]string{"store.ResetGoal"}, playReset},
+	{[]string{"key.next", "key.beaten"}, playReplace},
+	{[]string{"key.held"}, playHeld},
 	{[]string{"select.submitted", "select.moved"}, playSelect},
 	{[]string{"tick.submitted", "tick.moved"}, playTick},
 	{[]string{"intake.submitted", "intake.accepted"}, playIntake},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/commit"
+	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -146,7 +147,13 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	}
 	for _, run := range tick.Next {
 		busy = true
+		failpoint.Hit("key.next")
 		t.Runs.Next(run)
+	}
+	for _, b := range tick.Beaten {
+		busy = true
+		failpoint.Hit("key.beaten")
+		t.Runs.Beaten(b)
 	}
 	if t.n.shared.Claims() && t.scanner.see(tick, hinted) {
 		busy = true

@@ -4,7 +4,9 @@
 // own and of others, resets the goal and asks for the state of the key. The tool porcupine then looks
 // for an order of all these operations that explains each answer: an order in which the operations
 // could have been made one after the other (I15). There is such an order only if at most one run of
-// the key is open, and if a goal that was reached refuses all submissions until it is reset (I11).
+// the key is open, and if a goal that was reached refuses all submissions until it is reset (I11). In
+// races with replacements, clients also submit runs that wait until the key is free. Then there is such an
+// order only if each of them starts after the run before it, and if the newest one wins.
 package keyrace
 
 import (
@@ -12,6 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,18 +47,21 @@ const (
 	end         // ends a run: with success, or by a cancel
 	reset
 	look
+	replace // submits a run that waits until the key is free
+	admit   // lets a run that waits start
 )
 
 // An ask is the input of an operation.
 type ask struct {
 	kind kind
-	run  status.RunID    // submit: id of the new run; end: the run that has to end
+	run  status.RunID    // submit and replace: id of the new run; end and admit: the run that has to end or to start
 	to   status.RunState // end: state in which the run has to end
 }
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // submit: run that has the key; reset and look: run that took the key last; 0 = there is none
+	run   status.RunID // submit and replace: run that has the key; reset and look: run that took the key last; 0 = there is none
+	next  status.RunID // look: the open run that waits for the key; 0 = there is none
 	done  bool         // the operation has changed the store
 	state goals.State  // reset and look: state of the key, as far as the answer says it; "" = none
 }
@@ -63,18 +71,29 @@ type keyContext struct {
 	run   status.RunID // 0 = no run has had the key
 	state status.RunState
 	reset bool
+	next  status.RunID // the open run that waits for the key; 0 = none
+	// The open runs that waited for the key until a newer one replaced them: their ids in order, as text.
+	old string
 }
 
 // now returns the state of the unique key, in the words of package goals.
 func (c keyContext) now(s naming.Scope) goals.State {
+	at := c.own(s)
+	if at == goals.Free && c.next != 0 {
+		return goals.Open
+	}
+	return at
+}
+
+// own returns the state of a context without the run that waits for the key.
+func (c keyContext) own(s naming.Scope) goals.State {
 	if c.run == 0 {
 		return ""
 	}
-	g := goals.Goal{RunState: c.state, Hold: naming.Hold{Scope: s}}
 	switch {
 	case !c.state.Final():
 		return goals.Open
-	case c.reset || s == naming.ScopeActive || s == naming.ScopeGoal && g.RunState != status.RunSucceeded:
+	case c.reset || s == naming.ScopeActive || s == naming.ScopeGoal && c.state != status.RunSucceeded:
 		return goals.Free
 	case c.state == status.RunSucceeded:
 		return goals.Reached
@@ -82,29 +101,94 @@ func (c keyContext) now(s naming.Scope) goals.State {
 	return goals.Used
 }
 
+// outdated returns the context with one more run that waited and was replaced.
+func (c keyContext) outdated(run status.RunID) keyContext {
+	all := append(strings.Fields(c.old), strconv.FormatInt(int64(run), 10))
+	slices.Sort(all)
+	c.old = strings.Join(all, " ")
+	return c
+}
+
+// ended returns the context without a run that waited and was replaced. ok is false if it has no such
+// run.
+func (c keyContext) ended(run status.RunID) (next keyContext, ok bool) {
+	all := strings.Fields(c.old)
+	i := slices.Index(all, strconv.FormatInt(int64(run), 10))
+	if i < 0 {
+		return c, false
+	}
+	c.old = strings.Join(slices.Delete(all, i, i+1), " ")
+	return c, true
+}
+
 // step is the model: it says whether the store may give the answer in this state, and what the state
 // is afterwards.
 func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) {
 	at := c.now(s)
-	free := at == "" || at == goals.Free
 	switch in.kind {
 	case submit:
-		if free {
-			return out.done && out.run == in.run, keyContext{run: in.run, state: status.RunRunning}
-		}
-		return !out.done && out.run == c.run, c
-	case end:
-		if c.run == in.run && !c.state.Final() {
-			return out.done, keyContext{run: c.run, state: in.to}
+		return c.submitted(s, in, out)
+	case replace:
+		return c.replaced(s, in, out)
+	case admit:
+		if own := c.own(s); own == goals.Free && c.next == in.run {
+			return out.done, keyContext{run: in.run, state: status.RunRunning, old: c.old}
 		}
 		return !out.done, c
+	case end:
+		to, open := c.finished(in)
+		return out.done == open, to
 	case reset:
 		if at == goals.Reached && s != naming.ScopeEver {
-			return out.done && out.run == c.run, keyContext{run: c.run, state: c.state, reset: true}
+			to := c
+			to.reset = true
+			return out.done && out.run == c.run, to
 		}
 		return !out.done && out.run == c.run && out.state == at, c
 	}
-	return out.run == c.run && out.state == at, c
+	return out.run == c.run && out.state == at && out.next == c.next, c
+}
+
+// submitted is the step of an ordinary submission.
+func (c keyContext) submitted(s naming.Scope, in ask, out answer) (bool, keyContext) {
+	own := c.own(s)
+	switch {
+	case own != "" && own != goals.Free:
+		return !out.done && out.run == c.run, c
+	case c.next != 0:
+		return !out.done && out.run == c.next, c
+	}
+	return out.done && out.run == in.run, keyContext{run: in.run, state: status.RunRunning, old: c.old}
+}
+
+// replaced is the step of a submission whose run waits for the key.
+func (c keyContext) replaced(s naming.Scope, in ask, out answer) (bool, keyContext) {
+	switch own := c.own(s); {
+	case (own == "" || own == goals.Free) && c.next == 0:
+		return !out.done && out.run == 0, c
+	case own == goals.Reached || own == goals.Used:
+		return !out.done && out.run == c.run, c
+	}
+	to := c
+	if c.next != 0 {
+		to = c.outdated(c.next)
+	}
+	to.next = in.run
+	return out.done && out.run == in.run, to
+}
+
+// finished returns the context after the end of a run, and whether the run was open.
+func (c keyContext) finished(in ask) (to keyContext, open bool) {
+	to = c
+	switch {
+	case c.run == in.run && !c.state.Final():
+		to.state = in.to
+		return to, true
+	case c.next == in.run:
+		to.next = 0
+		return to, true
+	}
+	return c.ended(in.run)
 }
 
 // A client makes one operation after the other.
@@ -121,6 +205,8 @@ type client struct {
 	began  time.Time
 	number int
 	made   []porcupine.Operation
+	// The runs of all clients that were submitted to wait for the key. Only their own clients end them.
+	waiting *sync.Map
 }
 
 // commit commits one transition. The second result is the time at which the operation began: when
@@ -161,9 +247,54 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	return o.Submitted.Run
 }
 
-// end tries to end a run.
-func (c *client) end(ctx context.Context, run status.RunID, to status.RunState) {
-	o, called := c.commit(ctx, store.Transition{Run: run, Seq: 1, At: time.Now(), State: to, NextCheck: store.Never, Data: []byte{2}})
+// replace submits a run that waits until the key is free, and tries to let it start. In the end it ends
+// the run.
+func (c *client) replace(ctx context.Context, to status.RunState) {
+	run, err := c.ids.Next(time.Now())
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	c.waiting.Store(run, true)
+	o, called := c.commit(ctx, store.Transition{
+		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunQueued, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
+		Names:    &naming.Names{Workflow: workflow, Key: key, Hold: c.hold},
+		Replaces: &store.Message{Kind: store.MessageVerb, By: "client", Dedup: "replaced", Data: []byte{1}},
+	})
+	if o.Err != nil && !errors.Is(o.Err, naming.ErrFree) {
+		c.t.Errorf("replace: %v", o.Err)
+		return
+	}
+	c.note(ask{kind: replace, run: run}, answer{run: o.Submitted.Run, done: o.Landed}, called)
+	if !o.Landed {
+		return
+	}
+	for range 3 {
+		o, called := c.commit(ctx, store.Transition{Run: run, Seq: 1, At: time.Now(), State: status.RunRunning, Admit: true, NextCheck: store.Never, Data: []byte{2}})
+		if o.Err != nil && !errors.Is(o.Err, naming.ErrFull) {
+			c.t.Errorf("admit run %d: %v", run, o.Err)
+		}
+		c.note(ask{kind: admit, run: run}, answer{done: o.Landed}, called)
+		if o.Landed {
+			c.end(ctx, run, 2, to)
+			return
+		}
+		c.look(ctx)
+		c.other(ctx, c.submit(ctx), status.RunCancelled)
+	}
+	c.end(ctx, run, 1, status.RunCancelled)
+}
+
+// other ends a run that has the key, unless it is a run that waited for the key.
+func (c *client) other(ctx context.Context, run status.RunID, to status.RunState) {
+	if _, waited := c.waiting.Load(run); run != 0 && !waited {
+		c.end(ctx, run, 1, to)
+	}
+}
+
+// end tries to end a run. The parameter seq is the number of its next row.
+func (c *client) end(ctx context.Context, run status.RunID, seq int32, to status.RunState) {
+	o, called := c.commit(ctx, store.Transition{Run: run, Seq: seq, At: time.Now(), State: to, NextCheck: store.Never, Data: []byte{2}})
 	if o.Err != nil && !errors.Is(o.Err, store.ErrStale) {
 		c.t.Errorf("end run %d: %v", run, o.Err)
 	}
@@ -192,20 +323,23 @@ func (c *client) look(ctx context.Context) {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		c.t.Errorf("look: %v", err)
 	}
-	c.note(ask{kind: look}, answer{run: g.Run, state: g.State}, called)
+	c.note(ask{kind: look}, answer{run: g.Run, next: g.Next, state: g.State}, called)
 }
 
-// race makes the operations of one client.
-func (c *client) race(ctx context.Context, chance *rand.Rand) {
+// race makes the operations of one client. If replacing is true, some of its runs wait for the key.
+func (c *client) race(ctx context.Context, chance *rand.Rand, replacing bool) {
 	for range rounds {
+		if replacing && chance.IntN(3) == 0 {
+			c.replace(ctx, []status.RunState{status.RunSucceeded, status.RunCancelled}[chance.IntN(2)])
+		}
 		run := c.submit(ctx)
 		switch n := chance.IntN(10); {
 		case run == 0:
 			return
 		case n < 3:
-			c.end(ctx, run, status.RunSucceeded)
+			c.other(ctx, run, status.RunSucceeded)
 		case n < 6:
-			c.end(ctx, run, status.RunCancelled)
+			c.other(ctx, run, status.RunCancelled)
 		case n < 8:
 			c.look(ctx)
 		}
@@ -215,9 +349,9 @@ func (c *client) race(ctx context.Context, chance *rand.Rand) {
 	}
 }
 
-// Run lets the clients race for one key of the store, and checks all their answers. The store must be
-// empty.
-func Run(t *testing.T, s store.Store, scope naming.Scope) {
+// Run lets the clients race for one key of the store, and checks all their answers. If replacing is true,
+// some of their runs wait until the key is free. The store must be empty.
+func Run(t *testing.T, s store.Store, scope naming.Scope, replacing bool) {
 	t.Helper()
 	ctx := t.Context()
 	role, ok := goals.Of(s)
@@ -229,7 +363,7 @@ func Run(t *testing.T, s store.Store, scope naming.Scope) {
 		t.Fatal(err)
 	}
 	all := make([]*client, clients)
-	ids, began := &naming.RunIDSource{}, time.Now()
+	ids, began, waiting := &naming.RunIDSource{}, time.Now(), &sync.Map{}
 	for e := range engines {
 		id, err := s.Join(ctx, fmt.Sprint("engine ", e), time.Hour, 1)
 		if err != nil {
@@ -246,23 +380,29 @@ func Run(t *testing.T, s store.Store, scope naming.Scope) {
 		})
 		mu := &sync.Mutex{}
 		for n := e; n < clients; n += engines {
-			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], hold: naming.Hold{Scope: scope}, ids: ids, began: began, number: n}
+			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], hold: naming.Hold{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting}
 		}
 	}
 	var racing sync.WaitGroup
 	for n, c := range all {
-		racing.Go(func() { c.race(ctx, rand.New(rand.NewPCG(uint64(n), 27))) })
+		racing.Go(func() { c.race(ctx, rand.New(rand.NewPCG(uint64(n), 27)), replacing) })
 	}
 	racing.Wait()
 	var history []porcupine.Operation
-	landed := 0
+	landed, admitted := 0, 0
 	for _, c := range all {
 		history = append(history, c.made...)
 		for _, op := range c.made {
-			if op.Input.(ask).kind == submit && op.Output.(answer).done {
+			switch in, done := op.Input.(ask), op.Output.(answer).done; {
+			case in.kind == submit && done:
 				landed++
+			case in.kind == admit && done:
+				admitted++
 			}
 		}
+	}
+	if replacing != (admitted > 5) {
+		t.Errorf("%d runs have waited for the key and got it: the race proves nothing", admitted)
 	}
 	if most := scope == naming.ScopeEver; landed == 0 || most && landed != 1 || !most && landed < 10 {
 		t.Errorf("%d runs have had the key: the race proves nothing", landed)

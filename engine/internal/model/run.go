@@ -46,7 +46,7 @@ type Run struct {
 	State   status.RunState
 	Phase   Phase
 	Begun   bool // the run is no longer queued, for example because a step has started
-	Awaits  bool // the run waits for room in the concurrency limit of its workflow: no step may start
+	Awaits  bool // the run waits for room in the concurrency limit of its workflow, or for its unique key: no step may start
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more

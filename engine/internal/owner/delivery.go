@@ -40,6 +40,7 @@ type Start struct {
 	Line      line.Line         // priority of the run, and the limit that it shares with other runs
 	Past      *moving.Past      // ended run whose results the run takes over; nil = it takes over nothing
 	Checks    []admission.Check // rows that the store checks when it accepts the run
+	Replaces  *store.Message    // message to the runs that the run replaces (store.Transition); nil = it replaces none
 	Submitted store.Submitted   // outcome of the submission; set once the transition is committed
 }
 

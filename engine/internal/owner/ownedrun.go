@@ -391,5 +391,5 @@ func (n *notes) Resume(k journal.Notes) { *n = notes{sensitive: k.Sensitive, ref
 // Note implements journal.Noter.
 func (n *notes) Note(e machine.Event) { n.note(e) }
 
-// waitsInLine reports whether the run waits for room in its limit.
+// waitsInLine reports whether the run waits for room in its limit or for its unique key.
 func (r *ownedRun) waitsInLine() bool { return r.state.Run().Awaits }

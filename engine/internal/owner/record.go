@@ -23,7 +23,7 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 		t.State = state
 	}
 	post(t, rec, before)
-	noteRoom(t, rec, before)
+	noteRoom(t, rec, before, flow)
 	var few [4]machine.StepRow
 	for _, row := range rec.AppendSteps(few[:0], before) {
 		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})

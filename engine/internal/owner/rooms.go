@@ -3,6 +3,7 @@ package owner
 import (
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -22,18 +23,28 @@ func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine
 	t.Admit = !e.Waits
 }
 
-// noteRoom notes in a transition that a record admits its run, or that the run ends and frees its
-// place. The parameter before is the run's state before the record.
-func noteRoom(t *store.Transition, rec machine.Record, before *machine.State) {
+// noteRoom notes in a transition that a record admits its run, or that the run ends and frees a place
+// or a unique key for which another run may wait. The parameter before is the run's state before the
+// record. The parameter flow is the workflow of the run; nil = not known.
+func noteRoom(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if rec.Admits() {
 		t.Admit = true
 	}
-	if before.Run().Line.Limit > 0 && t.State.Final() {
+	run := before.Run()
+	if t.State.Final() && (run.Line.Limit > 0 || run.Key != "" && flow != nil && flow.Unique.Replace) {
 		t.Frees = true
 	}
 }
 
-// Next notifies a run that it is the next in line and that there is room for it.
+// Beaten cancels a run that waits for its unique key, because another run has reached the goal of the key.
+func (s *Scheduler) Beaten(b naming.Beaten) {
+	why := "run " + naming.RunName(b.By) + " had the unique key and has reached the goal, so this run did not start"
+	ev := machine.CancelRequested{By: "engine", Reason: why, Code: naming.CodeGoalReached}
+	s.deliver(b.Run, &delivery{Answer: call.Answer{Event: ev, Arrived: s.n.Clock.Now()}})
+}
+
+// Next notifies a run that it is the next in line and that there is room for it, or that its unique key is
+// free.
 func (s *Scheduler) Next(run status.RunID) {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: machine.SlotsFreed{Admitted: true}, Arrived: s.n.Clock.Now()}})
 }

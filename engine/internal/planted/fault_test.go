@@ -25,6 +25,7 @@ var areas = map[string][]fault{
 	"engine":   engineFaults,
 	"postgres": postgresFaults,
 	"goals":    goalFaults,
+	"replace":  replaceFaults,
 	"sqlite":   sqliteFaults,
 	"agents":   agentsFaults,
 	"plugin":   pluginFaults,

@@ -19,8 +19,8 @@ var goalFaults = []fault{
 	{
 		name: "a submission that goes alone asks who holds the key",
 		in:   "engine/store/postgres.(*submission).claimKey",
-		old:  "if err == nil && found.Run != n.From {",
-		new:  "if err == nil && found.Run != n.From && found.Gone {",
+		old:  "case holds && found.Run != n.From:",
+		new:  "case holds && found.Run != n.From && found.Gone:",
 		by:   catches("engine/store/postgres", "^TestSubmissionAloneFindsAHeldKey$"),
 	},
 	{

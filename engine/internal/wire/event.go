@@ -35,19 +35,20 @@ const (
 	kindAttemptRefused
 	kindChildStarted
 	kindUndoRequested
-	kindStartedInLine      // a Started with a priority or a limit
+	kindStartedInLine      // a Started with a priority or a limit, or of a run that waits
 	kindAdmitted           // a SlotsFreed that admits the run
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
 	kindMigrated
 	kindStartedBy       // a Started with a time StartBy; it has the fields of all other kinds of Started
 	kindRestarted       // a Started of a run that takes over results of another run
 	kindStartedReplying // a Started whose run has replies; it also has a priority, a limit and a time StartBy
+	kindCancelWithCode  // a CancelRequested with a code
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
 // the event says which of these fields follow, so that a missing field takes no bytes.
 func (e *encoder) started(ev machine.Started) {
-	child, inLine, by, replies := ev.Parent != 0, ev.Line != line.Line{}, !ev.StartBy.IsZero(), ev.ReplyTo != ""
+	child, inLine, by, replies := ev.Parent != 0, ev.Waits || ev.Line != line.Line{}, !ev.StartBy.IsZero(), ev.ReplyTo != ""
 	switch {
 	case replies: // a child run has no replies
 		e.uint(kindStartedReplying)
@@ -164,7 +165,12 @@ func (e *encoder) event(event machine.Event) error {
 func (e *encoder) verb(event machine.Event) error {
 	switch ev := event.(type) {
 	case machine.CancelRequested:
-		e.uint(kindCancelRequested)
+		if ev.Code != "" {
+			e.uint(kindCancelWithCode)
+			e.string(ev.Code)
+		} else {
+			e.uint(kindCancelRequested)
+		}
 		e.bool(ev.NoCompensate)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.PauseRequested:
@@ -287,8 +293,12 @@ func (d *decoder) event() machine.Event {
 
 func (d *decoder) verb(kind uint64) machine.Event {
 	switch kind {
-	case kindCancelRequested:
-		ev := machine.CancelRequested{NoCompensate: d.bool()}
+	case kindCancelRequested, kindCancelWithCode:
+		ev := machine.CancelRequested{}
+		if kind == kindCancelWithCode {
+			ev.Code = d.string()
+		}
+		ev.NoCompensate = d.bool()
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindPauseRequested:

@@ -49,7 +49,7 @@ func TestNumbersAreInOneTable(t *testing.T) {
 			}
 		}
 	}
-	if kindStartedReplying != len(documented["Kinds of events"]) {
+	if kindCancelWithCode != len(documented["Kinds of events"]) {
 		t.Errorf("the last kind is %d of %d", kindMigrated, len(documented["Kinds of events"]))
 	}
 	if model.NodeGatheredBit != 1<<(len(nodeCodec)-1) || model.RunReplyBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {

@@ -23,10 +23,12 @@ func TestStartedComesBack(t *testing.T) {
 	by, all := plain, both
 	by.StartBy = time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
 	all.StartBy = by.StartBy
+	waiting := plain // for its unique key, without a limit
+	waiting.Waits = true
 	replying, together := plain, inLine
 	replying.ReplyTo, replying.Correlation = "table:orders", "o-7"
 	together.ReplyTo, together.StartBy = "webhook:orders", by.StartBy
-	for name, ev := range map[string]machine.Started{"plain": plain, "child": child, "in line": inLine, "child in line": both, "by": by, "all": all, "replying": replying, "replying in line": together} {
+	for name, ev := range map[string]machine.Started{"plain": plain, "child": child, "in line": inLine, "waiting": waiting, "child in line": both, "by": by, "all": all, "replying": replying, "replying in line": together} {
 		data, err := EncodeEvent(ev)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

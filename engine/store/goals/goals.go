@@ -23,7 +23,7 @@ type State string
 
 // The states of a context. In the first four, no other run of the key can start.
 const (
-	Open        State = "open"         // the run of the key has not ended
+	Open        State = "open"         // the run of the key has not ended, or another run waits for the key
 	NeedsPerson State = "needs_person" // the run waits for a person
 	Reached     State = "reached"      // the run has succeeded: the goal is reached
 	Used        State = "used"         // the run did not succeed, but the workflow allows one run for ever
@@ -39,17 +39,20 @@ type Goal struct {
 	RunState      status.RunState
 	Hold          naming.Hold // how long Run holds the key
 	State         State
-	ReachedAt     time.Time // time at which Run succeeded; zero = it has not succeeded
-	FreeAt        time.Time // time at which a goal that is reached becomes free; zero = only by a reset
-	Resets        int       // number of resets of the key
-	LastReset     Reset     // the latest reset; zero = none
+	Next          status.RunID // the open run that waits until the key is free; 0 = none
+	NextName      string       // public name of Next
+	ReachedAt     time.Time    // time at which Run succeeded; zero = it has not succeeded
+	FreeAt        time.Time    // time at which a goal that is reached becomes free; zero = only by a reset
+	Resets        int          // number of resets of the key
+	LastReset     Reset        // the latest reset; zero = none
 }
 
 // Held reports whether no other run of the key can start.
 func (g *Goal) Held() bool { return g.State != Free }
 
-// Settle sets State, ReachedAt and FreeAt. The parameter `ended` is the time at which the run ended;
-// zero = it is open. The parameter `reset` is true if the goal was reset after this run had reached it.
+// Settle sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter `ended` is
+// the time at which the run ended; zero = it is open. The parameter `reset` is true if the goal was
+// reset after this run had reached it.
 func (g *Goal) Settle(ended time.Time, reset bool, now time.Time) {
 	g.ReachedAt, g.FreeAt = time.Time{}, time.Time{}
 	if g.RunState == status.RunSucceeded {
@@ -61,7 +64,9 @@ func (g *Goal) Settle(ended time.Time, reset bool, now time.Time) {
 	case !g.RunState.Final():
 		g.State = Open
 	case !g.Hold.Holds(g.RunState, ended, reset, now):
-		g.State = Free
+		if g.State = Free; g.Next != 0 {
+			g.State = Open // the key belongs to the run that waits for it
+		}
 	case g.RunState == status.RunSucceeded:
 		if g.State = Reached; g.Hold.Scope == naming.ScopeGoal && g.Hold.Retain > 0 {
 			g.FreeAt = ended.Add(g.Hold.Retain)

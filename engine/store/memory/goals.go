@@ -45,6 +45,9 @@ func (s *contexts) goalLocked(k key, h *holder) goals.Goal {
 			g.LastReset = r
 		}
 	}
+	if h.waits() {
+		g.Next, g.NextName = h.next.head.Run, h.next.head.Name
+	}
 	g.Settle(head.FinishedAt, h.reset, s.now())
 	return g
 }
@@ -69,7 +72,7 @@ func (s *contexts) ResetGoal(ctx context.Context, r goals.Reset) (goals.Goal, er
 	}
 	r.Run, r.Name, r.At = g.Run, g.Name, micro(s.now())
 	s.resets = append(s.resets, r)
-	if h.reset = true; h.gone {
+	if h.reset = true; h.gone && !h.waits() {
 		delete(s.keys, k)
 	}
 	return g, nil

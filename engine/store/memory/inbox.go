@@ -33,9 +33,14 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	if s.runs[m.Run] == nil {
 		return 0, store.ErrNotFound
 	}
+	return s.postLocked(m), nil
+}
+
+// postLocked puts a message into the inbox of a run that exists, and sends a hint.
+func (s *inboxRole) postLocked(m store.Message) store.MessageID {
 	for _, old := range s.inbox[m.Run] {
 		if m.Dedup != "" && old.Dedup == m.Dedup {
-			return old.ID, nil
+			return old.ID
 		}
 	}
 	if m.At.IsZero() {
@@ -45,7 +50,7 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	m.ID, m.At, m.By, m.Data = s.messages, micro(m.At), naming.CleanText(m.By), slices.Clone(m.Data)
 	s.inbox[m.Run] = append(s.inbox[m.Run], m)
 	s.hintLocked()
-	return m.ID, nil
+	return m.ID
 }
 
 // Messages returns messages of a run, in the order of their ids. It returns only messages

@@ -135,16 +135,18 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		return err
 	}
 	r := s.runs[t.Run]
-	var p *share
-	if !s.mineLocked(token, t) {
-		var err error
-		if p, err = s.roomLocked(r, t); err != nil {
-			return err
-		}
+	if s.mineLocked(token, t) {
+		return nil
+	}
+	keyed, err := s.keyLocked(r, t) // context of the key that the transition gives to its run; nil = it gives no key
+	if err != nil {
+		return err
+	}
+	p, err := s.roomLocked(r, t, keyed != nil)
+	if err != nil {
+		return err
 	}
 	switch {
-	case s.mineLocked(token, t):
-		return nil
 	case r != nil && t.Seq == 0:
 		return store.ErrExists
 	case r != nil && int(t.Seq) < len(r.rows):
@@ -168,6 +170,9 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 		s.sharing[t.Run] = r
 	}
 	s.addRowLocked(r, token, t)
+	if keyed != nil {
+		*keyed = holder{run: r, hold: keyed.nextHold}
+	}
 	if t.Frees || t.Room != nil && !t.Admit {
 		s.hintLocked()
 	}
@@ -220,6 +225,41 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
+// heldLocked returns the outcome of a submission that gets no key, and true. The parameter h is the context
+// of its unique key; nil = no run has had the key.
+func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, held bool) {
+	now := s.now()
+	switch {
+	case t.Replaces != nil && (h == nil || !h.holdsAt(now) && !h.waits()):
+		return store.Outcome{Err: naming.ErrFree}, true
+	case h == nil, t.Replaces != nil && !(h.holdsAt(now) && h.run.head.State.Final()):
+		// With Replaces: all runs that hold the key or wait for it are open, so the new run replaces them.
+		return o, false
+	case h.run.head.Run != t.Names.From && h.holdsAt(now):
+		return h.existsLocked(), true
+	case h.waits(): // the key belongs to this run as soon as it is free
+		return s.existsLocked(h.next.head.Run), true
+	}
+	return o, false
+}
+
+// replaceLocked notes that the run r is the next one of the key of context h, and posts the message of the
+// transition to the open runs that the run r replaces.
+func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {
+	replaced := []*run{h.run}
+	if h.waits() {
+		replaced = append(replaced, h.next)
+	}
+	h.next, h.nextHold = r, t.Names.Hold
+	for _, old := range replaced {
+		if !old.head.State.Final() && old.head.State != status.RunCompensating {
+			m := *t.Replaces
+			m.Run = old.head.Run
+			s.postLocked(m)
+		}
+	}
+}
+
 // landedNow returns the outcome of a transition that was committed.
 func landedNow(t store.Transition) store.Outcome {
 	o := store.Outcome{Landed: true}
@@ -248,8 +288,9 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if h := s.keys[k]; h != nil && k.key != "" && h.run.head.Run != t.Names.From && h.holdsAt(s.now()) {
-		return h.existsLocked()
+	h := s.keys[k]
+	if o, held := s.heldLocked(h, t); held && k.key != "" {
+		return o
 	}
 	origin := s.runs[t.Names.From]
 	switch {
@@ -270,8 +311,9 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if name != "" {
 		r.head.Name, s.names[name] = name, t.Run
 	}
-	if k.key != "" {
-		r.key = k
+	if r.key = k; t.Replaces != nil {
+		s.replaceLocked(h, r, t)
+	} else if k.key != "" {
 		s.keys[k] = &holder{run: r, hold: t.Names.Hold}
 	}
 	if r.head.Owner == 0 {

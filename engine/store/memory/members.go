@@ -60,6 +60,8 @@ func (s *membership) Tick(ctx context.Context, id store.EngineID, lease time.Dur
 	}
 	slices.Sort(t.Dead)
 	t.Inbox, t.Next = s.waitingLocked(id, limit), s.nextLocked(id, limit)
+	keyed, beaten := s.waitingKeysLocked(id, limit)
+	t.Next, t.Beaten = append(t.Next, keyed...), beaten
 	return t, nil
 }
 

@@ -75,7 +75,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		s.removeLocked(s.runs[id])
 	}
 	for k, h := range s.keys { // contexts of removed runs that do not hold their keys any more
-		if !stats.More && h.gone && !h.holdsAt(s.now()) {
+		if !stats.More && h.gone && !h.holdsAt(s.now()) && !h.waits() {
 			delete(s.keys, k)
 			stats.Rows++
 		}
@@ -113,7 +113,7 @@ func (s *retention) removeLocked(r *run) {
 		delete(s.names, r.head.Name)
 	}
 	if h := s.keys[r.key]; h != nil && h.run == r {
-		if h.gone = h.holdsAt(s.now()); !h.gone {
+		if h.gone = h.holdsAt(s.now()) || h.waits(); !h.gone {
 			delete(s.keys, r.key)
 		}
 	}

@@ -39,17 +39,58 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	return holders, line
 }
 
+// keyLocked returns the context of the unique key for which the run of an admission waits; nil = the
+// transition admits no run, or the run waits for no key. It returns naming.ErrFull if the key is not free,
+// or if a newer run waits for it.
+func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
+	if r == nil || !t.Admit || r.key.key == "" {
+		return nil, nil
+	}
+	switch h := s.keys[r.key]; {
+	case h == nil || h.run == r:
+		return nil, nil
+	case h.next != r || h.holdsAt(s.now()):
+		return nil, naming.ErrFull
+	default:
+		return h, nil
+	}
+}
+
+// waitingKeysLocked returns the runs of an engine that wait for a unique key which is free. It leaves
+// out runs that also wait for a place. The result beaten has the runs that cannot get their key.
+func (s *state) waitingKeysLocked(engine store.EngineID, limit int) (next []status.RunID, beaten []naming.Beaten) {
+	for _, h := range s.keys {
+		switch held := h.holdsAt(s.now()); {
+		case !h.waits() || h.next.head.Owner != engine || held && !h.run.head.State.Final():
+		case held:
+			beaten = append(beaten, naming.Beaten{Run: h.next.head.Run, By: h.run.head.Run})
+		case h.next.share == nil || h.next.share.admitted:
+			next = append(next, h.next.head.Run)
+		}
+	}
+	slices.Sort(next)
+	slices.SortFunc(beaten, func(a, b naming.Beaten) int { return cmp.Compare(a.Run, b.Run) })
+	return next[:min(len(next), limit)], beaten[:min(len(beaten), limit)]
+}
+
+// keylessLocked reports whether a run waits for a unique key that is not free.
+func (s *state) keylessLocked(r *run) bool {
+	h := s.keys[r.key]
+	return h != nil && h.next == r && h.holdsAt(s.now())
+}
+
 // roomLocked returns the share that the transition's run has after the transition. The result is nil
 // if the run has no limit. roomLocked returns naming.ErrFull if the transition needs a place and no
-// place is free. It returns another error if the transition admits a run without a limit.
-func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
+// place is free. It returns another error if the transition admits a run that has no limit and gets no
+// key (keyed is false).
+func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, error) {
 	var p share
 	switch {
 	case t.Room != nil:
 		p.Room = *t.Room
 		p.Rank = micro(p.Rank)
 	case r == nil || r.share == nil:
-		if t.Admit {
+		if t.Admit && !keyed {
 			return nil, fmt.Errorf("memory: run %d has no limit", t.Run)
 		}
 		return nil, nil
@@ -68,8 +109,8 @@ func (s *state) roomLocked(r *run, t store.Transition) (*share, error) {
 }
 
 // nextLocked returns the runs of an engine that are next in line and for which there is room. It
-// skips runs whose owner is not alive, so that they do not stop the line. It returns no more runs
-// than the parameter `limit` says.
+// skips runs whose owner is not alive, and runs whose unique key is not free, so that they do not stop
+// the line. It returns no more runs than the parameter `limit` says.
 func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	type shared struct{ workflow, key string }
 	seen := map[shared]bool{}
@@ -83,7 +124,7 @@ func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 		holders, line := s.sharersLocked(p.Workflow, p.Key)
 		taken := len(holders)
 		for _, r := range line {
-			if !s.aliveLocked(r.head.Owner) {
+			if !s.aliveLocked(r.head.Owner) || s.keylessLocked(r) {
 				continue
 			}
 			if taken >= int(r.share.Limit) {

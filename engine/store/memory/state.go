@@ -51,12 +51,19 @@ type holder struct {
 	hold  naming.Hold
 	reset bool // the goal was reset after the run had reached it
 	gone  bool // retention has removed the run
+	// The run that waits until the key is free, and how long it will hold the key; nil = none. If that
+	// run has ended, it does not count any more.
+	next     *run
+	nextHold naming.Hold
 }
 
 // holdsAt reports whether the run of the context holds its key at the given time.
 func (h *holder) holdsAt(now time.Time) bool {
 	return h.hold.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, now)
 }
+
+// waits reports whether an open run waits until the key is free.
+func (h *holder) waits() bool { return h.next != nil && !h.next.head.State.Final() }
 
 // existsLocked returns the outcome of a submission whose key this run holds.
 func (h *holder) existsLocked() store.Outcome {

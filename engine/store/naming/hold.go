@@ -84,3 +84,15 @@ func checkKey(key string) error {
 	}
 	return nil
 }
+
+// The codes of runs that were cancelled because of their unique key.
+const (
+	CodeReplaced    = "replaced"     // a newer run of the key has replaced the run
+	CodeGoalReached = "goal_reached" // the run waited for its key, and the run that held the key has reached the goal
+)
+
+// A Beaten run waits for a unique key that it cannot get, because another run has reached the goal.
+type Beaten struct {
+	Run status.RunID
+	By  status.RunID // the run that has reached the goal
+}

@@ -22,6 +22,9 @@ type Room struct {
 // the run is new and another run waits in line.
 var ErrFull = errors.New("engine: there is no room for another run")
 
+// ErrFree says that a run cannot wait for its unique key, because no run holds the key or waits for it.
+var ErrFree = errors.New("engine: the unique key is free")
+
 // Validate returns an error if a store cannot keep the room.
 func (r *Room) Validate() error {
 	switch {

@@ -140,7 +140,7 @@ func (c *commit) finish() ([]store.Outcome, error) {
 		return nil, store.ErrFenced
 	}
 	for i := range c.items {
-		if t := &c.items[i]; c.out[i].Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Room != nil && !t.Admit) {
+		if t := &c.items[i]; c.out[i].Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Replaces != nil || t.Room != nil && !t.Admit) {
 			if c.w.s.notifyNow() {
 				c.w.s.bell.beside(c.w.s.notifyLate)
 			}
@@ -469,5 +469,5 @@ func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 
 // alone reports whether a submission has conditions that the commit statement cannot check.
 func alone(t *store.Transition) bool {
-	return t.Room != nil || len(t.Checks) > 0 || t.Names.From != 0
+	return t.Room != nil || t.Replaces != nil || len(t.Checks) > 0 || t.Names.From != 0
 }

@@ -68,6 +68,7 @@ WITH me AS (
 SELECT 'alive' AS what, 0::int8 AS id, pg_catalog.clock_timestamp() AS at FROM me
 UNION ALL SELECT 'dead', engine, lease_until FROM engine.member WHERE dead OR lease_until <= pg_catalog.clock_timestamp()
 UNION ALL (SELECT 'wait', run_id, NULL FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
+UNION ALL (SELECT 'key', next_run, NULL FROM engine.context WHERE next_run IS NOT NULL ORDER BY next_run LIMIT 1)
 UNION ALL (SELECT 'due', run_id, next_check FROM engine.run
            WHERE state < 10 AND owner = $1 AND next_check > coalesce($5::timestamptz, '-infinity') AND next_check <= (SELECT pg_catalog.clock_timestamp())
            ORDER BY next_check, run_id LIMIT $3)
@@ -107,7 +108,7 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	if s.lineage.disabled() != nil {
 		query = memberTick
 	}
-	began, waits := time.Now(), false
+	began, waits := time.Now(), waiting{}
 	from, first := s.minima.next(id), s.head.next(began)
 	t, line, at, err := s.tick(ctx, query, &waits, int64(id), lease.Seconds(), limit, int64(s.turns.After(id)), from, first)
 	if err != nil {
@@ -127,8 +128,13 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		// the lease expires.
 		return store.Tick{}, errors.Join(store.ErrLapsed, s.Leave(ctx, id))
 	}
-	if waits {
+	if waits.place {
 		if t.Next, err = s.next(ctx, id, limit); err != nil {
+			return store.Tick{}, err
+		}
+	}
+	if waits.key {
+		if err := s.nextOfKeys(ctx, id, limit, &t); err != nil {
 			return store.Tick{}, err
 		}
 	}
@@ -139,11 +145,14 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	return t, nil
 }
 
+// waiting says whether a run may wait in line for a place, and whether a run may wait for its unique
+// key.
+type waiting struct{ place, key bool }
+
 // tick runs memberTick or memberTickLine, and reads the result. The result `line` is the
 // timeline, and the result `pos` is the position in the server's log. For memberTick both are
-// 0. If a run may wait in line for a place, tick sets *waits to true. The method `tick` returns
-// ErrLapsed if the engine is not alive.
-func (s *members) tick(ctx context.Context, query string, waits *bool, args ...any) (t store.Tick, line, pos int64, err error) {
+// 0. The method `tick` sets the fields of `waits`. It returns ErrLapsed if the engine is not alive.
+func (s *members) tick(ctx context.Context, query string, waits *waiting, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return store.Tick{}, 0, 0, wrap("tick", err)
@@ -164,7 +173,9 @@ func (s *members) tick(ctx context.Context, query string, waits *bool, args ...a
 		case "alive":
 			alive, t.Now = true, at
 		case "wait":
-			*waits = true
+			waits.place = true
+		case "key":
+			waits.key = true
 		case "starts":
 			t.Starts = true
 		case "line":

@@ -46,7 +46,8 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// stays until the next pass.
 	retainRemove = `
 WITH held AS MATERIALIZED (
-  SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name, ` + contextHeld + ` AS stays
+  SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name,
+    ` + contextHeld + ` OR EXISTS (SELECT FROM engine.run w WHERE w.run_id = c.next_run AND w.state < 10 OFFSET 0) AS stays
   FROM pg_catalog.unnest($1::int8[]) v(run_id)
   JOIN engine.run r ON r.run_id = ANY (ARRAY[v.run_id]) JOIN engine.run_name n ON n.run_id = ANY (ARRAY[v.run_id]) JOIN engine.workflow w USING (workflow_id)
   JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id
@@ -73,7 +74,8 @@ SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM 
 	retainGoals = `
 DELETE FROM engine.context WHERE (workflow, key) IN (
   SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
-    AND ended_at + retain * interval '1 microsecond' <= pg_catalog.clock_timestamp() ORDER BY ended_at LIMIT $1 FOR UPDATE SKIP LOCKED)`
+    AND ended_at + retain * interval '1 microsecond' <= pg_catalog.clock_timestamp()
+    AND NOT EXISTS (SELECT FROM engine.run w WHERE w.run_id = c.next_run AND w.state < 10 OFFSET 0) ORDER BY ended_at LIMIT $1 FOR UPDATE SKIP LOCKED)`
 )
 
 // The other rows of a run are removed after the run itself. A run may have tens of
@@ -104,6 +106,10 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainPlaces = `
 DELETE FROM engine.place WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.place x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	// retainNext forgets removed runs that waited for a unique key.
+	retainNext = `
+UPDATE engine.context SET next_run = NULL, next_scope = NULL, next_retain = NULL WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.context x
+WHERE x.next_run > $1 AND x.next_run <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.next_run) LIMIT $3 FOR UPDATE SKIP LOCKED))`
 	retainHeirs = `
 DELETE FROM engine.heir WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.heir x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
@@ -267,7 +273,7 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 // sweep removes the steps, alerts, notices, replies, late replies, logs, snapshots, places and heirs of
 // removed runs. It does this only for runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs} {
+	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs, retainNext} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -43,10 +43,10 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 
 	// placeNext returns those runs of the engine $1 that are the next in line and for which there is
 	// room. It jumps from line to line in the index, so it does not read all runs that wait. It skips
-	// runs whose owner is not alive, so that they do not stop the line. Each run has its own limit: a
-	// run for which there is no room stops the runs behind it. The query first reads the first run
-	// (f): if there is no room for this run, it reads no other run of the line. It reads at most 1000
-	// runs of each line.
+	// runs whose owner is not alive, and runs whose unique key is not free, so that they do not stop
+	// the line. Each run has its own limit: a run for which there is no room stops the runs behind
+	// it. The query first reads the first run (f): if there is no room for this run, it reads no other
+	// run of the line. It reads at most 1000 runs of each line.
 	placeNext = `
 WITH RECURSIVE line AS (
   (SELECT workflow, key FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -64,12 +64,14 @@ SELECT q.run_id FROM (
     SELECT p.slots FROM engine.place p CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
     WHERE p.workflow = l.workflow AND p.key = l.key AND NOT p.admitted AND r.state < 10
       AND EXISTS (SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp())
+      AND NOT ` + keyWanted + `
     ORDER BY p.rank, p.run_id LIMIT 1) f
   CROSS JOIN LATERAL (
     SELECT p.run_id, p.slots, r.owner, pg_catalog.row_number() OVER (ORDER BY p.rank, p.run_id) AS n
     FROM engine.place p CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
     WHERE h.taken < f.slots AND p.workflow = l.workflow AND p.key = l.key AND NOT p.admitted AND r.state < 10
       AND EXISTS (SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp())
+      AND NOT ` + keyWanted + `
     ORDER BY p.rank, p.run_id LIMIT 1000) n
 ) q WHERE q.owner = $1::int4 AND q.fits ORDER BY q.workflow, q.key, q.n LIMIT $2::int4`
 
@@ -89,8 +91,9 @@ var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
 
 // room locks the limit of the transition's run, and writes the row of the run in the table `place`.
 // If the transition admits the run, the run takes a place. If no place is free, room returns
-// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. It
-// does nothing if the transition does not concern a limit.
+// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If the
+// transition admits a run that waits for its unique key, the run also takes the key. room does nothing
+// if the transition does not concern a limit or a key.
 func (s *submission) room(ctx context.Context) error {
 	t, conn := &s.t, s.w.conn
 	var r naming.Room
@@ -100,11 +103,17 @@ func (s *submission) room(ctx context.Context) error {
 	case !t.Admit:
 		return nil
 	default:
-		err := conn.QueryRowContext(ctx, placeOf, int64(t.Run)).Scan(&r.Workflow, &r.Key, &r.Limit)
-		if noRows(err) {
-			return errNoRoom
-		}
+		keyed, err := s.takeKey(ctx)
 		if err != nil {
+			return err
+		}
+		err = conn.QueryRowContext(ctx, placeOf, int64(t.Run)).Scan(&r.Workflow, &r.Key, &r.Limit)
+		switch {
+		case noRows(err) && keyed:
+			return nil
+		case noRows(err):
+			return errNoRoom
+		case err != nil:
 			return err
 		}
 	}
@@ -178,7 +187,7 @@ func answers(err error) bool {
 	if errors.As(err, &refusal) {
 		return true
 	}
-	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrNoOrigin, errRefused} {
+	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrFree, naming.ErrNoOrigin, errRefused} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -204,6 +213,31 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 		next = append(next, run)
 	}
 	return next, wrapIf("find runs that are next in line", rows.Err())
+}
+
+// nextOfKeys adds the runs of an engine to a tick that wait for a unique key whose run has ended. It adds
+// no more runs than the parameter most says.
+func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
+	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
+	if err != nil {
+		return wrap("find runs whose key is free", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var (
+			run, by status.RunID
+			held    bool
+		)
+		if err := rows.Scan(&run, &by, &held); err != nil {
+			return wrap("find runs whose key is free", err)
+		}
+		if held {
+			t.Beaten = append(t.Beaten, naming.Beaten{Run: run, By: by})
+		} else {
+			t.Next = append(t.Next, run)
+		}
+	}
+	return wrapIf("find runs whose key is free", rows.Err())
 }
 
 // Places returns which open runs hold a place in a limit. It also counts the open runs that wait in

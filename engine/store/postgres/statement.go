@@ -74,10 +74,12 @@ WITH own AS MATERIALIZED (
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
 	// contextFree says whether a unique key is free, by its row c in the table `context`; NULL = the run
-	// that took the key does not exist any more.
-	contextFree = `(SELECT NOT ` + contextHeld + ` FROM engine.run r WHERE r.run_id = c.run_id)`
+	// that took the key does not exist any more. If a run waits for the key, the key is free only if the
+	// statement sees that this run has ended.
+	contextFree = `(SELECT NOT ` + contextHeld + ` AND (c.next_run IS NULL OR EXISTS (SELECT FROM engine.run w WHERE w.run_id = c.next_run AND w.state >= 10 OFFSET 0))
+    FROM engine.run r WHERE r.run_id = c.run_id)`
 	// contextTaken sets the columns of a context that another run takes.
-	contextTaken      = `scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`
+	contextTaken      = `scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL, next_run = NULL, next_scope = NULL, next_retain = NULL`
 	commitLandedNamed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM named) first, ` + commitRows
 	commitLandedKeyed = `, landed AS (` + commitInto + `
@@ -257,9 +259,15 @@ WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
 	contextClaim  = `
 INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
+	// contextHolder returns the name of the run of a key's context, whether retention has removed the
+	// run, whether it holds the key, and whether it is open. It also returns the open run that waits for
+	// the key, and its name; 0 = none.
 	contextHolder = `
-SELECT coalesce(n.name, c.run, ''), r.run_id IS NULL FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
-WHERE c.workflow = $1 AND c.key = $2 AND ` + contextHeld
+SELECT coalesce(n.name, c.run, ''), r.run_id IS NULL, ` + contextHeld + `, coalesce(r.state < 10, false), coalesce(w.run_id, 0), coalesce(w.name, '')
+FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
+LEFT JOIN LATERAL (SELECT x.run_id, y.name FROM engine.run x LEFT JOIN engine.run_name y ON y.run_id = ANY (ARRAY[x.run_id])
+  WHERE x.run_id = c.next_run AND x.state < 10 OFFSET 0) w ON true
+WHERE c.workflow = $1 AND c.key = $2`
 	contextReplace = `
 INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id, ` + contextTaken

@@ -35,6 +35,10 @@ func (c *commit) meet(ctx context.Context) {
 		at.int4(int32(i))
 		name.text(t.Names.Public(t.Run))
 		flow.text(t.Names.Workflow)
+		if t.Replaces != nil {
+			key.text("") // the run that holds the key does not refuse this submission
+			continue
+		}
 		key.text(t.Names.Key)
 	}
 	met := make(map[int]store.Submitted)
@@ -286,13 +290,13 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey gives the key to the run of the submission, unless another run holds the key. In
-// that case it sets sub to the other run and returns true. If a run takes over the results of
-// another run, it also takes the key of that run. The first statement of claimKey locks the row
-// of the key, and may have to wait for the lock. This statement does not see what other
-// transactions commit during the wait, but the second statement does. So only the second
-// statement reads the state of the other run. A run that does not exist any more holds its key
-// only if the row of the key says so.
+// claimKey gives the key to the run of the submission, unless another run holds the key or waits for
+// it. In that case it sets sub to the other run and returns true. A run takes the key of the run whose
+// results it takes over. If the submission replaces other runs, claimKey makes its run the one that
+// waits for the key. The first statement locks the row of the key, and may have to wait for the lock.
+// It does not see what other transactions commit during this wait, but the second statement does. So
+// only the second statement reads the states of the other runs. A run that does not exist any more
+// holds its key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
@@ -300,19 +304,113 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 		return false, err
 	}
 	if status.RunID(holder) == s.t.Run {
+		if s.t.Replaces != nil {
+			return false, naming.ErrFree // the transaction is rolled back, with the new row of the key
+		}
 		return false, nil
 	}
 	found := store.Submitted{Run: status.RunID(holder), Exists: true}
-	err = s.w.conn.QueryRowContext(ctx, contextHolder, n.Workflow, n.Key).Scan(&found.Name, &found.Gone)
-	if err == nil && found.Run != n.From {
+	var (
+		holds, open bool
+		next        int64
+		waiter      string
+	)
+	err = s.w.conn.QueryRowContext(ctx, contextHolder, n.Workflow, n.Key).Scan(&found.Name, &found.Gone, &holds, &open, &next, &waiter)
+	switch {
+	case err != nil:
+		return false, err
+	case s.t.Replaces != nil && !holds && next == 0:
+		return false, naming.ErrFree
+	case s.t.Replaces != nil && (open || !holds):
+		return false, s.replace(ctx, args, holder, next)
+	case holds && found.Run != n.From:
 		*sub = found
 		return true, nil
-	}
-	if err != nil && !noRows(err) {
-		return false, err
+	case next != 0:
+		*sub = store.Submitted{Run: status.RunID(next), Name: waiter, Exists: true}
+		return true, nil
 	}
 	_, err = s.w.conn.ExecContext(ctx, contextReplace, args...)
 	return false, err
+}
+
+const (
+	// keyAwait makes the run $3 the one that waits for a unique key.
+	keyAwait = `UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) WHERE workflow = $1 AND key = $2`
+	// keyCancel puts a message into the inboxes of those of the runs $1 and $2 that are open and are not
+	// undone already. If an inbox has a message with the same dedup, this one stays.
+	keyCancel = `
+INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
+SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
+FROM engine.run r WHERE r.run_id = ANY (ARRAY[$1::int8, $2::int8]) AND r.state < 10 AND r.state <> 5 ORDER BY r.run_id FOR KEY SHARE
+ON CONFLICT (run_id, dedup) DO NOTHING`
+	// keyOf returns the unique key of a run and its workflow.
+	keyOf = `
+SELECT w.name, n.key FROM engine.run r JOIN engine.run_name n ON n.run_id = ANY (ARRAY[r.run_id]) JOIN engine.workflow w USING (workflow_id)
+WHERE r.run_id = $1 AND n.key IS NOT NULL`
+	// keyLock locks the row of a unique key, and returns the run of the context and the run that waits
+	// for the key; 0 = none.
+	keyLock = `SELECT run_id, coalesce(next_run, 0) FROM engine.context WHERE workflow = $1 AND key = $2 FOR UPDATE`
+	keyTake = `
+UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL,
+  next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
+	// keyWanted says whether the run p waits for a unique key that is not free.
+	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
+	// keyNext returns the runs of the engine $1 that wait for a unique key whose run has ended: the run,
+	// the run of the context, and whether that run holds the key. It leaves out runs that also wait for a
+	// place, unless they cannot get their key.
+	keyNext = `
+SELECT w.run_id, c.run_id, ` + contextHeld + `
+FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w
+LEFT JOIN LATERAL (SELECT state, finished_at FROM engine.run WHERE run_id = c.run_id OFFSET 0) r ON true
+WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = $1::int4 AND coalesce(r.state, 10) >= 10
+  AND (` + contextHeld + ` OR NOT EXISTS (SELECT FROM engine.place p WHERE p.run_id = c.next_run AND NOT p.admitted OFFSET 0))
+ORDER BY c.next_run LIMIT $2::int4`
+)
+
+// replace makes the run of the submission the one that waits for its unique key, and posts the message
+// of the submission to the open runs that it replaces. The parameter `args` has those of contextClaim.
+func (s *submission) replace(ctx context.Context, args []any, holder, next int64) error {
+	if _, err := s.w.conn.ExecContext(ctx, keyAwait, args...); err != nil {
+		return err
+	}
+	m := s.t.Replaces
+	_, err := s.w.conn.ExecContext(ctx, keyCancel, holder, next, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)
+	return err
+}
+
+// takeKey gives the run of an admission the unique key for which it waits. It returns naming.ErrFull if
+// the key is not free, or if a newer run waits for it. The result `keyed` is false if the run has no
+// unique key. Only the statement after the lock reads the state of the run that had the key.
+func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
+	var (
+		workflow, key, name, waiter string
+		run, next                   int64
+		gone, holds, open           bool
+	)
+	err = s.w.conn.QueryRowContext(ctx, keyOf, int64(s.t.Run)).Scan(&workflow, &key)
+	if err == nil {
+		err = s.w.conn.QueryRowContext(ctx, keyLock, workflow, key).Scan(&run, &next)
+	}
+	switch {
+	case noRows(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case status.RunID(run) == s.t.Run: // it has the key, perhaps from an earlier try
+		return true, nil
+	case status.RunID(next) != s.t.Run:
+		return false, naming.ErrFull
+	}
+	err = s.w.conn.QueryRowContext(ctx, contextHolder, workflow, key).Scan(&name, &gone, &holds, &open, &next, &waiter)
+	switch {
+	case err != nil:
+		return false, err
+	case holds:
+		return false, naming.ErrFull
+	}
+	_, err = s.w.conn.ExecContext(ctx, keyTake, workflow, key)
+	return true, err
 }
 
 // afterFence is called if the answer to a submission was lost, and the engine was declared dead

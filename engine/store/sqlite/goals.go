@@ -20,8 +20,10 @@ const (
 SELECT c.workflow, c.key, c.run_id, coalesce(n.name, c.run, ''), r.run_id IS NULL, coalesce(r.state, c.ended, 11), coalesce(r.finished_at, c.ended_at, 0),
   c.scope, coalesce(c.retain, 0), c.reset_at IS NOT NULL,
   (SELECT count(*) FROM goal_reset x WHERE x.workflow = c.workflow AND x.key = c.key),
-  coalesce(l.run_id, 0), coalesce(l.run, ''), coalesce(l.at, 0), coalesce(l.who, ''), coalesce(l.reason, '')
+  coalesce(l.run_id, 0), coalesce(l.run, ''), coalesce(l.at, 0), coalesce(l.who, ''), coalesce(l.reason, ''),
+  coalesce(w.run_id, 0), coalesce(wn.name, '')
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
+LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10 LEFT JOIN run_name wn ON wn.run_id = w.run_id
 LEFT JOIN goal_reset l ON l.id = (SELECT x.id FROM goal_reset x WHERE x.workflow = c.workflow AND x.key = c.key ORDER BY x.id DESC LIMIT 1)`
 	goalOne   = goalFields + ` WHERE c.workflow = ?1 AND c.key = ?2 AND (c.workflow, c.key) > (?3, ?4) LIMIT ?5`
 	goalsOf   = goalFields + ` WHERE c.workflow = ?1 AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
@@ -61,15 +63,17 @@ func scanGoal(r row, at time.Time) (goals.Goal, error) {
 	var (
 		g                                      goals.Goal
 		run, state, ended, scope, retain, last int64
+		next                                   int64
 		resetAt                                int64
 		reset                                  bool
 		l                                      goals.Reset
 	)
 	err := r.Scan(&g.Workflow, &g.Key, &run, &g.Name, &g.Gone, &state, &ended, &scope, &retain, &reset, &g.Resets,
-		&last, &l.Name, &resetAt, &l.By, &l.Reason)
+		&last, &l.Name, &resetAt, &l.By, &l.Reason, &next, &g.NextName)
 	if err != nil {
 		return g, err
 	}
+	g.Next = status.RunID(next)
 	g.Run, g.RunState = status.RunID(run), status.RunState(state)
 	g.Hold = naming.Hold{Scope: naming.Scope(scope), Retain: time.Duration(retain) * time.Microsecond}
 	if g.Name == "" {
@@ -104,7 +108,7 @@ func (s *contexts) ResetGoal(ctx context.Context, r goals.Reset) (g goals.Goal, 
 			return err
 		}
 		free := goalReset
-		if g.Gone {
+		if g.Gone && g.Next == 0 {
 			free = goalDrop
 		}
 		_, err = x.exec(free, r.Workflow, r.Key, micros(at))

@@ -61,19 +61,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 		if !there {
 			return store.ErrNotFound
 		}
-		if m.Dedup != "" {
-			var old int64
-			err := tx.row(inboxFind, int64(m.Run), m.Dedup).Scan(&old)
-			if id = store.MessageID(old); !errors.Is(err, sql.ErrNoRows) {
-				return err
-			}
-		}
-		res, err := tx.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)
-		if err != nil {
-			return err
-		}
-		n, err := res.LastInsertId()
-		id, fresh = store.MessageID(n), true
+		id, fresh, err = tx.post(m)
 		return err
 	})
 	if err != nil {
@@ -83,6 +71,24 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, 
 		s.hint()
 	}
 	return id, nil
+}
+
+// post puts a message into the inbox of a run that exists. If the inbox has a message with the same Dedup,
+// post adds nothing, and the result `fresh` is false.
+func (x *tx) post(m store.Message) (id store.MessageID, fresh bool, err error) {
+	if m.Dedup != "" {
+		var old int64
+		err := x.row(inboxFind, int64(m.Run), m.Dedup).Scan(&old)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return store.MessageID(old), false, err
+		}
+	}
+	res, err := x.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)
+	if err != nil {
+		return 0, false, err
+	}
+	n, err := res.LastInsertId()
+	return store.MessageID(n), true, err
 }
 
 // Messages returns the messages of a run whose ids are greater than the parameter `after`, in the

@@ -111,6 +111,11 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		if t.Next, err = nextInLine(tx, id, t.Now, limit); err != nil {
 			return err
 		}
+		var keyed []status.RunID
+		if keyed, t.Beaten, err = nextOfKeys(tx, id, t.Now, limit); err != nil {
+			return err
+		}
+		t.Next = append(t.Next, keyed...)
 		return tx.each(inboxRuns, []any{int64(id), micros(t.Now), limit, int64(s.turns.After(id))}, func(r row) error {
 			var run int64
 			err := r.Scan(&run)

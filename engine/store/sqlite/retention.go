@@ -54,14 +54,16 @@ SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
   AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
-  AND NOT EXISTS (SELECT 1 FROM context c JOIN run r ON r.run_id = c.run_id WHERE c.workflow = context.workflow AND c.key = context.key AND ` + contextHeld + `)`
+  AND NOT EXISTS (SELECT 1 FROM context c JOIN run r ON r.run_id = c.run_id WHERE c.workflow = context.workflow AND c.key = context.key AND ` + contextHeld + `)
+  AND NOT EXISTS (SELECT 1 FROM run w WHERE w.run_id = context.next_run AND w.state < 10)`
 	retainGoal = `
 UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
 WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
 	// retainGoals removes contexts of removed runs that do not hold their keys any more at the time ?1.
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
-  SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1 ORDER BY ended_at LIMIT ?2)`
+  SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1
+    AND NOT EXISTS (SELECT 1 FROM run w WHERE w.run_id = context.next_run AND w.state < 10) ORDER BY ended_at LIMIT ?2)`
 	retainName = `DELETE FROM run_name WHERE run_id = ?1`
 	goneRuns   = `SELECT run_id FROM gone LIMIT ?1`
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
@@ -81,6 +83,7 @@ var goneRows = []string{
 	`DELETE FROM place WHERE run_id = ?1`,
 	`DELETE FROM heir WHERE run_id = ?1`,
 	`DELETE FROM reply WHERE (run_id, n) IN (SELECT run_id, n FROM reply WHERE run_id = ?1 LIMIT 128)`,
+	`UPDATE context SET next_run = NULL, next_scope = NULL, next_retain = NULL WHERE next_run = ?1`,
 }
 
 const (

@@ -56,8 +56,122 @@ SELECT workflow, key FROM line`
 SELECT p.run_id, r.owner, p.slots FROM place p CROSS JOIN run r ON r.run_id = p.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
   AND EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?3)
+  AND NOT EXISTS (SELECT 1 FROM context c LEFT JOIN run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)
 ORDER BY p.rank, p.run_id LIMIT ?4`
+
+	// keyOf returns the unique key of a run and its workflow.
+	keyOf = `SELECT w.name, n.key FROM run r JOIN run_name n USING (run_id) JOIN workflow w USING (workflow_id) WHERE r.run_id = ?1 AND n.key IS NOT NULL`
+	// keyState returns the run of a key's context, the run that waits for the key (0 = none), whether the
+	// run of the context is open, and whether it holds the key at the time ?3. The run that waits counts
+	// only while it is open.
+	keyState = `
+SELECT c.run_id, coalesce(w.run_id, 0), coalesce(r.state, 10) < 10, coalesce(` + contextHeld + `, 0)
+FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10
+WHERE c.workflow = ?1 AND c.key = ?2`
+	keyAwait = `UPDATE context SET next_run = ?3, next_scope = ?4, next_retain = nullif(?5, 0) WHERE workflow = ?1 AND key = ?2`
+	keyTake  = `
+UPDATE context SET run_id = next_run, scope = next_scope, retain = next_retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL,
+  next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = ?1 AND key = ?2 AND next_run = ?3`
+	// keyOpen returns those of the runs ?1 and ?2 that are open and are not undone already.
+	keyOpen = `SELECT run_id FROM run WHERE run_id IN (?1, ?2) AND state < 10 AND state <> 5`
+	// keyNext returns the runs of the engine ?1 that wait for a unique key whose run has ended: the run,
+	// the run of the context, and whether that run holds the key at the time ?3. It leaves out runs that
+	// also wait for a place, unless they cannot get their key.
+	keyNext = `
+SELECT c.next_run, c.run_id, coalesce(` + contextHeld + `, 0) FROM context c CROSS JOIN run w ON w.run_id = c.next_run LEFT JOIN run r ON r.run_id = c.run_id
+WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = ?1 AND coalesce(r.state, 10) >= 10
+  AND (coalesce(` + contextHeld + `, 0) OR NOT EXISTS (SELECT 1 FROM place p WHERE p.run_id = c.next_run AND p.admitted = 0))
+ORDER BY c.next_run LIMIT ?2`
 )
+
+// A keyContext is the state of a unique key.
+type keyContext struct {
+	run, next  int64 // the run of the context; the open run that waits for the key, 0 = none
+	open, held bool  // run is open; run holds the key
+}
+
+// keyContext reads the state of a unique key. The result `ok` is false if no run has had the key.
+func (x *tx) keyContext(workflow, key string) (c keyContext, ok bool, err error) {
+	err = x.row(keyState, workflow, key, micros(now())).Scan(&c.run, &c.next, &c.open, &c.held)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	}
+	return c, err == nil, err
+}
+
+// takeNext checks whether the run of an admission gets the unique key for which it waits. The result `refused`
+// is naming.ErrFull if the key is not free, or if a newer run waits for it. The result `keyed` is false if
+// the run has no unique key.
+func (x *tx) takeNext(t *store.Transition) (keyed bool, refused, err error) {
+	var workflow, key string
+	err = x.row(keyOf, int64(t.Run)).Scan(&workflow, &key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil, nil
+	}
+	if err != nil {
+		return false, nil, err
+	}
+	c, known, err := x.keyContext(workflow, key)
+	switch {
+	case err != nil:
+		return false, nil, err
+	case !known:
+		return false, nil, nil
+	case c.run == int64(t.Run): // it has the key, perhaps from an earlier try
+		return true, nil, nil
+	case c.next != int64(t.Run) || c.held:
+		return false, naming.ErrFull, nil
+	}
+	return true, nil, nil
+}
+
+// replace notes that a submitted run waits for its unique key, and posts the message of the transition to
+// the open runs that it replaces.
+func (x *tx) replace(t *store.Transition) error {
+	n := t.Names
+	c, _, err := x.keyContext(n.Workflow, n.Key)
+	if err != nil || c.next == int64(t.Run) { // an earlier try has written it
+		return err
+	}
+	if _, err := x.exec(keyAwait, n.Workflow, n.Key, int64(t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()); err != nil {
+		return err
+	}
+	var open []int64
+	err = x.each(keyOpen, []any{c.run, c.next}, func(r row) error {
+		var run int64
+		err := r.Scan(&run)
+		open = append(open, run)
+		return err
+	})
+	for _, run := range open {
+		if err != nil {
+			return err
+		}
+		m := *t.Replaces
+		m.Run, m.At = status.RunID(run), now()
+		_, _, err = x.post(m)
+	}
+	return err
+}
+
+// nextOfKeys returns the runs of an engine that wait for a unique key which is free, and those that cannot
+// get their key.
+func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []status.RunID, beaten []naming.Beaten, err error) {
+	err = x.each(keyNext, []any{int64(engine), most, micros(at)}, func(r row) error {
+		var (
+			run, by int64
+			held    bool
+		)
+		err := r.Scan(&run, &by, &held)
+		if held {
+			beaten = append(beaten, naming.Beaten{Run: status.RunID(run), By: status.RunID(by)})
+		} else {
+			next = append(next, status.RunID(run))
+		}
+		return err
+	})
+	return next, beaten, err
+}
 
 // mostNext is the largest number of runs that one tick reads from one line (the runs that wait for
 // room under the same limit).
@@ -80,17 +194,23 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	return l, err == nil, err
 }
 
-// room checks whether the run of a transition that admits it can get a place. If not, the result
-// `refused` is naming.ErrFull, or an error that says that the run has no limit. Then only this
-// transition fails. If the run holds a place already, perhaps from an earlier try, room refuses
-// nothing.
+// room checks whether the run of a transition that admits it can get a place, and the unique key for
+// which it waits. If not, the result `refused` is naming.ErrFull, or an error that says that the run has
+// no limit. Then only this transition fails. If the run holds a place already, perhaps from an earlier
+// try, room refuses nothing.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil
 	}
+	keyed := false
+	if t.Names == nil {
+		if keyed, refused, err = x.takeNext(t); refused != nil || err != nil {
+			return refused, err
+		}
+	}
 	l, known, err := x.place(t.Run)
 	switch {
-	case err != nil || l.admitted:
+	case err != nil || l.admitted || !known && keyed:
 		return nil, err
 	case !known && t.Room == nil:
 		return fmt.Errorf("sqlite: run %d has no limit", t.Run), nil
@@ -116,8 +236,8 @@ func (x *tx) room(t *store.Transition) (refused, err error) {
 	return nil, nil
 }
 
-// admitted writes the row of a run in the table `place`. The caller has written the transition
-// already.
+// admitted writes the row of a run in the table `place`, and gives the run the unique key for which it
+// waits. The caller has written the transition already.
 func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {
 		if _, known, err := x.place(t.Run); known || err != nil {
@@ -129,7 +249,17 @@ func (x *tx) admitted(t *store.Transition) error {
 	if !t.Admit {
 		return nil
 	}
-	_, err := x.exec(placeAdmit, int64(t.Run))
+	if _, err := x.exec(placeAdmit, int64(t.Run)); err != nil || t.Names != nil {
+		return err
+	}
+	var workflow, key string
+	err := x.row(keyOf, int64(t.Run)).Scan(&workflow, &key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		_, err = x.exec(keyTake, workflow, key, int64(t.Run))
+	}
 	return err
 }
 

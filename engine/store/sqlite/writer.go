@@ -205,7 +205,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			return err
 		}
 		for i := range items {
-			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) && !heirless(out[i].Err) {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) && !errors.Is(out[i].Err, naming.ErrFree) && !heirless(out[i].Err) {
 				continue
 			}
 			t := &items[i]
@@ -217,7 +217,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 				return err
 			}
 			out[i] = o
-			unowned = unowned || o.Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Room != nil && !t.Admit)
+			unowned = unowned || o.Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Replaces != nil || t.Room != nil && !t.Admit)
 		}
 		w.s.wrote(items)
 		return nil
@@ -484,14 +484,17 @@ const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent, "trigger") VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	// contextHolder returns the run that holds a key at the time ?3 (naming.Hold.Holds), whether
-	// retention has removed the run, and the run's name.
+	// contextHolder returns the run of a key's context, whether retention has removed the run, its name,
+	// and whether it holds the key at the time ?3 (naming.Hold.Holds). It also returns the open run that
+	// waits for the key, and its name; 0 = none.
 	contextHolder = `
-SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, '') FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
-WHERE c.workflow = ?1 AND c.key = ?2 AND ` + contextHeld
+SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, ''), coalesce(` + contextHeld + `, 0), coalesce(w.run_id, 0), coalesce(wn.name, '')
+FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
+LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10 LEFT JOIN run_name wn ON wn.run_id = w.run_id
+WHERE c.workflow = ?1 AND c.key = ?2`
 	contextPut = `
 INSERT INTO context (workflow, key, run_id, scope, retain) VALUES (?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id,
-  scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`
+  scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL, next_run = NULL, next_scope = NULL, next_retain = NULL`
 )
 
 // landedNow returns the outcome of a transition that was committed.
@@ -524,8 +527,15 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 		if err != nil {
 			return store.Outcome{}, err
 		}
+		free, err := x.replaces(t, &found)
+		if err != nil {
+			return store.Outcome{}, err
+		}
 		if found.Exists {
 			return x.disputed(t, found)
+		}
+		if free {
+			return store.Outcome{Err: naming.ErrFree}, nil
 		}
 	}
 	n, err := x.changed(runNameAdd, int64(t.Run), name, key, parent, int64(t.Names.Trigger))
@@ -533,7 +543,11 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 		return store.Outcome{}, err
 	}
 	if n == 0 {
-		found, err := x.held(name, t.Names)
+		by := *t.Names
+		if t.Replaces != nil {
+			by.Key = "" // the run that has the key does not refuse this submission
+		}
+		found, err := x.held(name, &by)
 		if err != nil || !found.Exists { // no run has this name or key, so another run uses the id
 			return store.Outcome{Err: store.ErrExists}, err
 		}
@@ -547,12 +561,36 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 		_, err := x.exec(retainName, int64(t.Run))
 		return store.Outcome{Err: store.ErrExists}, err
 	}
-	if key != nil {
+	switch {
+	case t.Replaces != nil:
+		if err := x.replace(t); err != nil {
+			return store.Outcome{}, err
+		}
+	case key != nil:
 		if err := x.takeKey(t.Names.Workflow, t.Names.Key, t.Run, t.Names.Hold); err != nil {
 			return store.Outcome{}, err
 		}
 	}
 	return landedNow(t), nil
+}
+
+// replaces looks at a submission that replaces other runs. The parameter found is the run that has the name
+// or the key. If this run holds the key and is open, or if it waits for the key, replaces removes it from
+// found: the submission replaces it. The result free is true if no run holds the key or waits for it.
+func (x *landing) replaces(t *store.Transition, found *store.Submitted) (free bool, err error) {
+	if t.Replaces == nil || found.Run == t.Run || found.Exists && found.Name == t.Names.Name && t.Names.Name != "" {
+		return false, nil
+	}
+	c, _, err := x.keyContext(t.Names.Workflow, t.Names.Key)
+	switch {
+	case err != nil:
+		return false, err
+	case c.next == 0 && !c.held:
+		return true, nil
+	case c.open || !c.held:
+		*found = store.Submitted{}
+	}
+	return false, nil
 }
 
 // unnamed writes the first transition of a run that has no given name and no key. It returns
@@ -611,24 +649,31 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 		if n.Key == "" {
 			return store.Submitted{}, nil
 		}
-		found, err := x.keyHolder(n.Workflow, n.Key)
-		if found.Run == n.From { // a run takes the key of the run whose results it takes over
-			return store.Submitted{}, err
-		}
-		return found, err
+		return x.keyHolder(n)
 	}
 	return store.Submitted{Run: status.RunID(run), Name: name, Exists: true}, err
 }
 
-// keyHolder returns the run that holds a key. If no run holds it, the result is zero.
-func (x *landing) keyHolder(workflow, key string) (found store.Submitted, err error) {
-	var run int64
-	err = x.row(contextHolder, workflow, key, micros(now())).Scan(&run, &found.Gone, &found.Name)
-	if errors.Is(err, sql.ErrNoRows) {
+// keyHolder returns the run that holds the unique key. If no run holds it, keyHolder returns the run that
+// waits for the key. If there is none, the result is zero. A run takes the key of the run whose results
+// it takes over.
+func (x *landing) keyHolder(n *naming.Names) (found store.Submitted, err error) {
+	var (
+		run, next int64
+		waiter    string
+		held      bool
+	)
+	err = x.row(contextHolder, n.Workflow, n.Key, micros(now())).Scan(&run, &found.Gone, &found.Name, &held, &next, &waiter)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		return store.Submitted{}, nil
+	case err == nil && held && status.RunID(run) != n.From:
+		found.Run, found.Exists = status.RunID(run), true
+		return found, nil
+	case err == nil && next != 0:
+		return store.Submitted{Run: status.RunID(next), Name: waiter, Exists: true}, nil
 	}
-	found.Run, found.Exists = status.RunID(run), true
-	return found, err
+	return store.Submitted{}, err
 }
 
 // takeKey gives a key to a run. The caller has found that no other run holds it.

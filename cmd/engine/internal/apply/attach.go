@@ -75,8 +75,8 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 		return &row, nil
 	}
 	key, err := uniqueKey(w)
-	if key == "" || err != nil || w.r.Workflow.Unique.Reject {
-		return nil, err // with on_conflict = "reject" the engine refuses the submission
+	if rule := w.r.Workflow.Unique; key == "" || err != nil || rule.Reject || rule.Replace {
+		return nil, err // the submission does not attach: the engine refuses it, or starts another run
 	}
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)
 }

@@ -162,9 +162,17 @@ func (x *explained) engines() {
 	}
 }
 
-// room adds sentences about a run that waits for room in its concurrency limit: which runs hold the
-// places, and when the run is admitted. For any other run it does nothing.
+// room adds sentences about a run that waits for its unique key or for room in its concurrency limit:
+// which runs hold the key or the places, and when the run starts. For any other run it does nothing.
 func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run) error {
+	key, err := history.KeyWaitOf(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	if key != nil {
+		x.say("It waits for %s. It replaces that run, and starts when that run has ended. If that run reaches the goal first, this run is cancelled.", key.Text())
+		x.Remedies = append(x.Remedies, "engine explain "+words.Quote(key.Holder))
+	}
 	room, err := history.RoomOf(ctx, s, r)
 	if err != nil || room == nil {
 		return err

@@ -73,11 +73,15 @@ func open(ctx context.Context, a *cli.App) (*session.Session, goals.Keeper, erro
 	return s, role, nil
 }
 
-// runText names the run of a key. A run that retention has removed is in brackets.
+// runText names the run of a key, and the run that waits for the key. A run that retention has removed is
+// in brackets.
 func runText(g goals.Goal) string {
 	name := render.Clean(g.Name)
 	if g.Gone {
-		return "(" + name + ")"
+		name = "(" + name + ")"
+	}
+	if g.Next != 0 {
+		name += ", then " + render.Clean(g.NextName)
 	}
 	return name
 }
@@ -110,6 +114,9 @@ func listed(g goals.Goal) map[string]any {
 	m := map[string]any{
 		"workflow": g.Workflow, "key": g.Key, "state": string(g.State), "scope": g.Hold.Scope.String(), "run": g.Name, "run_status": g.RunState.String(),
 		"run_removed": g.Gone, "reached_at": timeJSON(g.ReachedAt), "free_at": timeJSON(g.FreeAt), "resets": g.Resets,
+	}
+	if g.Next != 0 {
+		m["next_run"] = g.NextName
 	}
 	if g.Resets > 0 {
 		m["last_reset"] = map[string]any{"run": g.LastReset.Name, "at": timeJSON(g.LastReset.At), "by": g.LastReset.By, "reason": g.LastReset.Reason}

@@ -28,6 +28,9 @@ func Reset(ctx context.Context, a *cli.App, workflow, key, reason string) error 
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return cli.Failed("Unknown key", "No run of workflow %q has the unique key %q in %s. `engine goal list` shows the keys.", workflow, key, s.Shown)
+	case errors.Is(err, goals.ErrOpen) && g.RunState.Final():
+		next := words.Quote(render.Clean(g.NextName))
+		return cli.Failed("Run is open", "Run %s waits for the key and takes it now, so there is no goal to reset. To end the run: engine cancel %s", next, next)
 	case errors.Is(err, goals.ErrOpen):
 		return cli.Failed("Run is open", "Run %s holds the key and is %s, so there is no goal to reset. To end the run: engine cancel %s", name, g.RunState, name)
 	case errors.Is(err, goals.ErrNotReached):

@@ -79,8 +79,8 @@ func unknownRun(ctx context.Context, s *session.Session, name string) error {
 		name, s.Shown, diag.DidYouMean(name, names))
 }
 
-// Holder returns the run that holds a unique key now. It returns nil if no run holds the key, or if
-// retention has removed the run.
+// Holder returns the run that holds a unique key now, or the run that waits for it. It returns nil if
+// there is none, or if retention has removed the run.
 func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
 	g, err := goals.Find(ctx, s.Store, workflow, key)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (!g.Held() || g.Gone) {
@@ -89,7 +89,11 @@ func Holder(ctx context.Context, s *session.Session, workflow, key string) (*sto
 	if err != nil {
 		return nil, s.Wrap("look up the key", err)
 	}
-	row, err := s.Store.Find(ctx, g.Name)
+	name := g.Name
+	if g.State == goals.Open && g.RunState.Final() {
+		name = g.NextName
+	}
+	row, err := s.Store.Find(ctx, name)
 	if errors.Is(err, store.ErrNotFound) { // retention has just removed the run
 		return nil, nil
 	}

@@ -2,11 +2,16 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine/line"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -21,7 +26,7 @@ type Room struct {
 
 // RoomOf returns the limit in which a run waits for room; nil = the run does not wait for room.
 func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
-	if run := r.State.Run(); !run.Awaits || run.State.Final() {
+	if run := r.State.Run(); !run.Awaits || run.State.Final() || run.Line.Limit == 0 {
 		return nil, nil
 	}
 	line := r.State.Run().Line
@@ -53,4 +58,37 @@ func (r *Room) Text() string {
 func (r *Room) JSON() map[string]any {
 	open := append([]string{}, r.Places.Open...)
 	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}
+}
+
+// A KeyWait describes the unique key for which a run waits, because the run replaces another one.
+type KeyWait struct {
+	Key    string
+	Holder string          // public name of the run that has the key
+	State  status.RunState // state of that run
+}
+
+// KeyWaitOf returns the unique key for which a run waits; nil = the run does not wait for its key.
+func KeyWaitOf(ctx context.Context, s *session.Session, r *Run) (*KeyWait, error) {
+	run := r.State.Run()
+	if !run.Awaits || run.State.Final() || run.Key == "" {
+		return nil, nil
+	}
+	g, err := goals.Find(ctx, s.Store, r.Row.WorkflowName, run.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound), err == nil && g.Next != r.Row.Run:
+		return nil, nil
+	case err != nil:
+		return nil, s.Wrap("read which run has the key", err)
+	}
+	return &KeyWait{run.Key, render.Clean(g.Name), g.RunState}, nil
+}
+
+// Text says for which key the run waits, and which run has it.
+func (k *KeyWait) Text() string {
+	return fmt.Sprintf("its unique key %q: run %s has it and is %s", render.Clean(k.Key), k.Holder, k.State)
+}
+
+// JSON returns the same for --json.
+func (k *KeyWait) JSON() map[string]any {
+	return map[string]any{"key": k.Key, "run": k.Holder, "status": k.State.String()}
 }

@@ -35,6 +35,7 @@ type Run struct {
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
 	Heir    string            // name of the run that has taken over the results of this run; "" = none
 	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
+	KeyWait *KeyWait          // unique key for which the run waits; nil = it does not wait for its key
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
 
@@ -66,6 +67,9 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 		return nil, s.Wrap("read the inbox", err)
 	}
 	if r.Room, err = RoomOf(ctx, s, r); err != nil {
+		return nil, err
+	}
+	if r.KeyWait, err = KeyWaitOf(ctx, s, r); err != nil {
 		return nil, err
 	}
 	if r.Notices, err = notice.Find(ctx, s.Store, row, func(state string) int { return len(r.Flow.Notifications(state)) }); err != nil {

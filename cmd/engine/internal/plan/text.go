@@ -117,6 +117,8 @@ func (p *Plan) runText() string {
 		return "Run: new, at each apply."
 	case p.earlier == nil:
 		return fmt.Sprintf("Run %s: new.", key)
+	case p.flow.Unique.Replace && !p.earlier.State.Final():
+		return fmt.Sprintf("Run %s: new. It replaces %s (%s), which is cancelled first.", key, p.earlier.Name, p.earlier.State)
 	case p.earlier.State == status.RunSucceeded:
 		return fmt.Sprintf("Run %s: done by %s.", key, p.earlier.Name)
 	}

@@ -55,6 +55,9 @@ func Heading(r *history.Run) string {
 			field("Waits for", "%s", heldText(h))
 		}
 	}
+	if r.KeyWait != nil {
+		field("Waits for", "%s", r.KeyWait.Text())
+	}
 	if r.Room != nil {
 		field("Waits for", "%s", r.Room.Text())
 	}

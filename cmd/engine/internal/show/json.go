@@ -21,6 +21,9 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m["started_by"] = r.State.Run().StartedBy
 	m["trigger"] = r.State.Run().Trigger
 	m["priority"] = r.State.Run().Line.Priority()
+	if r.KeyWait != nil {
+		m["waits_for_key"] = r.KeyWait.JSON()
+	}
 	if r.Room != nil {
 		m["room"] = r.Room.JSON()
 	}

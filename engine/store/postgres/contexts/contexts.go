@@ -22,8 +22,9 @@ const (
 SELECT c.workflow, c.key, c.run_id, coalesce(n.name, c.run, ''), r.run_id IS NULL, coalesce(r.state, c.ended), coalesce(r.finished_at, c.ended_at),
   c.scope, coalesce(c.retain, 0), c.reset_at IS NOT NULL, pg_catalog.clock_timestamp(),
   (SELECT pg_catalog.count(*) FROM engine.goal_reset x WHERE x.workflow = c.workflow AND x.key = c.key),
-  l.run_id, l.run, l.at, l.who, l.reason
+  l.run_id, l.run, l.at, l.who, l.reason, coalesce(w.run_id, 0), coalesce(wn.name, '')
 FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id LEFT JOIN engine.run_name n ON n.run_id = c.run_id
+LEFT JOIN engine.run w ON w.run_id = c.next_run AND w.state < 10 LEFT JOIN engine.run_name wn ON wn.run_id = w.run_id
 LEFT JOIN LATERAL (SELECT * FROM engine.goal_reset x WHERE x.workflow = c.workflow AND x.key = c.key ORDER BY x.id DESC LIMIT 1) l ON true`
 	goalOne   = goalFields + ` WHERE c.workflow = $1 AND c.key = $2 AND (c.workflow, c.key) > ($3, $4) LIMIT $5`
 	goalsOf   = goalFields + ` WHERE c.workflow = $1 AND $2 = '' AND (c.workflow, c.key) > ($3, $4) ORDER BY c.workflow, c.key LIMIT $5`
@@ -80,6 +81,7 @@ func scan(row interface{ Scan(...any) error }) (goals.Goal, error) {
 	var (
 		g              goals.Goal
 		run, retain    int64
+		next           int64
 		state          sql.NullInt16
 		ended, at      sql.NullTime
 		reset          bool
@@ -88,7 +90,10 @@ func scan(row interface{ Scan(...any) error }) (goals.Goal, error) {
 		name, who, why sql.NullString
 	)
 	err := row.Scan(&g.Workflow, &g.Key, &run, &g.Name, &g.Gone, &state, &ended, &g.Hold.Scope, &retain, &reset, &now, &g.Resets,
-		&last, &name, &at, &who, &why)
+		&last, &name, &at, &who, &why, &next, &g.NextName)
+	if g.Next = status.RunID(next); g.Next != 0 && g.NextName == "" {
+		g.NextName = naming.RunName(g.Next)
+	}
 	g.Run, g.RunState, g.Hold.Retain = status.RunID(run), status.RunFailed, time.Duration(retain)*time.Microsecond
 	if state.Valid {
 		g.RunState = status.RunState(state.Int16)
@@ -146,7 +151,7 @@ func reset(ctx context.Context, tx *sql.Tx, r goals.Reset) (g goals.Goal, err er
 		return g, err
 	}
 	free := goalReset
-	if g.Gone {
+	if g.Gone && g.Next == 0 {
 		free = goalDrop
 	}
 	_, err = tx.ExecContext(ctx, free, r.Workflow, r.Key)
