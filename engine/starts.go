@@ -50,7 +50,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 	st := store.Complete(n.cfg.Store)
 	firer := ticks.New(ticks.Config{
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
-		Definition: n.shared.Defs.Definition, MaxPause: n.cfg.Options.MaxScan,
+		Definition: n.shared.Defs.Shared, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
 			var held *KeyError
@@ -110,7 +110,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 	}
 	taker := intake.New(intake.Config{
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
-		Definition: n.shared.Defs.Definition, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
+		Definition: n.shared.Defs.Shared, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
 			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted"})
 			if err == nil && res.Exists && res.Name != r.Name {
@@ -138,7 +138,7 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 	}
 	box := inbox.New(inbox.Config{
 		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
-		Definition: n.shared.Defs.Definition, Hints: n.sentHints, MaxPause: n.cfg.Options.MaxScan,
+		Definition: n.shared.Defs.Shared, Hints: n.sentHints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
 			return err != nil && refused(ctx, err), err
