@@ -21,7 +21,7 @@ const passName = "schedules"
 
 const (
 	page       = 10_000          // largest number of schedules that one scan reads
-	chunk      = 500             // largest number of schedules whose runs start at the same time, and that move in one commit
+	chunk      = 2_000           // largest number of schedules whose runs start at the same time, and that move in one commit
 	minPause   = time.Second     // shortest pause between two scans, for all engines together
 	afterFault = 5 * time.Second // pause of a schedule whose run could not be started
 )

@@ -243,7 +243,7 @@ func (s *countingStore) Move(ctx context.Context, rows ...schedules.Row) (int, e
 // by seconds.
 func TestManySchedulesMoveTogether(t *testing.T) {
 	y := newYard(t, nil)
-	const n = 2*chunk + 1
+	const n = chunk + 1
 	var rows []schedules.Row
 	text := "workflow \"w\" {\n deadline = \"1h\"\n"
 	for i := range n {
@@ -274,11 +274,11 @@ func TestManySchedulesMoveTogether(t *testing.T) {
 	counting := &countingStore{Store: y.st}
 	f.cfg.Store = counting
 	y.scan(f)
-	if len(y.runs) != n || counting.moves != 3 {
-		t.Errorf("%d runs in %d moves, want %d in 3", len(y.runs), counting.moves, n)
+	if len(y.runs) != n || counting.moves != 2 {
+		t.Errorf("%d runs in %d moves, want %d in 2", len(y.runs), counting.moves, n)
 	}
 	y.scan(f)
-	if len(y.runs) != n || counting.moves != 3 {
-		t.Errorf("the second scan made %d runs in %d moves", len(y.runs)-n, counting.moves-3)
+	if len(y.runs) != n || counting.moves != 2 {
+		t.Errorf("the second scan made %d runs in %d moves", len(y.runs)-n, counting.moves-2)
 	}
 }

@@ -47,10 +47,10 @@ WITH v AS MATERIALIZED (
   SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::int8[]), pg_catalog.unnest($4::timestamptz[]),
     pg_catalog.unnest($5::timestamptz[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::bool[])) v(workflow, name, version, next, last, run, paused)
 ), own AS MATERIALIZED (
-  SELECT s.workflow, s.name FROM engine.schedule s JOIN v USING (workflow, name) WHERE s.version = v.version ORDER BY s.workflow, s.name FOR UPDATE OF s
+  SELECT v.* FROM engine.schedule s JOIN v USING (workflow, name) WHERE s.version = v.version ORDER BY v.workflow, v.name FOR UPDATE OF s
 )
-UPDATE engine.schedule s SET next_tick = v.next, last_tick = v.last, last_run = v.run, paused = v.paused, version = s.version + 1
-FROM v JOIN own USING (workflow, name) WHERE s.workflow = v.workflow AND s.name = v.name`
+UPDATE engine.schedule s SET next_tick = own.next, last_tick = own.last, last_run = own.run, paused = own.paused, version = s.version + 1
+FROM own WHERE s.workflow = own.workflow AND s.name = own.name`
 )
 
 // A Part is the part of a PostgreSQL store that implements schedules.Store. All fields are
