@@ -34,7 +34,7 @@ type sending struct {
 // sendings returns the ways to send n events: each event in its own transaction, in batches, and all
 // of them in one transaction.
 func sendings(n int) []sending {
-	return []sending{{"each", manyClients, 1}, {"batches", 4, batchSize}, {"all", 1, n}}
+	return []sending{{"each", manyClients, 1}, {"batches", 4, min(batchSize, n)}, {"all", 1, n}}
 }
 
 // plainEvents has the columns of the table of events. Plain clients remove its rows.
