@@ -128,14 +128,6 @@ func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	}}
 }
 
-// runs returns the number of runs in the database.
-func (d *database) runs(ctx context.Context) (n int, err error) {
-	if err := d.db.QueryRowContext(ctx, `SELECT count(*) FROM engine.run`).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count the runs: %w", err)
-	}
-	return n, nil
-}
-
 // send sends n events into a table. It returns the time from which they could be removed: the time of
 // the first send, or of the commit if there is only one transaction.
 func (s sending) send(ctx context.Context, db *sql.DB, table string, n int) (began time.Time, err error) {
@@ -250,23 +242,4 @@ func received(ctx context.Context, db *sql.DB, query string, args ...any) (n int
 		n++
 	}
 	return n, rows.Err()
-}
-
-// events prints how many events per second start runs.
-func (t *table) events(b *book, p plan) {
-	const columns = "%-44s %10s %10s %10s %14s %14s"
-	t.say("")
-	t.say(columns, "events: "+count(p.starts.events)+" of them", "events/s", "plain", "ratio", "µs/event", "plain µs/event")
-	for _, s := range sendings(p.starts.events) {
-		name := map[string]string{
-			"each":    fmt.Sprintf("each in a transaction, by %d clients", s.clients),
-			"batches": fmt.Sprintf("%s a transaction, by %d clients", count(s.size), s.clients),
-			"all":     "all in one transaction",
-		}[s.row]
-		ours, plain := "events/"+s.row, "delete/"+s.row
-		t.say(columns, name, cell(b, ours, "events/s", "%.0f"), cell(b, plain, "events/s", "%.0f"), ratioCell(b, ours, plain, "events/s", "events/s"),
-			cell(b, ours, "all µs/event", "%.0f"), cell(b, plain, "all µs/event", "%.0f"))
-	}
-	t.say("From the first transaction, or the commit of the only one, until an engine has recorded a run for each event and removed it. The run ends with its first row.")
-	t.say("plain: the same rows in a plain table, removed by one client: DELETE … SKIP LOCKED … RETURNING, %d at a time. µs: CPU time of all processes, senders included.", plainBatch)
 }

@@ -109,27 +109,3 @@ func takeAll(ctx context.Context, d *database, query string, n int) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
-
-// replies prints what replies cost, and how fast they are taken.
-func (t *table) replies(b *book) {
-	const columns = "%-36s %10s %10s %10s %10s %10s %10s"
-	t.say("")
-	t.say(columns, "replies", "steps/s", "ratio", "replies/s", "engine µs", "server µs", "log B")
-	for _, row := range []string{"no replies/256", "replies/256"} {
-		name, ratio, rate := "runs without replies", "", "-"
-		if row == "replies/256" {
-			name, ratio = "runs with replies to a queue", ratioCell(b, row, "no replies/256", "steps/s", "steps/s")
-			if v, ok := b.median(row, "runs/s"); ok {
-				rate = fmt.Sprintf("%.0f", v*repliesEach)
-			}
-		}
-		t.say(columns, name, cell(b, row, "steps/s", "%.0f"), ratio, rate, cell(b, row, "engine µs/step", "%.1f"), cell(b, row, "server µs/step", "%.1f"), cell(b, row, "log/step", "%.0f"))
-	}
-	t.say("")
-	t.say("%-36s %10s %10s %14s", "replies taken out of a queue", "replies/s", "ratio", "all µs/reply")
-	t.say("%-36s %10s %10s %14s", "DELETE of the same rows", cell(b, "take/plain", "replies/s", "%.0f"), "", cell(b, "take/plain", "all µs/reply", "%.1f"))
-	t.say("%-36s %10s %10s %14s", "engine.take_replies", cell(b, "take/replies", "replies/s", "%.0f"), ratioCell(b, "take/replies", "take/plain", "replies/s", "replies/s"), cell(b, "take/replies", "all µs/reply", "%.1f"))
-	t.say("256 runs in flight; each has %d replies: accepted, started, succeeded. µs and B: for each step. Then %d consumers take all %s replies, at most %d at a time.",
-		repliesEach, takers, cell(b, "take/replies", "replies", "%.0f"), takeSize)
-	t.say("DELETE: with SKIP LOCKED, from a plain table with one index, which does not keep the order of each run.")
-}

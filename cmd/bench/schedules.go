@@ -141,7 +141,7 @@ func (l startsLab) ticked(ctx context.Context, d *database, w *work, round int) 
 	if err != nil {
 		return err
 	}
-	lags, err := d.tickLags(ctx, tick)
+	lags, err := tickLags(ctx, d, tick)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (l startsLab) ticked(ctx context.Context, d *database, w *work, round int) 
 
 // tickLags returns how late the runs of a tick started: the median, the 99th percentile and the
 // maximum.
-func (d *database) tickLags(ctx context.Context, tick time.Time) (out [3]time.Duration, err error) {
+func tickLags(ctx context.Context, d *database, tick time.Time) (out [3]time.Duration, err error) {
 	const query = `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY late), percentile_cont(0.99) WITHIN GROUP (ORDER BY late), max(late)
 		FROM (SELECT extract(epoch FROM created_at - $1::timestamptz)::float8 AS late FROM engine.run WHERE created_at >= $1) x`
 	var late [3]float64
@@ -165,14 +165,4 @@ func (d *database) tickLags(ctx context.Context, tick time.Time) (out [3]time.Du
 		out[i] = time.Duration(s * float64(time.Second))
 	}
 	return out, nil
-}
-
-// schedules prints how late the runs of schedules start.
-func (t *table) schedules(b *book, p plan) {
-	const columns = "%-36s %10s %10s %10s %14s %12s"
-	t.say("")
-	t.say(columns, "schedules with the same tick", "lag p50", "lag p99", "lag max", "EnqueueAll", "all µs/run")
-	t.say(columns, count(p.starts.schedules), cell(b, "schedules", "lag p50", "%.0fms"), cell(b, "schedules", "lag p99", "%.0fms"), cell(b, "schedules", "lag max", "%.0fms"),
-		cell(b, "enqueue", "ms", "%.0fms"), cell(b, "schedules", "all µs/run", "%.0f"))
-	t.say("Lag: from the tick to the start of the run, on one engine. EnqueueAll: time in which a program submits as many runs of the same workflows, in turn. µs: CPU time of engine and server.")
 }

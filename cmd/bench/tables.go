@@ -284,3 +284,98 @@ func (t *table) idle(b *book, p plan) {
 			cell(b, row, "statements/min", "%.1f"), cell(b, row, "pings/min", "%.1f"), time.Duration(seconds)*time.Second)
 	}
 }
+
+// submissions prints how many runs per second programs submit.
+func (t *table) submissions(b *book, p startPlan) {
+	const columns = "%-44s %10s %10s %10s %12s"
+	t.say("")
+	t.say(columns, "submissions by SQL", "rows/s", "to INSERT", "to River", "all µs/row")
+	line := func(what, row, plain, river string) {
+		toPlain, toRiver := "", ""
+		if row != plain {
+			toPlain = ratioCell(b, row, plain, "rows/s", "rows/s")
+		}
+		if strings.Contains(row, "submit") {
+			toRiver = ratioCell(b, row, river, "rows/s", "rows/s")
+		}
+		t.say(columns, what, cell(b, row, "rows/s", "%.0f"), toPlain, toRiver, cell(b, row, "all µs/row", "%.0f"))
+	}
+	who := func(n int) string {
+		if n == 1 {
+			return "1 client"
+		}
+		return fmt.Sprintf("%d clients", n)
+	}
+	for _, n := range p.clients {
+		plain, river := fmt.Sprintf("insert/%d", n), fmt.Sprintf("river/%d", n)
+		line(who(n)+": INSERT", plain, plain, river)
+		line("  engine.submit", fmt.Sprintf("submit/%d", n), plain, river)
+		line("  River", river, plain, river)
+	}
+	for _, n := range p.clients {
+		plain, river := fmt.Sprintf("order+insert/%d", n), fmt.Sprintf("order+river/%d", n)
+		line(who(n)+", with an order: the order alone", fmt.Sprintf("order/%d", n), plain, river)
+		line("  and INSERT", plain, plain, river)
+		line("  and engine.submit", fmt.Sprintf("order+submit/%d", n), plain, river)
+		line("  and River", river, plain, river)
+	}
+	line(count(batchSize)+" a batch: INSERT", "insert, batches", "insert, batches", "river, batches")
+	line("  engine.submit", "submit, batches", "insert, batches", "river, batches")
+	line("  River, InsertMany", "river, batches", "insert, batches", "river, batches")
+	line("  River, InsertManyFast, which uses COPY", "river, COPY", "insert, batches", "river, batches")
+	t.say("Each submission has %d bytes of input and an id, all through pgx; neither an engine nor a worker takes them. With an order: one transaction inserts a row of the program, too.", payload)
+	t.say("INSERT: the same bytes into a plain table with the same unique id, without checks. µs: CPU time of client and server for each row.")
+}
+
+// events prints how many events per second start runs.
+func (t *table) events(b *book, p plan) {
+	const columns = "%-44s %10s %10s %10s %14s %14s"
+	t.say("")
+	t.say(columns, "events: "+count(p.starts.events)+" of them", "events/s", "plain", "ratio", "µs/event", "plain µs/event")
+	for _, s := range sendings(p.starts.events) {
+		name := map[string]string{
+			"each":    fmt.Sprintf("each in a transaction, by %d clients", s.clients),
+			"batches": fmt.Sprintf("%s a transaction, by %d clients", count(s.size), s.clients),
+			"all":     "all in one transaction",
+		}[s.row]
+		ours, plain := "events/"+s.row, "delete/"+s.row
+		t.say(columns, name, cell(b, ours, "events/s", "%.0f"), cell(b, plain, "events/s", "%.0f"), ratioCell(b, ours, plain, "events/s", "events/s"),
+			cell(b, ours, "all µs/event", "%.0f"), cell(b, plain, "all µs/event", "%.0f"))
+	}
+	t.say("From the first transaction, or the commit of the only one, until an engine has recorded a run for each event and removed it. The run ends with its first row.")
+	t.say("plain: the same rows in a plain table, removed by one client: DELETE … SKIP LOCKED … RETURNING, %d at a time. µs: CPU time of all processes, senders included.", plainBatch)
+}
+
+// replies prints what replies cost, and how fast they are taken.
+func (t *table) replies(b *book) {
+	const columns = "%-36s %10s %10s %10s %10s %10s %10s"
+	t.say("")
+	t.say(columns, "replies", "steps/s", "ratio", "replies/s", "engine µs", "server µs", "log B")
+	for _, row := range []string{"no replies/256", "replies/256"} {
+		name, ratio, rate := "runs without replies", "", "-"
+		if row == "replies/256" {
+			name, ratio = "runs with replies to a queue", ratioCell(b, row, "no replies/256", "steps/s", "steps/s")
+			if v, ok := b.median(row, "runs/s"); ok {
+				rate = fmt.Sprintf("%.0f", v*repliesEach)
+			}
+		}
+		t.say(columns, name, cell(b, row, "steps/s", "%.0f"), ratio, rate, cell(b, row, "engine µs/step", "%.1f"), cell(b, row, "server µs/step", "%.1f"), cell(b, row, "log/step", "%.0f"))
+	}
+	t.say("")
+	t.say("%-36s %10s %10s %14s", "replies taken out of a queue", "replies/s", "ratio", "all µs/reply")
+	t.say("%-36s %10s %10s %14s", "DELETE of the same rows", cell(b, "take/plain", "replies/s", "%.0f"), "", cell(b, "take/plain", "all µs/reply", "%.1f"))
+	t.say("%-36s %10s %10s %14s", "engine.take_replies", cell(b, "take/replies", "replies/s", "%.0f"), ratioCell(b, "take/replies", "take/plain", "replies/s", "replies/s"), cell(b, "take/replies", "all µs/reply", "%.1f"))
+	t.say("256 runs in flight; each has %d replies: accepted, started, succeeded. µs and B: for each step. Then %d consumers take all %s replies, at most %d at a time.",
+		repliesEach, takers, cell(b, "take/replies", "replies", "%.0f"), takeSize)
+	t.say("DELETE: with SKIP LOCKED, from a plain table with one index, which does not keep the order of each run.")
+}
+
+// schedules prints how late the runs of schedules start.
+func (t *table) schedules(b *book, p plan) {
+	const columns = "%-36s %10s %10s %10s %14s %12s"
+	t.say("")
+	t.say(columns, "schedules with the same tick", "lag p50", "lag p99", "lag max", "EnqueueAll", "all µs/run")
+	t.say(columns, count(p.starts.schedules), cell(b, "schedules", "lag p50", "%.0fms"), cell(b, "schedules", "lag p99", "%.0fms"), cell(b, "schedules", "lag max", "%.0fms"),
+		cell(b, "enqueue", "ms", "%.0fms"), cell(b, "schedules", "all µs/run", "%.0f"))
+	t.say("Lag: from the tick to the start of the run, on one engine. EnqueueAll: time in which a program submits as many runs of the same workflows, in turn. µs: CPU time of engine and server.")
+}
