@@ -104,7 +104,7 @@ cover: postgres-binaries ## coverage per package
 	$(PGTEST) run -- go test -timeout 20m -coverprofile=bin/cover.out -coverpkg=./... ./... && go tool cover -func=bin/cover.out | tail -1
 
 .PHONY: bench
-bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in 25 minutes (SHORT=1: the main ones, in five; ONLY=PART,…)
+bench: build postgres-binaries ## every figure of docs/performance.md beside its yardstick, in 35 minutes (SHORT=1: the main ones, in five; ONLY=PART,…)
 	go -C cmd/bench build -o ../../bin/bench .
 	$(PGTEST) run -- bin/bench -tune $(if $(SHORT),-short) $(if $(ONLY),-only $(ONLY)) $(BENCHFLAGS)
 

@@ -142,3 +142,14 @@ func psqlRead(ctx context.Context, psql string, d *database, owner store.EngineI
 	}
 	return time.Since(began), nil
 }
+
+// runs returns the number of runs in the database.
+func (d *database) runs(ctx context.Context) (n int, err error) {
+	if err := d.db.QueryRowContext(ctx, `SELECT count(*) FROM engine.run`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count the runs: %w", err)
+	}
+	return n, nil
+}
+
+// databasePrefix returns the beginning of the names of the databases that this process creates.
+func databasePrefix() string { return fmt.Sprintf("engine_bench_%d_", os.Getpid()) }

@@ -39,14 +39,28 @@ func goals() []goal {
 		{"CPU of a step, one wide run", "runs of 10 instances", 1.5, 1, false, 2, between("wide", "small-wide", "all µs/step", "all µs/step")},
 		{"CPU of a step, one long run", "runs of 5 steps", 1.5, 1, false, 2, between("long", "small-long", "all µs/step", "all µs/step")},
 		{"CPU of an attempt, one run of very many", "runs of 5 attempts", 1.5, 1, false, 2, between("tried", "small-tried", "all µs/step", "all µs/step")},
+		{"child runs/s", "plain runs of the same steps", 0.5, 0.8, true, 2, between("small-family", "family", "µs/step", "µs/step")},
+		{"CPU of an iteration with a call, long loop", "short loop", 1.5, 1, false, 2, between("loop/calls_long", "loop/calls_short", "CPU µs/iteration", "CPU µs/iteration")},
 		{"lone run with greedy workflows, p50", "alone", 2, 1.5, false, 2, between("quiet/with greedy", "quiet/alone", "p50", "p50")},
 		{"lone run with greedy workflows, p95", "alone", 2, 1.5, false, 2, between("quiet/with greedy", "quiet/alone", "p95", "p95")},
 		{"lone run with an agent that spins, p50", "alone", 2, 1.5, false, 2, between("quiet/with a hog", "quiet/alone", "p50", "p50")},
 		{"lone run with an agent that spins, p99", "alone", 2, 1.5, false, 2, between("quiet/with a hog", "quiet/alone", "p99", "p99")},
 		{"batched calls/s, 64 callers", "unary", 2.5, 5, true, 2, between("batched/64", "unary/64", "calls/s", "calls/s")},
+		{"submissions/s by SQL, one client", "INSERT of the same bytes", 0.5, 0.8, true, 2, between("submit/1", "insert/1", "rows/s", "rows/s")},
+		{"submissions/s by SQL, 16 clients", "INSERT of the same bytes", 0.5, 0.8, true, 2, between("submit/16", "insert/16", "rows/s", "rows/s")},
+		{"submissions/s by SQL, 16 clients", "River, Insert", 1, 2, true, 2, between("submit/16", "river/16", "rows/s", "rows/s")},
+		{"submissions/s with an order, 16 clients", "River, InsertTx", 0.9, 1.2, true, 2, between("order+submit/16", "order+river/16", "rows/s", "rows/s")},
+		{"submissions/s, 1,000 a batch", "River, InsertMany", 0.5, 1, true, 2, between("submit, batches", "river, batches", "rows/s", "rows/s")},
+		{"events/s, each in a transaction", "DELETE … SKIP LOCKED", 0.5, 0.8, true, 2, between("events/each", "delete/each", "events/s", "events/s")},
+		{"events/s, all at once", "DELETE … SKIP LOCKED", 0.05, 0.15, true, 2, between("events/all", "delete/all", "events/s", "events/s")},
+		{"steps/s of runs with replies", "runs without", 0.7, 0.9, true, 2, between("replies/256", "no replies/256", "steps/s", "steps/s")},
+		{"replies/s taken", "DELETE … SKIP LOCKED", 0.25, 0.5, true, 2, between("take/replies", "take/plain", "replies/s", "replies/s")},
+		{"p99 of the lag of 10,000 schedules", "EnqueueAll of as many runs", 10, 4, false, 1, between("schedules", "enqueue", "lag p99", "ms")},
 		{"Supervisor's scan beside finished runs", "beside none", 2, 1.1, false, 2, between("scan beside finished", "scan", "sum µs", "sum µs")},
 		{"takeover until dispatchable", "psql that reads the same", 5, 2, false, 2, between("takeover", "psql", "ms", "ms")},
 		{"SQLite steps/s, 256 in flight", "Postgres", 0.5, 1, true, 2, between("sqlite/256", "postgres/256", "steps/s", "steps/s")},
+		{"signals/s until the run has ended", "INSERT and UPDATE", 0.25, 0.5, true, 2, between("waits", "waits", "signals/s", "plain/s")},
+		{"idle engine with schedules, statements a minute", "an idle engine", 1.2, 1, false, 2, between("idle/schedules", "idle", "statements/min", "statements/min")},
 		{"idle engine, statements a minute", "", 6, 6, false, 1, of("idle", "statements/min")},
 	}
 }
@@ -73,7 +87,7 @@ func (g goal) print(v float64) string { return fmt.Sprintf("%.*f", g.digits, v) 
 
 // goals prints all goals next to the measured figures.
 func (t *table) goals(b *book) {
-	const columns = "%-40s %-26s %9s %9s %10s %6s"
+	const columns = "%-48s %-28s %9s %9s %10s %6s"
 	t.say("")
 	t.say(columns, "figure", "beside", "must", "aim", "measured", "holds")
 	for _, g := range goals() {

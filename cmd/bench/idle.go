@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/saga-engine/engine/cmd/bench/internal/gauge"
 )
 
 // settling is the time that an engine needs for its work after the start. Then the engine is
@@ -20,63 +23,82 @@ const settling = 15 * time.Second
 // other parts of the benchmark, so the proxy counts for a long time. The engine needs so little
 // CPU time that it does not slow down the other parts.
 type idling struct {
+	row     string // row of its figures
 	closing closers
-	p       *proxy
+	p       *gauge.Proxy
 	begun   time.Time // start of the counting
 	before  [2]int64  // number of statements and number of pings before the time in the field `begun`
 	err     error     // error of the start; nil = the engine runs
 }
 
-// startIdling starts the idle engine and its proxy, and waits until the engine is idle. It
-// stores an error in the field `err`.
-func (l processLab) startIdling(ctx context.Context) *idling {
-	i := &idling{}
-	i.err = func() error {
-		d, err := makeDatabase(ctx, l.dsn, "idle")
-		if err != nil {
-			return err
+// startIdling starts two idle engines with their proxies, and waits until they are idle. One of them
+// has schedules whose next tick is far in the future. startIdling stores an error in the field `err`.
+func (l processLab) startIdling(ctx context.Context) []*idling {
+	all := []*idling{{row: "idle"}, {row: "idle/schedules"}}
+	for _, i := range all {
+		i.err = l.launch(ctx, i)
+	}
+	err := pause(ctx, settling)
+	for _, i := range all {
+		if i.err != nil {
+			continue
 		}
-		i.closing.add(d.close)
-		if i.p, err = listen(d.dsn.Host); err != nil {
-			return err
+		if i.err = err; err != nil {
+			continue
 		}
-		i.closing.add(i.p.close)
-		dsn := *d.dsn
-		dsn.Host = i.p.address()
-		query := dsn.Query()
-		query.Set("sslmode", "disable") // the proxy cannot read encrypted statements
-		dsn.RawQuery = query.Encode()
-		stop, err := l.serve(ctx, &dsn)
-		if err != nil {
-			return err
-		}
-		i.closing.add(stop)
-		if err := pause(ctx, settling); err != nil {
-			return err
-		}
-		i.begun, i.before = time.Now(), i.p.counts()
+		i.begun, i.before = time.Now(), i.p.Counts()
 		if i.before[0] == 0 {
-			return errors.New("the engine never asked its database anything")
+			i.err = errors.New("the engine never asked its database anything")
 		}
-		return nil
-	}()
-	return i
+	}
+	return all
 }
 
-// idle records how many statements and pings the idle engine has sent per minute since
-// startIdling returned.
-func (l processLab) idle(ctx context.Context) error {
-	i := l.idling
-	if i.err != nil {
-		return i.err
-	}
-	if err := pause(ctx, time.Until(i.begun.Add(l.p.idle))); err != nil {
+// launch starts an idle engine and its proxy.
+func (l processLab) launch(ctx context.Context, i *idling) error {
+	d, err := makeDatabase(ctx, l.dsn, strings.ReplaceAll(i.row, "/", "_"))
+	if err != nil {
 		return err
 	}
-	took, after := time.Since(i.begun), i.p.counts()
-	l.book.put(0, "idle", "statements/min", float64(after[0]-i.before[0])/took.Minutes())
-	l.book.put(0, "idle", "pings/min", float64(after[1]-i.before[1])/took.Minutes())
-	l.t.idle(l.book, took.Round(time.Second))
+	i.closing.add(d.close)
+	if i.row != "idle" {
+		if err := publishTimetables(ctx, d, l.p.starts.schedules); err != nil {
+			return err
+		}
+	}
+	if i.p, err = gauge.Listen(d.dsn.Host); err != nil {
+		return err
+	}
+	i.closing.add(i.p.Close)
+	dsn := *d.dsn
+	dsn.Host = i.p.Address()
+	query := dsn.Query()
+	query.Set("sslmode", "disable") // the proxy cannot read encrypted statements
+	dsn.RawQuery = query.Encode()
+	stop, err := l.serve(ctx, &dsn)
+	if err != nil {
+		return err
+	}
+	i.closing.add(stop)
+	return nil
+}
+
+// idle records how many statements and pings the idle engines have sent per minute since
+// startIdling returned.
+func (l processLab) idle(ctx context.Context) error {
+	for _, i := range l.idling {
+		if i.err != nil {
+			return fmt.Errorf("%s: %w", i.row, i.err)
+		}
+		if err := pause(ctx, time.Until(i.begun.Add(l.p.idle))); err != nil {
+			return err
+		}
+		took, after := time.Since(i.begun), i.p.Counts()
+		l.book.put(0, i.row, "statements/min", float64(after[0]-i.before[0])/took.Minutes())
+		l.book.put(0, i.row, "pings/min", float64(after[1]-i.before[1])/took.Minutes())
+		l.book.put(0, i.row, "seconds", took.Seconds())
+	}
+	l.t.idle(l.book, l.p)
 	return nil
 }
 

@@ -25,7 +25,7 @@ type lab struct {
 	t        *table
 	progress io.Writer
 	prof     *profiler
-	idling   *idling // engine for the part idle; nil = this part is not measured
+	idling   []*idling // engines for the part idle; nil = this part is not measured
 }
 
 // Each of the following functions wraps the lab in another type. Each of these types has the
@@ -35,6 +35,7 @@ func (l *lab) runLab() runLab         { return runLab{l} }
 func (l *lab) serverLab() serverLab   { return serverLab{l} }
 func (l *lab) processLab() processLab { return processLab{l} }
 func (l *lab) historyLab() historyLab { return historyLab{l} }
+func (l *lab) startsLab() startsLab   { return startsLab{l} }
 
 // A part is a group of measurements that the option -only can select.
 type part struct {
@@ -52,6 +53,10 @@ func parts() []part {
 		{"long", func(l *lab, ctx context.Context) error { return l.historyLab().long(ctx) }},
 		{"loop", func(l *lab, ctx context.Context) error { return l.historyLab().loop(ctx) }},
 		{"queue", func(l *lab, ctx context.Context) error { return l.historyLab().queue(ctx) }},
+		{"submissions", func(l *lab, ctx context.Context) error { return l.startsLab().submissions(ctx) }},
+		{"events", func(l *lab, ctx context.Context) error { return l.startsLab().events(ctx) }},
+		{"replies", func(l *lab, ctx context.Context) error { return l.startsLab().replies(ctx) }},
+		{"schedules", func(l *lab, ctx context.Context) error { return l.startsLab().schedules(ctx) }},
 		{"recovery", func(l *lab, ctx context.Context) error { return l.historyLab().recovery(ctx) }},
 		{"memory", func(l *lab, ctx context.Context) error { return l.processLab().memory(ctx) }},
 		{"waits", func(l *lab, ctx context.Context) error { return l.processLab().waits(ctx) }},
@@ -88,7 +93,11 @@ func chosen(list string) ([]part, error) {
 func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
 	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
 		l.idling = l.processLab().startIdling(ctx)
-		defer func() { errs = errors.Join(errs, l.idling.closing.close()) }()
+		defer func() {
+			for _, i := range l.idling {
+				errs = errors.Join(errs, i.closing.close())
+			}
+		}()
 	}
 	for _, p := range wanted {
 		at := time.Now()

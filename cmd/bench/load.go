@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/bench/internal/gauge"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -39,7 +40,7 @@ type result struct {
 // how the CPUs of the machine have been used until then.
 type mark struct {
 	usage
-	machine ticks
+	machine gauge.Ticks
 }
 
 // used returns the costs in all windows together.
@@ -153,7 +154,7 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	if m.usage, err = r.usage(ctx); err != nil {
 		return m, err
 	}
-	m.machine, err = readTicks()
+	m.machine, err = gauge.ReadTicks()
 	return m, err
 }
 
@@ -162,7 +163,7 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
-	idle, stolen := r.marks[len(r.marks)-1].machine.since(r.marks[0].machine)
+	idle, stolen := r.marks[len(r.marks)-1].machine.Since(r.marks[0].machine)
 	b.put(round, row, "idle", idle)
 	b.put(round, row, "stolen", stolen)
 	if r.all() == 0 {

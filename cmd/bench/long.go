@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
+	"strings"
+	"testing/fstest"
 	"time"
 
 	"github.com/saga-engine/engine/engine/journal"
@@ -42,7 +46,7 @@ func (l historyLab) long(ctx context.Context) (err error) {
 	for i, runs := range res.runs {
 		row := fmt.Sprintf("long/minute %d", i+1)
 		l.book.put(0, row, "steps/s", float64(runs*steps)/l.p.minute.Seconds())
-		idle, stolen := res.marks[i+1].machine.since(res.marks[i].machine)
+		idle, stolen := res.marks[i+1].machine.Since(res.marks[i].machine)
 		l.book.put(0, row, "idle", idle)
 		l.book.put(0, row, "stolen", stolen)
 		if runs > 0 {
@@ -90,45 +94,85 @@ func (l historyLab) brief(ctx context.Context, round int, row string, pg *runnin
 	return nil
 }
 
-// loopLengths are the numbers of iterations of the loops in workflow.hcl.
-var loopLengths = []int{1000, 100_000}
+// A loopPlan holds the numbers of iterations of a short loop and a long one.
+type loopPlan struct{ short, long int }
+
+// sizes yields "short" and "long", with their numbers of iterations.
+func (p loopPlan) sizes() iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) { _ = yield("short", p.short) && yield("long", p.long) }
+}
+
+// loopKinds are the kinds of measured loops: without and with a call of an agent in each iteration.
+var loopKinds = []string{"values", "calls"}
+
+// loopSource returns the workflow file of the loops. The name of a workflow is its kind and its size,
+// such as values_short.
+func loopSource(p loopPlan) fs.FS {
+	var b strings.Builder
+	for size, n := range p.sizes() {
+		fmt.Fprintf(&b, head+`  step "a" {
+    value = { n = try(self.previous.n + 1, 1), text = var.value }
+    repeat { max_iterations = %d }
+  }
+}
+`, "values_"+size, n)
+		fmt.Fprintf(&b, head+`  step "a" {
+    action       = agent.mock.echo
+    compensation = "none"
+    timeout      = "1m"
+    input { value = var.value }
+    repeat { max_iterations = %d }
+  }
+}
+`, "calls_"+size, n)
+	}
+	return fstest.MapFS{"loops.hcl": {Data: []byte(b.String())}}
+}
 
 // A loopResult holds the figures of one run with a loop.
 type loopResult struct {
 	iteration    time.Duration // time of one iteration
+	cpu          time.Duration // CPU time of engine, agent and server for one iteration
 	rows         float64       // rows of the journal for each iteration
 	state        float64       // bytes of memory that the state takes after the last iteration
 	short, whole time.Duration // time to load the run from its snapshot, and from its first row
 	covered      int32         // number of rows that the snapshot covers; 0 = the run has no snapshot
 }
 
-// loop measures runs with one long loop: whether an iteration costs the same in a loop of 1,000
-// iterations and in one of 100,000, and how long such a run takes to load.
+// loop measures runs with one loop: whether an iteration costs the same in a short loop and in a long
+// one, and how long such a run takes to load.
 func (l historyLab) loop(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
+	w, err := linkSource(ctx, l.work.catalog, loopSource(l.p.loops), "calls_short")
+	if err != nil {
+		return err
+	}
 	d, err := makeDatabase(ctx, l.dsn, "loop")
 	if err != nil {
 		return err
 	}
 	closing.add(d.close)
-	r, err := start(ctx, l.work, setup{store: d.store, d: d})
+	r, err := start(ctx, w, setup{store: d.store, d: d})
 	if err != nil {
 		return err
 	}
 	closing.add(r.stop)
-	if err := r.once(ctx, "values_1000", status.RunSucceeded); err != nil { // warm up
-		return err
+	for _, kind := range loopKinds { // warm up
+		if err := r.once(ctx, kind+"_short", status.RunSucceeded); err != nil {
+			return err
+		}
 	}
-	for _, kind := range []string{"values", "calls"} {
-		for _, n := range loopLengths {
-			name := fmt.Sprintf("%s_%d", kind, n)
+	for _, kind := range loopKinds {
+		for size, n := range l.p.loops.sizes() {
+			name := kind + "_" + size
 			res, err := looped(ctx, r, name, n)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			row := "loop/" + name
 			l.book.put(0, row, "µs/iteration", microseconds(res.iteration))
+			l.book.put(0, row, "CPU µs/iteration", microseconds(res.cpu))
 			l.book.put(0, row, "rows/iteration", res.rows)
 			l.book.put(0, row, "state bytes", res.state)
 			l.book.put(0, row, "load ms", milliseconds(res.short))
@@ -136,13 +180,17 @@ func (l historyLab) loop(ctx context.Context) (err error) {
 			l.book.put(0, row, "covered rows", float64(res.covered))
 		}
 	}
-	l.t.loop(l.book)
+	l.t.loop(l.book, l.p)
 	return nil
 }
 
 // looped makes one run of a workflow with a loop of n iterations, and measures it.
 func looped(ctx context.Context, r *running, workflow string, n int) (res loopResult, err error) {
 	rows := r.store.rows.Load()
+	before, err := r.usage(ctx)
+	if err != nil {
+		return res, err
+	}
 	began := time.Now()
 	run, err := r.submit(ctx, workflow)
 	if err != nil {
@@ -156,6 +204,12 @@ func looped(ctx context.Context, r *running, workflow string, n int) (res loopRe
 		return res, fmt.Errorf("run %s: %s: %s", run.Name, s.Status(), s.Failure().Message)
 	}
 	res.iteration = time.Since(began) / time.Duration(n)
+	after, err := r.usage(ctx)
+	if err != nil {
+		return res, err
+	}
+	used := after.minus(before)
+	res.cpu = (used.engine + used.agent + used.server) / time.Duration(n)
 	res.rows = float64(r.store.rows.Load()-rows) / float64(n)
 	defs := journal.NewDefinitions(r.store, nil)
 	began = time.Now()
@@ -167,14 +221,14 @@ func looped(ctx context.Context, r *running, workflow string, n int) (res loopRe
 		return res, err
 	}
 	res.whole, all, s = time.Since(began), nil, nil
-	before := inUse()
+	memory := inUse()
 	began = time.Now()
 	short, err := journal.LoadState(ctx, r.store.Full, nil, defs, run.Run)
 	if err != nil {
 		return res, err
 	}
 	res.short, res.covered, short.Records = time.Since(began), short.Covered, nil
-	res.state = inUse().Bytes - before.Bytes
+	res.state = inUse().Bytes - memory.Bytes
 	return res, alive(short.State)
 }
 

@@ -3,14 +3,15 @@
 //   - end-to-end steps per second and latencies on each store, with the mock agent in a
 //     process of its own;
 //   - the costs of each step in commits, bytes of log and CPU time;
+//   - ways to start runs, and the replies of runs;
 //   - recovery, long queues, memory, waiting runs, a cold start and an idle engine.
 //
 // The last table compares the figures with the goals in goals.go.
 //
 //	bench [-short] [-only PART,…] [-rows PATTERN] [-rounds N] [-json FILE] [-profile FILE] [-bin DIR] [-tune] [-dsn postgres://…]
 //
-// The parts are steps, saga, shapes, tenants, calls, long, loop, queue, recovery, memory, waits,
-// cold, idle.
+// The parts are steps, saga, shapes, tenants, calls, long, loop, queue, submissions, events, replies,
+// schedules, recovery, memory, waits, cold, idle.
 //
 // `make bench` runs this command with a PostgreSQL server that nothing else uses. The command
 // exits with 0 even if figures miss their goals, because times depend on the machine. Tests
@@ -148,6 +149,9 @@ type plan struct {
 	flight   int // number of runs in flight for the takeover
 	takes    int // how many times all these runs are taken over, one takeover after the other
 
+	loops  loopPlan  // numbers of iterations of the measured loops
+	starts startPlan // sizes of the parts that measure how runs start
+
 	waits waitPlan      // numbers of runs that wait for a signal or a time
 	kept  int           // number of runs that are in memory together when their memory is measured
 	colds int           // number of cold starts
@@ -163,7 +167,9 @@ func whole() plan {
 		queued: 1_000_000, queueLimit: 15 * time.Minute, claim: 30 * time.Second,
 		finished: 10_000_000, scans: 500, flight: 100_000, takes: 3,
 		kept: 20_000, colds: 10, idle: 3 * time.Minute, limit: 2 * time.Hour,
-		waits: waitPlan{waiting: 100_000, timers: 10_000, signals: 20_000},
+		waits:  waitPlan{waiting: 100_000, timers: 10_000, signals: 20_000},
+		loops:  loopPlan{short: 1_000, long: 100_000},
+		starts: startPlan{rounds: 3, clients: []int{1, manyClients}, each: 5 * time.Second, events: 50_000, schedules: 10_000},
 	}
 }
 
@@ -174,6 +180,8 @@ func glimpse() plan {
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
 		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
 		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,
-		waits: waitPlan{waiting: 5_000, timers: 1_000, signals: 3_000},
+		waits:  waitPlan{waiting: 5_000, timers: 1_000, signals: 3_000},
+		loops:  loopPlan{short: 1_000, long: 10_000},
+		starts: startPlan{rounds: 1, clients: []int{manyClients}, each: 400 * time.Millisecond, events: 2_000, schedules: 10_000},
 	}
 }

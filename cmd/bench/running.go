@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
@@ -36,8 +37,10 @@ type running struct {
 	procs  *processes
 	node   *engine.Node
 	engine store.EngineID // id that the engine got at its start
-	end    context.CancelFunc
-	ended  chan error
+	// sink gets the replies of all submitted runs; "" = the runs have no replies.
+	sink  string
+	end   context.CancelFunc
+	ended chan error
 }
 
 func (r *running) loader() loader { return loader{r} }
@@ -47,7 +50,7 @@ func (r *running) loader() loader { return loader{r} }
 func start(ctx context.Context, w *work, s setup) (*running, error) {
 	r := &running{work: w, store: newCounted(s.store), d: s.d, procs: &processes{}, ended: make(chan error, 1)}
 	// Use the same telemetry as `engine serve`.
-	cfg := engine.Config{Store: r.store, Invoker: s.invoker, Capacity: s.full, Options: s.options, Observer: telemetry.New(nil)}
+	cfg := engine.Config{Store: r.store.whole(), Invoker: s.invoker, Capacity: s.full, Options: s.options, Observer: telemetry.New(nil)}
 	if s.invoker == nil {
 		r.pool = newPool(w, s.unary, r.procs)
 		cfg.Invoker = r.pool
@@ -103,9 +106,16 @@ func (r *running) closePool() {
 	}
 }
 
+// replying returns the same engine. Its submitted runs have replies to a sink.
+func (r *running) replying(sink string) *running {
+	other := *r
+	other.sink = sink
+	return &other
+}
+
 // submit submits a run of the workflow with this name.
 func (r *running) submit(ctx context.Context, workflow string) (store.Submitted, error) {
-	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench"})
+	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench", ReplyTo: r.sink})
 }
 
 // once is the method that submits one run of a workflow and waits for its end. The parameter `end`
@@ -222,6 +232,26 @@ func newCounted(s store.Store) *counted {
 		c.Keeper = role
 	}
 	return c
+}
+
+// whole returns the store for an engine. A PostgreSQL store has optional roles, such as schedules and
+// events, which a counted hides. So the result is the PostgreSQL store itself with counted writers.
+func (c *counted) whole() store.Store {
+	if pg, ok := c.Store.(*postgres.Store); ok {
+		return &countedPostgres{pg, c}
+	}
+	return c
+}
+
+// A countedPostgres is a PostgreSQL store with all its roles. It counts commits and their rows.
+type countedPostgres struct {
+	*postgres.Store
+	c *counted
+}
+
+// OpenWriter returns a writer that counts its commits and their rows.
+func (s *countedPostgres) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
+	return s.c.OpenWriter(ctx, id, n)
 }
 
 // A noSnapshots keeps no snapshots.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"time"
 )
 
@@ -98,9 +97,6 @@ func (l serverLab) databases(ctx context.Context) (names []string, err error) {
 	}
 	return names, nil
 }
-
-// databasePrefix returns the beginning of the names of the databases that this process creates.
-func databasePrefix() string { return fmt.Sprintf("engine_bench_%d_", os.Getpid()) }
 
 func (l serverLab) vacuum(ctx context.Context, name string) (err error) {
 	u, err := url.Parse(l.dsn)

@@ -18,6 +18,7 @@ import (
 type shape struct {
 	row      string
 	what     string                                           // word in the table for the calls: instances, steps or attempts
+	parts    string                                           // what the table says about the calls of the large run; "" = nothing
 	calls    int                                              // number of calls of a small run
 	end      status.RunState                                  // expected status at the end of a run
 	together bool                                             // all calls, and all small runs, are in flight together
@@ -28,9 +29,10 @@ type shape struct {
 // of the small runs has the same name with "small-" before it.
 func shapes() []shape {
 	return []shape{
-		{"wide", "instances", 10, status.RunSucceeded, true, wide},
-		{"long", "steps", steps, status.RunSucceeded, false, long},
-		{"tried", "attempts", steps, status.RunFailed, false, tried},
+		{"wide", "instances", "", 10, status.RunSucceeded, true, wide},
+		{"long", "steps", "", steps, status.RunSucceeded, false, long},
+		{"tried", "attempts", "", steps, status.RunFailed, false, tried},
+		{"family", "steps", fmt.Sprintf(" in child runs of %d", steps), steps, status.RunSucceeded, true, family},
 	}
 }
 
@@ -171,6 +173,23 @@ func long(b *strings.Builder, name string, calls int) {
 		value = fmt.Sprintf("step.s%d.output.value", i)
 	}
 	b.WriteString("}\n")
+}
+
+// family writes the small run as a run with all its calls in a row. The large run is a parent, whose
+// child runs make the same calls in the same way.
+func family(b *strings.Builder, name string, calls int) {
+	if strings.HasPrefix(name, "small-") {
+		long(b, name, calls)
+		return
+	}
+	long(b, "child", steps)
+	fmt.Fprintf(b, head+`  step "s" {
+    workflow = workflow.child
+    for_each = toset([for i in range(0, %d): tostring(i)])
+    input { value = var.value }
+  }
+}
+`, name, calls/steps)
 }
 
 func tried(b *strings.Builder, name string, calls int) {

@@ -35,6 +35,7 @@ type waitResult struct {
 	rows              float64 // rows that were committed for each waiting run until it waits
 	lags              [3]time.Duration
 	sent, perSecond   float64 // signals that are sent per second, and runs that end per second
+	plain             float64 // transactions per second that insert a signal into plain tables
 }
 
 // waits measures runs that wait: the memory of the engine for each of them, how late timers end,
@@ -59,6 +60,7 @@ func (l processLab) waits(ctx context.Context) (err error) {
 	}
 	l.book.put(0, "waits", "sent/s", f.sent)
 	l.book.put(0, "waits", "signals/s", f.perSecond)
+	l.book.put(0, "waits", "plain/s", f.plain)
 	l.t.waits(l.book, l.p.waits)
 	return nil
 }
@@ -99,11 +101,78 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 	if f.lags, err = d.lags(ctx, timerLength); err != nil {
 		return f, err
 	}
+	if f.plain, err = plainSignals(ctx, d, p.signals); err != nil {
+		return f, err
+	}
 	err = prof.during(func() (err error) {
 		f.sent, f.perSecond, err = signalled(ctx, d, p.signals)
 		return err
 	})
 	return f, err
+}
+
+// plainTables are the tables of a program that would handle signals without an engine: a row for each
+// waiting process, and a row for each signal. The data have the size of a row of the journal.
+var plainTables = []string{
+	`CREATE SCHEMA bench`,
+	`CREATE TABLE bench.process (id int8 PRIMARY KEY, state text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`,
+	`CREATE TABLE bench.signal (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, process int8 NOT NULL, name text NOT NULL, sent_by text NOT NULL, data bytea NOT NULL,
+		at timestamptz NOT NULL DEFAULT clock_timestamp())`,
+}
+
+// plainSignals is the yardstick for signals. As many clients as there are senders make n transactions.
+// Each inserts a signal and updates the process that waits for it. The result is the number of
+// transactions per second.
+func plainSignals(ctx context.Context, d *database, n int) (float64, error) {
+	const signalSize = 100
+	if err := d.exec(ctx, "make plain tables", plainTables...); err != nil {
+		return 0, err
+	}
+	if _, err := d.db.ExecContext(ctx, `INSERT INTO bench.process SELECT g, 'waiting' FROM generate_series(1, $1) g`, n); err != nil {
+		return 0, fmt.Errorf("make plain processes: %w", err)
+	}
+	d.db.SetMaxIdleConns(senders)
+	data := make([]byte, signalSize)
+	began := time.Now()
+	err := together(n, func(k int) error {
+		tx, err := d.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO bench.signal (process, name, sent_by, data) VALUES ($1, 'go', 'bench', $2)`, k+1, data)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `UPDATE bench.process SET state = 'succeeded' WHERE id = $1 AND state = 'waiting'`, k+1)
+		}
+		if err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		return tx.Commit()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("plain signals: %w", err)
+	}
+	return float64(n) / time.Since(began).Seconds(), nil
+}
+
+// together calls a function for each number from 0 to n-1, in as many goroutines as there are senders.
+// A goroutine ends at its first error.
+func together(n int, do func(k int) error) error {
+	var next atomic.Int64
+	errs := make([]error, senders)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for errs[i] == nil {
+				k := next.Add(1) - 1
+				if k >= int64(n) {
+					return
+				}
+				errs[i] = do(int(k))
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // lags returns how late the runs of the workflow "timer" ended: the time that a run took, minus
@@ -155,23 +224,12 @@ func signalled(ctx context.Context, d *database, n int) (sent, perSecond float64
 	}
 	defer func() { err = errors.Join(err, own.Close()) }()
 	op := &operator.Operator{Store: own, Defs: journal.NewDefinitions(own, nil)}
-	var next atomic.Int64
-	errs := make([]error, senders)
 	began := time.Now()
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			for errs[i] == nil {
-				k := next.Add(1) - 1
-				if k >= int64(len(runs)) {
-					return
-				}
-				_, errs[i] = op.Ask(ctx, runs[k], machine.SignalReceived{Name: "go", By: "bench"}, "bench")
-			}
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	err = together(len(runs), func(k int) error {
+		_, err := op.Ask(ctx, runs[k], machine.SignalReceived{Name: "go", By: "bench"}, "bench")
+		return err
+	})
+	if err != nil {
 		return 0, 0, fmt.Errorf("send a signal: %w", err)
 	}
 	sent = float64(len(runs)) / time.Since(began).Seconds()

@@ -29,8 +29,8 @@ func TestWaitingRuns(t *testing.T) {
 	if f.lags[0] < 0 || f.lags[1] < f.lags[0] || f.lags[2] < f.lags[1] {
 		t.Errorf("the lags are %v, want none below 0, rising", f.lags)
 	}
-	if f.perSecond <= 0 || f.sent < f.perSecond {
-		t.Errorf("%.1f signals a second ended a run, and %.1f were sent", f.perSecond, f.sent)
+	if f.perSecond <= 0 || f.sent < f.perSecond || f.plain <= 0 {
+		t.Errorf("%.1f signals a second ended a run, %.1f were sent, and %.1f plain ones", f.perSecond, f.sent, f.plain)
 	}
 	var open, done int
 	err = d.db.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE finished_at IS NULL), count(*) FILTER (WHERE state = 'succeeded') FROM engine.runs`).Scan(&open, &done)
@@ -48,11 +48,11 @@ func TestWaitingRuns(t *testing.T) {
 func TestWaitsTable(t *testing.T) {
 	var out bytes.Buffer
 	b := &book{}
-	for name, v := range map[string]float64{"bytes/run": 1234.5, "rows/run": 1, "lag p50": 2, "lag p99": 3, "lag max": milliseconds(4500 * time.Microsecond), "sent/s": 2000, "signals/s": 999.9} {
+	for name, v := range map[string]float64{"bytes/run": 1234.5, "rows/run": 1, "lag p50": 2, "lag p99": 3, "lag max": milliseconds(4500 * time.Microsecond), "sent/s": 2000, "signals/s": 999.9, "plain/s": 2000} {
 		b.put(0, "waits", name, v)
 	}
 	newTable(&out).waits(b, waitPlan{waiting: 100_000, timers: 10_000, signals: 20_000})
-	if got := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[2]), " "); got != "100,000 1234 - 1.00 2.0ms 3.0ms 4.5ms 2000 1000" {
+	if got := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[2]), " "); got != "100,000 1234 - 1.00 2.0ms 3.0ms 4.5ms 2000 1000 2000 0.50" {
 		t.Errorf("the row is %q", got)
 	}
 }

@@ -3,8 +3,10 @@ package journal
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/crypt"
@@ -26,6 +28,9 @@ type Definitions struct {
 	since    status.RunID // first run whose rows must all be tagged; 0 = not read yet
 	byID     map[store.WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]store.WorkflowID
+
+	loading sync.Mutex // protects following field; held while a definition is read
+	whole   map[store.WorkflowID]weak.Pointer[dsl.Definition]
 }
 
 // NewDefinitions returns an empty cache. The parameter store is where the definitions are stored.
@@ -170,6 +175,33 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	def, err := dsl.Decode(plain)
 	if err != nil {
 		return nil, fmt.Errorf("read definition %.12s: %w", stored.Digest, err)
+	}
+	return def, nil
+}
+
+// Shared returns the same as Definition. But while a caller keeps the definition, Shared reads it only
+// once for all its workflows. A module may have hundreds of workflows, and reading it takes long.
+func (d *Definitions) Shared(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
+	d.loading.Lock()
+	defer d.loading.Unlock()
+	if def := d.whole[id].Value(); def != nil {
+		return def, nil
+	}
+	def, err := d.Definition(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := d.Put(ctx, def) // the definition is stored already, so Put only reads the ids
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(d.whole, func(_ store.WorkflowID, p weak.Pointer[dsl.Definition]) bool { return p.Value() == nil })
+	if d.whole == nil {
+		d.whole = map[store.WorkflowID]weak.Pointer[dsl.Definition]{}
+	}
+	d.whole[id] = weak.Make(def)
+	for _, member := range ids {
+		d.whole[member] = d.whole[id]
 	}
 	return def, nil
 }

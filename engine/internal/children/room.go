@@ -91,6 +91,7 @@ type waiter struct {
 	busy  bool         // the waiter is in the list Room.todo, or a goroutine works on it
 	again bool         // something has changed since the goroutine began: it must look once more
 	stop  bool         // the answer is not needed any more: the child must be cancelled
+	ended bool         // the child has ended, as far as this engine knows
 
 	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child
@@ -133,6 +134,7 @@ func (r *Room) Ended(run status.RunID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.byChild[run] {
+		w.ended = true
 		r.enqueueLocked(w)
 	}
 }

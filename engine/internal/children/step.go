@@ -88,6 +88,7 @@ func (r *Room) ask(ctx context.Context) error {
 		for _, row := range rows {
 			for _, w := range r.byChild[row.Run] {
 				if row.State.Final() || w.undoes() || w.stop {
+					w.ended = w.ended || row.State.Final()
 					r.enqueueLocked(w)
 				}
 			}
@@ -122,7 +123,7 @@ func (w *waiter) childName() string {
 func (w *waiter) step(ctx context.Context) {
 	r := w.room
 	r.mu.Lock()
-	child, stop, over := w.child, w.stop, w.over
+	child, stop, over, load := w.child, w.stop, w.over, w.ended
 	r.mu.Unlock()
 	if over || ctx.Err() != nil {
 		return
@@ -130,11 +131,11 @@ func (w *waiter) step(ctx context.Context) {
 	err := guard.Do(func() error {
 		if child == 0 {
 			var err error
-			if child, err = w.begin(ctx, stop); err != nil || child == 0 {
+			if child, load, err = w.begin(ctx, stop); err != nil || child == 0 {
 				return err
 			}
 		}
-		return w.follow(ctx, child, stop)
+		return w.follow(ctx, child, stop, load)
 	})
 	var refused *Refused
 	switch {
@@ -147,8 +148,8 @@ func (w *waiter) step(ctx context.Context) {
 }
 
 // begin submits the child run, or finds the child run that was submitted before. It returns the id
-// of the child run.
-func (w *waiter) begin(ctx context.Context, stop bool) (status.RunID, error) {
+// of the child run. The result fresh is true if the child run did not exist before.
+func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fresh bool, err error) {
 	r, name := w.room, w.childName()
 	order := Order{
 		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
@@ -157,25 +158,27 @@ func (w *waiter) begin(ctx context.Context, stop bool) (status.RunID, error) {
 	if w.undoes() {
 		row, err := r.cfg.Store.Find(ctx, name)
 		if err == nil {
-			return w.attach(ctx, row.Run)
+			child, err = w.attach(ctx, row.Run)
+			return child, false, err
 		}
 		if !errors.Is(err, store.ErrNotFound) {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	sub, err := r.cfg.Submit(ctx, order)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	failpoint.Hit("child.submitted")
 	switch {
 	case !sub.Exists:
 		w.found(sub.Run)
-		return sub.Run, nil
+		return sub.Run, true, nil
 	case sub.Name != name:
-		return 0, &Refused{CodeKeyTaken, fmt.Errorf("run %s has the unique key of the child run", sub.Name)}
+		return 0, false, &Refused{CodeKeyTaken, fmt.Errorf("run %s has the unique key of the child run", sub.Name)}
 	}
-	return w.attach(ctx, sub.Run)
+	child, err = w.attach(ctx, sub.Run)
+	return child, false, err
 }
 
 // attach checks that an existing run is the child of this call, and returns its id.
@@ -199,32 +202,30 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 	return run, nil
 }
 
-// follow reads the status of the child run. If the child has ended, follow ends the call, or asks for
-// its undo. If the child is open but must turn back, follow posts a cancel to it.
-func (w *waiter) follow(ctx context.Context, child status.RunID, stop bool) error {
-	rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
-	if err != nil {
-		return err
-	}
-	if len(rows) == 0 {
-		return fmt.Errorf("child run %s: %w", w.childName(), store.ErrNotFound)
-	}
-	state := rows[0].State
-	switch {
-	case !state.Final() && (stop || w.undoes()):
-		return w.cancel(ctx, child, state)
-	case !state.Final():
-		return nil
-	case w.undoes() && state != status.RunSucceeded:
-		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
-		return nil
+// follow looks at the child run. If the child has ended, follow ends the call, or asks for its undo. If
+// the child is open but must turn back, follow posts a cancel to it. If load is true, the child has
+// ended or is new. Then follow reads the whole run at once. Otherwise it reads the status first,
+// because an open child may have a long journal.
+func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool) error {
+	if !load {
+		rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("child run %s: %w", w.childName(), store.ErrNotFound)
+		}
+		if over, err := w.early(ctx, child, rows[0].State, stop); over || err != nil {
+			return err
+		}
 	}
 	run, err := journal.Load(ctx, w.room.cfg.Store, w.room.cfg.Sealer, w.room.cfg.Defs, child)
 	if err != nil {
 		return err
 	}
-	if state = run.State.Status(); !state.Final() {
-		return nil // the run has turned back in the meantime; a later call of ask finds its end
+	state := run.State.Status()
+	if over, err := w.early(ctx, child, state, stop); over || err != nil {
+		return err
 	}
 	failpoint.Hit("child.ended")
 	if w.undoes() {
@@ -240,6 +241,21 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop bool) erro
 	}
 	w.fail(f.Code, f.Message, state)
 	return nil
+}
+
+// early does what follows from the status of the child run alone. The result over is true if there is
+// nothing else to do now: the child is open, or it was undone.
+func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
+	switch {
+	case !state.Final() && (stop || w.undoes()):
+		return true, w.cancel(ctx, child, state)
+	case !state.Final():
+		return true, nil // a later call of ask finds its end
+	case w.undoes() && state != status.RunSucceeded:
+		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
+		return true, nil
+	}
+	return false, nil
 }
 
 // outputs returns the outputs of a run as one JSON object.

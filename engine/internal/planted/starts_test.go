@@ -47,7 +47,7 @@ var startsFaults = []fault{
 	},
 	{
 		name: "a schedule that cannot start a run is left alone for a while",
-		in:   "engine/internal/ticks.(*Firer).Scan",
+		in:   "engine/internal/ticks.(*Firer).some",
 		old:  "f.ill[name] = now.Add(afterFault)", new: "",
 		by: catches("engine/internal/ticks", "^TestScheduleWithAFault$"),
 	},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -19,11 +21,13 @@ const passName = "schedules"
 
 const (
 	page       = 10_000          // largest number of schedules that one scan reads
+	chunk      = 2_000           // largest number of schedules whose runs start at the same time, and that move in one commit
 	minPause   = time.Second     // shortest pause between two scans, for all engines together
 	afterFault = 5 * time.Second // pause of a schedule whose run could not be started
 )
 
-// Config holds what a Firer needs. All fields except Sealer are required.
+// Config holds what a Firer needs. All fields except Sealer and Selections are required. Several
+// goroutines call the functions at the same time.
 type Config struct {
 	Store  schedules.Store
 	Sealer crypt.Sealer
@@ -63,9 +67,11 @@ type Run struct {
 
 // A Firer starts the runs of due schedules. Only one goroutine may use it.
 type Firer struct {
-	cfg  Config
+	cfg Config
+	ill map[string]time.Time // time before which a schedule is not tried again after an error
+
+	mu   sync.Mutex                           // protects following field
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the schedules of the last scan
-	ill  map[string]time.Time                 // time before which a schedule is not tried again after an error
 }
 
 // New returns a Firer.
@@ -123,80 +129,126 @@ func (f *Firer) look(ctx context.Context) (time.Time, error) {
 	return due[0].Next, f.Scan(ctx)
 }
 
-// Scan starts the runs of all schedules that are due now.
+// Scan starts the runs of all schedules that are due now. One commit for each schedule would be slow
+// if thousands have the same tick. So Scan starts many runs at the same time, and then moves their
+// schedules together.
 func (f *Firer) Scan(ctx context.Context) error {
 	now := f.cfg.Now()
 	rows, err := f.cfg.Store.Schedules(ctx, now.Add(time.Microsecond), page)
 	if err != nil {
 		return fmt.Errorf("look for due schedules: %w", err)
 	}
+	for part := range slices.Chunk(rows, chunk) {
+		if err := f.some(ctx, part, now); err != nil {
+			return err
+		}
+	}
+	f.forget(rows)
+	return nil
+}
+
+// forget removes the definitions that the given schedules do not use from memory.
+func (f *Firer) forget(rows []schedules.Row) {
 	kept := map[store.WorkflowID]*dsl.Definition{}
 	for _, r := range rows {
-		name := r.Workflow + "." + r.Name
-		if now.Before(f.ill[name]) {
-			continue
-		}
-		delete(f.ill, name)
-		if err := f.one(ctx, r, now); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			f.ill[name] = now.Add(afterFault)
-			f.cfg.Logger.Error("schedule starts no run", "schedule", name, "tick", r.Next, "again_in", afterFault, "error", err)
-		}
 		if def := f.kept[r.ID]; def != nil {
 			kept[r.ID] = def
 		}
 	}
 	f.kept = kept
-	return nil
 }
 
-// one starts the run of one due schedule, and moves the schedule to its next tick.
-func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
-	def, err := f.definition(ctx, r.ID)
-	if err != nil {
-		return err
+// A decision says what a schedule does now.
+type decision struct {
+	next    schedules.Row // the schedule with its next tick
+	moves   bool          // next is stored
+	started bool          // the run of a tick is in the store
+	err     error
+}
+
+// some starts the runs of several due schedules, and moves the schedules to their next ticks. It
+// leaves out a schedule that had an error a short time ago.
+func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) error {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r schedules.Row) bool { return now.Before(f.ill[r.Workflow+"."+r.Name]) })
+	done := make([]decision, len(rows))
+	var group sync.WaitGroup
+	for i, r := range rows {
+		group.Go(func() { done[i] = f.one(ctx, r, now) })
 	}
-	plan, err := planOf(def, r, f.cfg.Sealer)
-	if err != nil {
-		return err
+	group.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	open, err := f.open(ctx, plan, r)
-	if err != nil {
-		return err
+	var moves []schedules.Row
+	started := false
+	for i, d := range done {
+		name := rows[i].Workflow + "." + rows[i].Name
+		delete(f.ill, name)
+		if d.err != nil {
+			f.ill[name] = now.Add(afterFault)
+			f.cfg.Logger.Error("schedule starts no run", "schedule", name, "tick", rows[i].Next, "again_in", afterFault, "error", d.err)
+			continue
+		}
+		if started = started || d.started; d.moves {
+			moves = append(moves, d.next)
+		}
 	}
-	step := Decide(plan.schedule(), r.Next, now, open)
-	if step.Wait {
+	if started {
+		failpoint.Hit("tick.submitted")
+	}
+	if len(moves) == 0 {
 		return nil
 	}
-	if step.Cancel {
-		if err := f.cancel(ctx, plan, r); err != nil {
-			return err
-		}
-	}
-	next := r
-	next.Next = step.Next
-	if next.Next.IsZero() {
-		next.Next = store.Never
-	}
-	if !step.Tick.IsZero() {
-		run := plan.run(step.Tick)
-		if err := f.start(ctx, plan, r, run, step.Tick); err != nil {
-			return err
-		}
-		failpoint.Hit("tick.submitted")
-		next.Last, next.LastRun = step.Tick, run.Name
-	}
-	if _, err := f.cfg.Store.Move(ctx, next); err != nil {
-		return fmt.Errorf("move schedule %s.%s: %w", r.Workflow, r.Name, err)
+	if _, err := f.cfg.Store.Move(ctx, moves...); err != nil {
+		return fmt.Errorf("move schedules to their next ticks: %w", err)
 	}
 	failpoint.Hit("tick.moved")
 	return nil
 }
 
+// one starts the run of one due schedule, and returns the next tick of the schedule, which the caller
+// has to store.
+func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) decision {
+	def, err := f.definition(ctx, r.ID)
+	if err != nil {
+		return decision{err: err}
+	}
+	plan, err := planOf(def, r, f.cfg.Sealer)
+	if err != nil {
+		return decision{err: err}
+	}
+	open, err := f.open(ctx, plan, r)
+	if err != nil {
+		return decision{err: err}
+	}
+	step := Decide(plan.schedule(), r.Next, now, open)
+	if step.Wait {
+		return decision{}
+	}
+	if step.Cancel {
+		if err := f.cancel(ctx, plan, r); err != nil {
+			return decision{err: err}
+		}
+	}
+	out := decision{next: r, moves: true}
+	out.next.Next = step.Next
+	if step.Next.IsZero() {
+		out.next.Next = store.Never
+	}
+	if !step.Tick.IsZero() {
+		run := plan.run(step.Tick)
+		if err := f.start(ctx, plan, r, run, step.Tick); err != nil {
+			return decision{err: err}
+		}
+		out.started, out.next.Last, out.next.LastRun = true, step.Tick, run.Name
+	}
+	return out
+}
+
 // definition returns a stored definition. It keeps the definitions of the last scan in memory.
 func (f *Firer) definition(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if def := f.kept[id]; def != nil {
 		return def, nil
 	}

@@ -3,9 +3,11 @@ package ticks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -49,9 +51,11 @@ func newSealer(t *testing.T) crypt.Sealer {
 // A yard is a store with a published workflow, and engines that start its runs.
 type yard struct {
 	*testing.T
-	st        *memory.Store
-	def       *dsl.Definition
-	now       time.Time
+	st  *memory.Store
+	def *dsl.Definition
+	now time.Time
+
+	mu        sync.Mutex     // protects following fields
 	runs      map[string]Run // submitted runs by name
 	open      map[string]bool
 	cancelled []string
@@ -101,6 +105,8 @@ func (y *yard) engine(sealer crypt.Sealer) *Firer {
 		Store: y.st, Sealer: sealer, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return y.now }, MaxPause: time.Second, Pass: y.st.Pass,
 		Definition: func(context.Context, store.WorkflowID) (*dsl.Definition, error) { return y.def, nil },
 		Submit: func(_ context.Context, r Run) error {
+			y.mu.Lock()
+			defer y.mu.Unlock()
 			if y.fault != nil {
 				return y.fault
 			}
@@ -109,8 +115,14 @@ func (y *yard) engine(sealer crypt.Sealer) *Firer {
 			}
 			return nil
 		},
-		Open: func(_ context.Context, name string) (bool, error) { return y.open[name], nil },
+		Open: func(_ context.Context, name string) (bool, error) {
+			y.mu.Lock()
+			defer y.mu.Unlock()
+			return y.open[name], nil
+		},
 		Cancel: func(_ context.Context, name, _ string) error {
+			y.mu.Lock()
+			defer y.mu.Unlock()
 			y.cancelled = append(y.cancelled, name)
 			return nil
 		},
@@ -145,8 +157,8 @@ func TestOneRunForEachTick(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows { // an engine submits the runs and ends before it moves the schedules
-		if err := a.one(t.Context(), schedules.Row{Workflow: r.Workflow, Name: r.Name, Next: r.Next, ID: r.ID, Given: r.Given, Version: -1}, y.now); err != nil {
-			t.Fatal(err)
+		if d := a.one(t.Context(), r, y.now); d.err != nil {
+			t.Fatal(d.err)
 		}
 	}
 	y.wantRuns("w.chain.20260101T020000Z", "w.hourly.20260101T010000Z")
@@ -213,4 +225,60 @@ func TestPausedSchedule(t *testing.T) {
 	y.now = at("01:00:10")
 	y.scan(y.engine(nil))
 	y.wantRuns("w.chain.20260101T010000Z")
+}
+
+// A countingStore counts the calls of Move.
+type countingStore struct {
+	schedules.Store
+	moves int
+}
+
+// Move counts the call.
+func (s *countingStore) Move(ctx context.Context, rows ...schedules.Row) (int, error) {
+	s.moves++
+	return s.Store.Move(ctx, rows...)
+}
+
+// Schedules with the same tick share commits: one for each schedule would delay the last of thousands
+// by seconds.
+func TestManySchedulesMoveTogether(t *testing.T) {
+	y := newYard(t, nil)
+	const n = chunk + 1
+	var rows []schedules.Row
+	text := "workflow \"w\" {\n deadline = \"1h\"\n"
+	for i := range n {
+		name := fmt.Sprintf("s%d", i)
+		text += fmt.Sprintf("schedule %q { cron = \"0 * * * *\" }\n", name)
+		rows = append(rows, schedules.Row{Name: name, Timetable: "0 * * * *", Next: at("01:00:00")})
+	}
+	module, diags := dsl.Parse(fstest.MapFS{"main.hcl": {Data: []byte(text + "step \"a\" { value = 1 }\n}\n")}}, dsl.ParseOptions{})
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if y.def, diags = dsl.Link(module, nil); diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	vars, diags := y.def.Workflow("w").Bind(nil)
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	given, err := journal.EncodeGiven(nil, y.def.Workflow("w"), vars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := y.st.Publish(t.Context(), schedules.Workflow{Name: "w", ID: 1, Given: given}, rows); err != nil {
+		t.Fatal(err)
+	}
+	y.now = at("01:00:10")
+	f := y.engine(nil)
+	counting := &countingStore{Store: y.st}
+	f.cfg.Store = counting
+	y.scan(f)
+	if len(y.runs) != n || counting.moves != 2 {
+		t.Errorf("%d runs in %d moves, want %d in 2", len(y.runs), counting.moves, n)
+	}
+	y.scan(f)
+	if len(y.runs) != n || counting.moves != 2 {
+		t.Errorf("the second scan made %d runs in %d moves", len(y.runs)-n, counting.moves-2)
+	}
 }

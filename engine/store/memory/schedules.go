@@ -123,20 +123,22 @@ func (s *published) Schedules(ctx context.Context, before time.Time, limit int) 
 	return list[:min(len(list), limit)], nil
 }
 
-// Move replaces Next, Last, LastRun and Paused of a schedule, but only if its version is still
-// Row.Version.
-func (s *published) Move(ctx context.Context, r schedules.Row) (bool, error) {
+// Move replaces Next, Last, LastRun and Paused of each schedule whose version is still Row.Version.
+func (s *published) Move(ctx context.Context, rows ...schedules.Row) (moved int, err error) {
 	if err := s.lock(ctx); err != nil {
-		return false, err
+		return 0, err
 	}
 	defer s.mu.Unlock()
-	at := place{r.Workflow, r.Name}
-	old, ok := s.rows[at]
-	if !ok || old.Version != r.Version {
-		return false, nil
+	for _, r := range rows {
+		at := place{r.Workflow, r.Name}
+		old, ok := s.rows[at]
+		if !ok || old.Version != r.Version {
+			continue
+		}
+		old.Next, old.Last, old.LastRun, old.Paused = r.Next, r.Last, r.LastRun, r.Paused
+		old.Version++
+		s.rows[at] = old
+		moved++
 	}
-	old.Next, old.Last, old.LastRun, old.Paused = r.Next, r.Last, r.LastRun, r.Paused
-	old.Version++
-	s.rows[at] = old
-	return true, nil
+	return moved, nil
 }

@@ -34,10 +34,11 @@ type Store interface {
 	// the earliest first. If the time is zero, Schedules returns all schedules, also paused ones, in
 	// the order of workflow and name. It returns no more schedules than the parameter `limit` says.
 	Schedules(ctx context.Context, before time.Time, limit int) ([]Row, error)
-	// Move replaces Next, Last, LastRun and Paused of a schedule, but only if the version of the
-	// stored schedule equals Row.Version. It reports whether it has replaced them. Each call of Move
-	// or Publish that writes a schedule increases its version.
-	Move(ctx context.Context, r Row) (bool, error)
+	// Move replaces Next, Last, LastRun and Paused of each schedule whose stored version equals
+	// Row.Version, and changes no other schedule. It makes all these changes in one commit, or none
+	// of them. It returns how many schedules it has changed. Each call of Move or Publish that
+	// writes a schedule increases its version.
+	Move(ctx context.Context, rows ...Row) (int, error)
 }
 
 // A Workflow is a published workflow.

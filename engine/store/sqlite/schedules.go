@@ -138,17 +138,25 @@ func (s *published) Schedules(ctx context.Context, before time.Time, limit int) 
 	return list, err
 }
 
-// Move replaces Next, Last, LastRun and Paused of a schedule, but only if its version is still
-// Row.Version.
-func (s *published) Move(ctx context.Context, r schedules.Row) (moved bool, err error) {
-	last := sql.NullInt64{Valid: !r.Last.IsZero()}
-	if last.Valid {
-		last.Int64 = micros(r.Last)
-	}
-	err = s.writeUnowned(ctx, "move a schedule", func(tx *tx) error {
-		n, err := tx.changed(scheduleMove, r.Workflow, r.Name, r.Version, micros(r.Next), last, r.LastRun, r.Paused)
-		moved = n > 0
-		return err
+// Move replaces Next, Last, LastRun and Paused of each schedule whose version is still Row.Version.
+func (s *published) Move(ctx context.Context, rows ...schedules.Row) (moved int, err error) {
+	err = s.writeUnowned(ctx, "move schedules", func(tx *tx) error {
+		moved = 0
+		for _, r := range rows {
+			last := sql.NullInt64{Valid: !r.Last.IsZero()}
+			if last.Valid {
+				last.Int64 = micros(r.Last)
+			}
+			n, err := tx.changed(scheduleMove, r.Workflow, r.Name, r.Version, micros(r.Next), last, r.LastRun, r.Paused)
+			if err != nil {
+				return err
+			}
+			moved += int(n)
+		}
+		return nil
 	})
-	return moved, err
+	if err != nil {
+		return 0, err
+	}
+	return moved, nil
 }

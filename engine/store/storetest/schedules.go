@@ -49,8 +49,8 @@ var scheduleRules = []rule{
 		mine, others := published(w)
 		publish(w, mine, schedules.Row{Name: "a", Timetable: "t1", Next: base}, schedules.Row{Name: "b", Timetable: "t1", Next: base}, schedules.Row{Name: "c", Timetable: "t1", Next: base})
 		moved := schedules.Row{Workflow: flowName, Name: "a", Timetable: "t1", Next: base.Add(time.Hour), Last: base, LastRun: "r-1", Paused: true, Version: 1}
-		if ok, err := others.Move(w.ctx, moved); err != nil || !ok {
-			w.Fatalf("move: %t, %v", ok, err)
+		if n, err := others.Move(w.ctx, moved); err != nil || n != 1 {
+			w.Fatalf("move: %d, %v", n, err)
 		}
 		publish(w, others, schedules.Row{Name: "a", Timetable: "t1", Next: base.Add(9 * time.Hour)}, schedules.Row{Name: "b", Timetable: "t2", Next: base.Add(2 * time.Hour)})
 		wantSchedules(w, mine, time.Time{},
@@ -65,8 +65,8 @@ var scheduleRules = []rule{
 		mine, others := published(w)
 		publish(w, mine, schedules.Row{Name: "a", Timetable: "t", Next: base.Add(2 * time.Second)}, schedules.Row{Name: "b", Timetable: "t", Next: base.Add(time.Second)},
 			schedules.Row{Name: "c", Timetable: "t", Next: base.Add(time.Second)}, schedules.Row{Name: "d", Timetable: "t", Next: store.Never})
-		if ok, err := mine.Move(w.ctx, schedules.Row{Workflow: flowName, Name: "c", Next: base.Add(time.Second), Paused: true, Version: 1}); err != nil || !ok {
-			w.Fatalf("move: %t, %v", ok, err)
+		if n, err := mine.Move(w.ctx, schedules.Row{Workflow: flowName, Name: "c", Next: base.Add(time.Second), Paused: true, Version: 1}); err != nil || n != 1 {
+			w.Fatalf("move: %d, %v", n, err)
 		}
 		wantSchedules(w, others, base.Add(time.Second))
 		wantSchedules(w, others, base.Add(time.Minute),
@@ -80,16 +80,33 @@ var scheduleRules = []rule{
 		publish(w, mine, schedules.Row{Name: "a", Timetable: "t", Next: base})
 		first := schedules.Row{Workflow: flowName, Name: "a", Next: base.Add(time.Hour), Last: base, LastRun: "r-1", Version: 1}
 		second := schedules.Row{Workflow: flowName, Name: "a", Next: base.Add(2 * time.Hour), Last: base, LastRun: "r-2", Version: 1}
-		if ok, err := others.Move(w.ctx, first); err != nil || !ok {
-			w.Fatalf("the first change: %t, %v", ok, err)
+		if n, err := others.Move(w.ctx, first); err != nil || n != 1 {
+			w.Fatalf("the first change: %d, %v", n, err)
 		}
-		if ok, err := mine.Move(w.ctx, second); err != nil || ok {
-			w.Errorf("the second change: %t, %v, want false", ok, err)
+		if n, err := mine.Move(w.ctx, second); err != nil || n != 0 {
+			w.Errorf("the second change: %d, %v, want 0", n, err)
 		}
 		wantSchedules(w, mine, time.Time{}, schedules.Row{Name: "a", Timetable: "t", Next: base.Add(time.Hour), Last: base, LastRun: "r-1", Version: 2})
-		if ok, err := mine.Move(w.ctx, schedules.Row{Workflow: flowName, Name: "x", Next: base, Version: 1}); err != nil || ok {
-			w.Errorf("a schedule that does not exist: %t, %v, want false", ok, err)
+		if n, err := mine.Move(w.ctx, schedules.Row{Workflow: flowName, Name: "x", Next: base, Version: 1}); err != nil || n != 0 {
+			w.Errorf("a schedule that does not exist: %d, %v, want 0", n, err)
 		}
+	}},
+	{name: "schedules/one change that is too late stops no other", why: "two engines that read the same due schedules must not hold up each other", run: func(w *world) {
+		mine, others := published(w)
+		publish(w, mine, schedules.Row{Name: "a", Timetable: "t", Next: base}, schedules.Row{Name: "b", Timetable: "t", Next: base}, schedules.Row{Name: "c", Timetable: "t", Next: base})
+		to := func(name string, version int64, last time.Time) schedules.Row {
+			return schedules.Row{Workflow: flowName, Name: name, Next: base.Add(time.Hour), Last: last, LastRun: name + "-1", Version: version}
+		}
+		if n, err := others.Move(w.ctx, to("c", 1, base), to("b", 7, base), to("a", 1, time.Time{})); err != nil || n != 2 {
+			w.Fatalf("move: %d, %v, want 2", n, err)
+		}
+		if n, err := mine.Move(w.ctx); err != nil || n != 0 {
+			w.Errorf("move nothing: %d, %v, want 0", n, err)
+		}
+		wantSchedules(w, mine, time.Time{},
+			schedules.Row{Name: "a", Timetable: "t", Next: base.Add(time.Hour), LastRun: "a-1", Version: 2},
+			schedules.Row{Name: "b", Timetable: "t", Next: base, Version: 1},
+			schedules.Row{Name: "c", Timetable: "t", Next: base.Add(time.Hour), Last: base, LastRun: "c-1", Version: 2})
 	}},
 	{name: "schedules/variables are replaced only if they are the ones that were read", why: "sealing them again must not undo a publication", run: func(w *world) {
 		mine, others := published(w)

@@ -37,9 +37,11 @@ func setPaused(ctx context.Context, a *cli.App, name string, paused bool) error 
 		moved := r.Paused == paused
 		if !moved {
 			r.Paused = paused
-			if moved, err = role.Move(ctx, r); err != nil {
+			n, err := role.Move(ctx, r)
+			if err != nil {
 				return s.Wrap("change a schedule", err)
 			}
+			moved = n > 0
 		}
 		if !moved {
 			continue // an engine has changed the schedule since it was read

@@ -40,9 +40,17 @@ WHERE NOT paused AND next_tick < $1 ORDER BY next_tick, workflow, name LIMIT $2`
 	scheduleAll = `
 SELECT workflow, name, timetable, next_tick, last_tick, last_run, paused, version, workflow_id, given FROM engine.schedule JOIN engine.published USING (workflow)
 ORDER BY workflow, name LIMIT $1`
+	// scheduleMove changes the schedules with the versions that were read. It first locks them in the
+	// order of their names, so that two engines with the same schedules do not lock each other out.
 	scheduleMove = `
-UPDATE engine.schedule SET next_tick = $4, last_tick = $5, last_run = $6, paused = $7, version = version + 1
-WHERE workflow = $1 AND name = $2 AND version = $3`
+WITH v AS MATERIALIZED (
+  SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::int8[]), pg_catalog.unnest($4::timestamptz[]),
+    pg_catalog.unnest($5::timestamptz[]), pg_catalog.unnest($6::text[]), pg_catalog.unnest($7::bool[])) v(workflow, name, version, next, last, run, paused)
+), own AS MATERIALIZED (
+  SELECT v.* FROM engine.schedule s JOIN v USING (workflow, name) WHERE s.version = v.version ORDER BY v.workflow, v.name FOR UPDATE OF s
+)
+UPDATE engine.schedule s SET next_tick = own.next, last_tick = own.last, last_run = own.run, paused = own.paused, version = s.version + 1
+FROM own WHERE s.workflow = own.workflow AND s.name = own.name`
 )
 
 // A Part is the part of a PostgreSQL store that implements schedules.Store. All fields are
@@ -179,10 +187,19 @@ func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]sc
 	return list, s.wrapped("list schedules", rows.Err())
 }
 
-// Move replaces Next, Last, LastRun and Paused of a schedule, but only if its version is still
-// Row.Version.
-func (s *Part) Move(ctx context.Context, r schedules.Row) (bool, error) {
-	last := sql.NullTime{Time: r.Last, Valid: !r.Last.IsZero()}
-	n, err := s.changed(ctx, scheduleMove, r.Workflow, r.Name, r.Version, r.Next, last, r.LastRun, r.Paused)
-	return n > 0, s.wrapped("move a schedule", err)
+// Move replaces Next, Last, LastRun and Paused of each schedule whose version is still Row.Version.
+func (s *Part) Move(ctx context.Context, rows ...schedules.Row) (int, error) {
+	var (
+		workflow, name, run pq.StringArray
+		version             pq.Int64Array
+		paused              pq.BoolArray
+		next                []time.Time
+		last                []sql.NullTime
+	)
+	for _, r := range rows {
+		workflow, name, run, version = append(workflow, r.Workflow), append(name, r.Name), append(run, r.LastRun), append(version, r.Version)
+		paused, next, last = append(paused, r.Paused), append(next, r.Next), append(last, sql.NullTime{Time: r.Last, Valid: !r.Last.IsZero()})
+	}
+	n, err := s.changed(ctx, scheduleMove, workflow, name, version, pq.Array(next), pq.Array(last), run, paused)
+	return int(n), s.wrapped("move schedules", err)
 }

@@ -1,4 +1,4 @@
-package main
+package gauge
 
 import (
 	"math"
@@ -14,11 +14,11 @@ func TestTicks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	idle, stolen := after.since(before)
+	idle, stolen := after.Since(before)
 	if math.Abs(idle-20) > 1e-9 || math.Abs(stolen-10) > 1e-9 {
 		t.Errorf("of 100 ticks idle %v %%, stolen %v %%, want 20 and 10: a guest's time is in user time", idle, stolen)
 	}
-	if idle, stolen := after.since(after); idle != 0 || stolen != 0 {
+	if idle, stolen := after.Since(after); idle != 0 || stolen != 0 {
 		t.Errorf("in no time idle %v, stolen %v", idle, stolen)
 	}
 	for _, bad := range []string{"", "cpu 1 2 3\n", "cpu a 0 0 0 0 0 0 0 0 0\n", "intr 1 2 3 4 5 6 7 8 9 10\n"} {
@@ -26,7 +26,7 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%q is %+v", bad, m)
 		}
 	}
-	if m, err := readTicks(); err != nil || m.all == 0 {
+	if m, err := ReadTicks(); err != nil || m.all == 0 {
 		t.Errorf("this machine: %+v, %v", m, err)
 	}
 }

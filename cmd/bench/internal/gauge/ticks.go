@@ -1,4 +1,8 @@
-package main
+// Package gauge measures what the processes of the benchmark do: the statements that an engine sends
+// to its database, and the time that the CPUs of the machine are used.
+//
+// In: a connection of an engine, and /proc/stat. Out: numbers of statements, and shares of CPU time.
+package gauge
 
 import (
 	"fmt"
@@ -7,10 +11,10 @@ import (
 	"strings"
 )
 
-// ticks holds the time that all CPUs of the machine together have spent since the start of the
+// Ticks holds the time that all CPUs of the machine together have spent since the start of the
 // machine: all time, idle time, and time that the host of this virtual machine gave to other
 // virtual machines. The unit is the same as in /proc/stat.
-type ticks struct{ all, idle, stolen float64 }
+type Ticks struct{ all, idle, stolen float64 }
 
 // Indexes of fields in the first line of /proc/stat. The field after "cpu" has the index 0.
 const (
@@ -20,8 +24,8 @@ const (
 	statGuest  = 8 // index of the first field that is not added to the sum, because earlier fields include its time
 )
 
-// readTicks reads from /proc/stat how long the CPUs have been used and idle until now.
-func readTicks() (m ticks, err error) {
+// ReadTicks reads from /proc/stat how long the CPUs have been used and idle until now.
+func ReadTicks() (m Ticks, err error) {
 	data, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return m, err
@@ -29,7 +33,7 @@ func readTicks() (m ticks, err error) {
 	return parseTicks(string(data))
 }
 
-func parseTicks(stat string) (m ticks, err error) {
+func parseTicks(stat string) (m Ticks, err error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 1+statGuest || fields[0] != "cpu" {
@@ -51,10 +55,10 @@ func parseTicks(stat string) (m ticks, err error) {
 	return m, nil
 }
 
-// since returns how the CPUs were used between an earlier measurement and m. The result `idle`
+// Since returns how the CPUs were used between an earlier measurement and m. The result `idle`
 // is the percentage of the CPU time that was idle. The result `stolen` is the percentage that
 // the host gave to other virtual machines.
-func (m ticks) since(before ticks) (idle, stolen float64) {
+func (m Ticks) Since(before Ticks) (idle, stolen float64) {
 	all := m.all - before.all
 	if all <= 0 {
 		return 0, 0

@@ -1,4 +1,4 @@
-package main
+package gauge
 
 import (
 	"bytes"
@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 )
 
-// A proxy passes the messages between an engine and its database server, and counts the
-// statements. BEGIN is a statement, too. The proxy counts an empty statement as a ping: the
+// A Proxy passes the messages between an engine and its database server, and counts the
+// statements. BEGIN is a statement, too. The Proxy counts an empty statement as a ping: the
 // driver sends empty statements on an idle connection for LISTEN, to check the connection.
-type proxy struct {
+type Proxy struct {
 	listener          net.Listener
 	server            string
 	statements, pings atomic.Int64
@@ -24,14 +24,13 @@ type proxy struct {
 	conns []net.Conn // all connections, from the engine and to the server
 }
 
-// listen starts a proxy on the loopback address. The parameter `server` is the address of the
-// database server.
-func listen(server string) (*proxy, error) {
+// Listen starts a Proxy on the loopback address. The parameter `server` is the address of the database server.
+func Listen(server string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a proxy: %w", err)
 	}
-	p := &proxy{listener: l, server: server}
+	p := &Proxy{listener: l, server: server}
 	p.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -44,13 +43,14 @@ func listen(server string) (*proxy, error) {
 	return p, nil
 }
 
-func (p *proxy) address() string { return p.listener.Addr().String() }
+// Address returns the address for the engine.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// counts returns the number of statements and pings so far.
-func (p *proxy) counts() [2]int64 { return [2]int64{p.statements.Load(), p.pings.Load()} }
+// Counts returns the number of statements and pings so far.
+func (p *Proxy) Counts() [2]int64 { return [2]int64{p.statements.Load(), p.pings.Load()} }
 
-// close stops the proxy and ends all connections.
-func (p *proxy) close() error {
+// Close stops the Proxy and ends all connections.
+func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.mu.Lock()
 	for _, c := range p.conns {
@@ -68,7 +68,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-func (p *proxy) serve(client net.Conn) {
+func (p *Proxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.server)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *proxy) serve(client net.Conn) {
 
 // forward passes the client's messages to the server, and passes every message except the
 // first to the method `count`. The first message of a connection has no byte for its kind.
-func (p *proxy) forward(server io.Writer, client io.Reader) {
+func (p *Proxy) forward(server io.Writer, client io.Reader) {
 	head := make([]byte, 5)
 	for size := 4; ; size = 5 {
 		if _, err := io.ReadFull(client, head[:size]); err != nil {
@@ -108,7 +108,7 @@ func (p *proxy) forward(server io.Writer, client io.Reader) {
 
 // count counts a message if it is a statement or a ping. Kind Q is a simple query, and kind E
 // executes a prepared statement.
-func (p *proxy) count(kind byte, body []byte) {
+func (p *Proxy) count(kind byte, body []byte) {
 	switch {
 	case kind == 'Q' && len(bytes.Trim(body, "; \x00")) == 0:
 		p.pings.Add(1)
