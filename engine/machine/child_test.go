@@ -40,6 +40,17 @@ func TestChildTurnsBackWithItsParent(t *testing.T) {
 	}
 }
 
+// A child run that has succeeded and has nothing to undo turns back in two decisions: stores accept
+// no other state than compensating after succeeded.
+func TestChildWithNothingToUndo(t *testing.T) {
+	p := startChild(t, flow(value("a")), machine.Started{}).is("succeeded")
+	p.event(undoByParent).is("compensating").failure("undone_by_parent")
+	if due, ok := p.s.NextDue(); !ok || due.After(p.now) {
+		t.Errorf("the run is due at %v, %v, want at once", due, ok)
+	}
+	p.event(machine.TimePassed{}).is("failed")
+}
+
 // Only a child run turns back after its end, and only without a pivot.
 func TestWhoDoesNotTurnBackWithAParent(t *testing.T) {
 	for name, p := range map[string]*play{
