@@ -75,10 +75,6 @@ func (d ending) settle() {
 		d.evaluateOutputs()
 		d.finish(status.RunSucceeded)
 	case d.liveNodes() > 0:
-	case r.Phase == model.PhaseUndo && r.UndonePast == r.Steps && d.s.run.State == status.RunSucceeded:
-		// The parent undoes this child run, and there is nothing to undo. Stores accept only the
-		// state compensating after succeeded. So the next decision ends the run; it is due at once.
-		r.UndoDeadline = d.at
 	case r.Phase == model.PhaseUndo && r.UndonePast == r.Steps:
 		d.finish(d.undoneState())
 	case r.Phase == model.PhaseUndo && !r.Stuck && !r.Held():

@@ -155,6 +155,16 @@ var commitRules = []rule{
 		if h, _ := w.load(id); h.State != status.RunCompensating || !h.FinishedAt.IsZero() {
 			w.Errorf("undone child = %+v, want compensating and not finished", h)
 		}
+		for _, s := range []status.RunState{status.RunPaused, status.RunCompensationFailed, status.RunFailed, status.RunCompensated} {
+			id := w.started(a, 1)[0]
+			w.land(a.writers[0], end(id, 1, status.RunSucceeded))
+			undo := next(id, 2)
+			undo.State, undo.NextCheck = s, base
+			w.land(a.writers[0], undo)
+			if h, _ := w.load(id); h.State != s || h.FinishedAt.IsZero() == s.Final() {
+				w.Errorf("child that was undone in one row = %+v, want %v", h, s)
+			}
+		}
 	}},
 	{name: "commit/text that cannot be stored is mended", need: hasViews, why: "what an agent says must never keep a record from landing: one NUL would stop the run for ever", run: func(w *world) {
 		a := w.join(w.Store, 1)
