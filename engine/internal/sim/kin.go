@@ -47,6 +47,15 @@ type relation struct {
 	reached map[string]bool // all states that the run has reached
 }
 
+// definitions returns a cache of compiled workflows for the checks. Worlds with families have only
+// one, because their modules are large.
+func (w *world) definitions() *journal.Definitions {
+	if w.kin != nil {
+		return w.kin.defs
+	}
+	return journal.NewDefinitions(w.store, nil)
+}
+
 // newKin decides whether the world has families. It draws from numbers of its own, so that the other
 // worlds do not depend on it.
 func newKin(w *world) *kin {

@@ -37,7 +37,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 // sameState checks that a run has the same state from its snapshot as from its first row.
 func (w *world) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
-	defs := journal.NewDefinitions(w.store, nil)
+	defs := w.definitions()
 	for range 10 { // again if a row was committed between the two reads
 		whole, err := journal.Load(ctx, w.store, nil, defs, run)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
@@ -117,7 +116,7 @@ func (w people) ask(ctx context.Context, run status.RunID, name string, verb mac
 	if w.kin != nil && w.kin.orphaned(run) {
 		name, verb = "cancel", machine.CancelRequested{}
 	}
-	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
+	op := &operator.Operator{Store: w.store, Defs: w.definitions()}
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
 	w.trace("%s asks run %d to %s: message %d %v", by, run, name, id, err)
 	var refused *operator.RefusedError
