@@ -145,13 +145,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 		if ev, ok := rec.Event().(machine.Started); ok && ev.Name == poisonName {
 			s.flow = w.def.Workflow("poison")
 		}
-		if w.kin != nil {
-			w.kin.beginLocked(s, rec)
-		}
+		w.kin.beginLocked(s, rec)
 	}
-	if w.kin != nil {
-		w.kin.reachedLocked(s, rec)
-	}
+	w.kin.reachedLocked(s, rec)
 	facts, before := story.Facts(s.flow, s.state, rec), s.state.Status()
 	s.state.Apply(rec)
 	if after := s.state.Status(); after.NeedsHuman() && after != before {
@@ -173,17 +169,12 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 		switch f.Kind {
 		case story.FactAttemptStarted:
 			s.started[attempt{f.Step, f.Attempt}]++
-			if w.kin != nil {
-				w.kin.forwardLocked(s, f)
-			}
+			w.kin.forwardLocked(s, f)
 			if len(s.unheard) > 0 {
 				w.faultLocked("%s: attempt %d of %s starts before %d verbs that waited when its owner took it", s.name, f.Attempt, f.Step, len(s.unheard))
 			}
 		case story.FactAttemptFinished:
-			if w.kin != nil && f.Status == "ok" && w.kin.answeredLocked(s, f) {
-				break
-			}
-			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && s.heard[k] == 0 {
+			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && !w.kin.answeredLocked(s, f) && s.heard[k] == 0 {
 				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
 			}
 		case story.FactVerb, story.FactSignalReceived:

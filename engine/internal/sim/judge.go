@@ -28,7 +28,7 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 		names[s.name] = true
 	}
 	w.judgePoison(ctx)
-	defs := w.definitions()
+	defs := definitions(w.world)
 	if w.kin != nil {
 		accepted = w.kin.all(accepted)
 		w.judgeFamilies(ctx)

@@ -49,7 +49,7 @@ type relation struct {
 
 // definitions returns a cache of compiled workflows for the checks. Worlds with families have only
 // one, because their modules are large.
-func (w *world) definitions() *journal.Definitions {
+func definitions(w *world) *journal.Definitions {
 	if w.kin != nil {
 		return w.kin.defs
 	}
@@ -88,6 +88,9 @@ func (k *kin) refuses(err error) bool {
 
 // beginLocked reads the workflow of a run, and which run has started it.
 func (k *kin) beginLocked(s *runLog, rec machine.Record) {
+	if k == nil {
+		return
+	}
 	s.kin.must, s.kin.reached = map[string]bool{}, map[string]bool{}
 	ev, ok := rec.Event().(machine.Started)
 	if !ok {
@@ -116,6 +119,9 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 
 // reachedLocked records the states that a run reaches with a record.
 func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
+	if k == nil {
+		return
+	}
 	for _, state := range rec.Reached() {
 		s.kin.reached[state] = true
 	}
@@ -241,17 +247,18 @@ func (k *kin) all(accepted map[string]status.RunID) map[string]status.RunID {
 }
 
 // widow kills the engine of a child run, that of its parent, or both, at random times.
-func (w *world) widow(ctx context.Context) {
-	if w.kin == nil {
+func (k *kin) widow(ctx context.Context) {
+	if k == nil {
 		return
 	}
+	w := k.w
 	w.wg.Go(func() {
 		for wait.For(ctx, time.Duration(500+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
-			which, nodes := w.kin.couple()
+			which, nodes := k.couple()
 			for _, n := range nodes {
 				if e := n.get(); e != nil {
 					n.setWorks(false)
-					w.hit("kill", n)
+					k.hit("kill", n)
 					w.trace("e%d is killed: %s", n.n, which)
 					e.StopNow()
 				}
@@ -324,40 +331,43 @@ func (k *kin) posted(id store.MessageID, m store.Message) {
 }
 
 // hit counts that trouble hits an engine, for each construct that its open runs use now.
-func (w *world) hit(trouble string, n *node) {
-	if w.kin == nil {
+func (k *kin) hit(trouble string, n *node) {
+	if k == nil {
 		return
 	}
+	w := k.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.order {
-		if w.kin.home[s.row.Owner] == n {
-			w.kin.hitLocked(trouble, s, "")
+		if k.home[s.row.Owner] == n {
+			k.hitLocked(trouble, s, "")
 		}
 	}
 }
 
 // hitRun counts that trouble hits a run, for each construct that the run uses now.
-func (w *world) hitRun(trouble string, run status.RunID) {
-	if w.kin == nil {
+func (k *kin) hitRun(trouble string, run status.RunID) {
+	if k == nil {
 		return
 	}
+	w := k.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.stories[run]; s != nil {
-		w.kin.hitLocked(trouble, s, "")
+		k.hitLocked(trouble, s, "")
 	}
 }
 
 // hitCall counts that trouble hits a call.
-func (w *world) hitCall(trouble string, call invoke.Call) {
-	if w.kin == nil {
+func (k *kin) hitCall(trouble string, call invoke.Call) {
+	if k == nil {
 		return
 	}
+	w := k.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.stories[call.Run]; s != nil {
-		w.kin.hitLocked(trouble, s, call.Request.Step)
+		k.hitLocked(trouble, s, call.Request.Step)
 	}
 }
 

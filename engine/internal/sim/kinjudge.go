@@ -66,6 +66,9 @@ func (k *kin) endsLocked(parent, child *runLog) bool {
 
 // forwardLocked checks that a run starts no forward attempt after its parent has ended.
 func (k *kin) forwardLocked(s *runLog, f story.Fact) {
+	if k == nil {
+		return
+	}
 	if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && f.Purpose == story.PurposeDo {
 		k.w.faultLocked("%s: attempt %d of %s starts after its parent %s has ended as %v", s.name, f.Attempt, f.Step, p.name, p.state.Status())
 	}
@@ -74,6 +77,9 @@ func (k *kin) forwardLocked(s *runLog, f story.Fact) {
 // answeredLocked checks an answer to a step that starts or undoes a child run: the child must have
 // ended in this way. It returns false if the step is of another kind.
 func (k *kin) answeredLocked(s *runLog, f story.Fact) bool {
+	if k == nil {
+		return false
+	}
 	base, _, _ := strings.Cut(f.Step, "[")
 	i := slices.IndexFunc(s.flow.Steps, func(st *dsl.Step) bool { return st.Name == base })
 	if i < 0 || s.flow.Steps[i].Child == nil {

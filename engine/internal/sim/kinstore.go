@@ -22,7 +22,7 @@ var (
 )
 
 // connect returns the connection of an engine to the store.
-func (w *world) connect(n *node) store.Store {
+func connect(w *world, n *node) store.Store {
 	plain := &wire{store.Complete(w.store), w, n}
 	if w.kin == nil {
 		return plain

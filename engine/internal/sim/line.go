@@ -102,16 +102,16 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, err
 	}
 	if w.draws(w.conditions.double) {
-		w.hitCall("reply twice", call)
+		w.kin.hitCall("reply twice", call)
 		w.registry().again(call, id, reply)
 	}
 	switch {
 	case w.draws(w.conditions.loseReplies):
-		w.hitCall("reply lost", call)
+		w.kin.hitCall("reply lost", call)
 		<-ctx.Done()
 		return sdk.Reply{}, ctx.Err()
 	case w.draws(w.conditions.late):
-		w.hitCall("reply late", call)
+		w.kin.hitCall("reply late", call)
 		<-ctx.Done()
 		if w.draw(2) == 0 { // the transport returns the late reply as if it had come in time
 			w.registry().hear(l.node, call, id)

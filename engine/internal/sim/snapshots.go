@@ -37,7 +37,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 // sameState checks that a run has the same state from its snapshot as from its first row.
 func (w *world) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
-	defs := w.definitions()
+	defs := definitions(w)
 	for range 10 { // again if a row was committed between the two reads
 		whole, err := journal.Load(ctx, w.store, nil, defs, run)
 		if err != nil {
@@ -53,7 +53,7 @@ func (w *world) sameState(ctx context.Context, run status.RunID) {
 		case short.Rows() != whole.Rows():
 			continue
 		case short.Facts != whole.Facts || !bytes.Equal(codec.AppendState(nil, short.State), codec.AppendState(nil, whole.State)):
-			w.fault("run %d has another state from its snapshot than from its journal (promise 10)", run)
+			w.fault("run %d has another state from its snapshot than from its journal (promise 10): %d facts, not %d", run, short.Facts, whole.Facts)
 		}
 		return
 	}

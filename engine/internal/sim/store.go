@@ -261,7 +261,7 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 	})
 	if errors.Is(err, errLost) {
 		for i := range batch {
-			w.wire.world.hitRun("store lost", batch[i].Run)
+			w.wire.world.kin.hitRun("store lost", batch[i].Run)
 		}
 	}
 	return out, err

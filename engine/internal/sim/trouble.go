@@ -31,7 +31,7 @@ func (w *world) strikes(ctx context.Context) {
 				} else { // the complete engine freezes: its connections to the store and to agents
 					open = append(open, w.frozen[i].close(), w.held[i].close())
 				}
-				w.hit(m.name, w.nodes[i])
+				w.kin.hit(m.name, w.nodes[i])
 				w.trace("e%d %s", i, m.name)
 				_ = wait.For(ctx, time.Duration(w.draw(int(3*w.conditions.lease/time.Millisecond)))*time.Millisecond)
 				for _, f := range open {

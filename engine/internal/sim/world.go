@@ -144,7 +144,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		w.wg.Go(func() { n.live(ctx) })
 	}
 	w.strikes(ctx)
-	w.widow(ctx)
+	w.kin.widow(ctx)
 	if w.conditions.verbs {
 		w.wg.Go(func() { w.people().meddle(ctx) })
 	}
@@ -214,7 +214,7 @@ func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
 		cfg := engine.Config{
-			Store: w.connect(n), Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
+			Store: connect(w, n), Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
 			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards, SnapshotRows: w.snapshotRows()},
 		}
 		if w.conditions.slots > 0 {
@@ -250,12 +250,12 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 		case life == 0 || wait.For(sub, life) != nil:
 		case kill:
 			n.setWorks(false)
-			w.hit("kill", n)
+			w.kin.hit("kill", n)
 			w.trace("e%d is killed", n.n)
 			node.StopNow()
 		default:
 			n.setWorks(false)
-			w.hit("stop", n)
+			w.kin.hit("stop", n)
 			w.trace("e%d is told to stop", n.n)
 			stop()
 		}

@@ -44,6 +44,26 @@ func (w *writer) action(s scope, st *Step) {
 		use("compensation none")
 		w.line(s, "compensation = \"none\"")
 	}
+	w.special(s, st, a)
+	if !st.Loops && !st.Restarts && w.chance(6) {
+		use("idempotency_key")
+		key := fmt.Sprintf("${run.id}/%s", st.Name)
+		if st.Keys != nil {
+			key += "/${each.key}"
+		}
+		w.line(s, "idempotency_key = %q", key)
+	}
+	w.loop(s, st, st.Loops)
+	w.undo(s, st, a, undoes)
+	w.retry(s, st)
+	w.guards(s, st, a)
+	w.input(s, st, a)
+	w.line(s, "") // ends the block
+}
+
+// special writes the arguments that only some actions need.
+func (w *writer) special(s scope, st *Step, a string) {
+	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	switch a {
 	case "book":
 		use("declared action", "declared lookup", "declared fail_when")
@@ -66,20 +86,6 @@ func (w *writer) action(s scope, st *Step) {
 			w.line(s, "idempotent = true")
 		}
 	}
-	if !st.Loops && !st.Restarts && w.chance(6) {
-		use("idempotency_key")
-		key := fmt.Sprintf("${run.id}/%s", st.Name)
-		if st.Keys != nil {
-			key += "/${each.key}"
-		}
-		w.line(s, "idempotency_key = %q", key)
-	}
-	w.loop(s, st, st.Loops)
-	w.undo(s, st, a, undoes)
-	w.retry(s, st)
-	w.guards(s, st, a)
-	w.input(s, st, a)
-	w.line(s, "") // ends the block
 }
 
 // open writes the first line of a step or group.
