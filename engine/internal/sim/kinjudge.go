@@ -40,7 +40,8 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 			p, err := k.w.store.Places(ctx, name, key, 100)
 			again := 0 // a child run that is undone after it had succeeded waits for no place
 			for _, c := range k.w.order {
-				if c.kin.undone && slices.Contains(p.Open, c.name) {
+				// The row that lets it turn back may be in this commit, and is read after this one.
+				if (c.kin.undone || c.state.Status().Final()) && slices.Contains(p.Open, c.name) {
 					again++
 				}
 			}

@@ -142,7 +142,7 @@ func hunt(ctx context.Context, patience time.Duration, bin string, from, count u
 }
 
 // TestSteady builds these tests once more, so that a seed decides everything,
-// and runs the worlds of SIM_SEEDS=1000 seeds from SIM_FROM=1 on.
+// and runs the worlds of SIM_SEEDS=500 seeds from SIM_FROM=1 on.
 func TestSteady(t *testing.T) {
 	bin := build(t, t.TempDir(), nil)
 	t.Run("same seed same trace", func(t *testing.T) { sameTrace(t, bin) })
@@ -154,9 +154,9 @@ func TestSteady(t *testing.T) {
 // that fails in many ways, bring every run to its end, or to a person, with the effects
 // that its status promises.
 func seeds(t *testing.T, bin string) {
-	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 1000)
+	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 500)
 	if testing.Short() {
-		count = min(count, 500)
+		count = min(count, 250)
 	}
 	var wg sync.WaitGroup
 	blocks := make(chan uint64)

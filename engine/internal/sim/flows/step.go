@@ -48,7 +48,7 @@ func (w *writer) action(s scope, st *Step) {
 	if !st.Loops && !st.Restarts && w.chance(6) {
 		use("idempotency_key")
 		key := fmt.Sprintf("${run.id}/%s", st.Name)
-		if st.Keys != nil {
+		if st.Keys != nil || s.item { // in a group, run.id is that of the run around the group
 			key += "/${each.key}"
 		}
 		w.line(s, "idempotency_key = %q", key)
