@@ -28,6 +28,11 @@ build: ## build bin/engine and the built-in agents
 demo: build ## run an order that succeeds and one that is undone, and show the shop's ledger
 	go run ./examples/order-saga/demo
 
+.PHONY: demo-orders
+demo-orders: build postgres-binaries ## an order application on a private PostgreSQL: two engines, a kill, an operator, replies
+	go build -o bin/ ./examples/order-saga/shop ./examples/order-processing/orders
+	$(PGTEST) run -- bash -c 'go run ./examples/order-processing/demo --dsn "$$ENGINE_TEST_DSN"'
+
 # The longest packages first, so that no processor waits for them in the end. `make lint` vets.
 # The faults run alone: their engines have leases of one second, which other tests would take.
 LONGEST := ./engine/store/postgres ./cmd/engine ./engine/agents ./dsl ./examples ./engine/internal/sim ./sdk/plugin

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/agext/levenshtein v1.2.3
+	github.com/anishathalye/porcupine v1.1.0
 	github.com/apparentlymart/go-cidr v1.1.1
 	github.com/google/uuid v1.6.0
 	github.com/hashicorp/cronexpr v1.1.3

@@ -27,9 +27,11 @@
 //	locals { ... }
 //	moved { from, to }
 //	workflow "N" {
-//	  description, deadline, priority, retention, retry {}, unique { key }
+//	  description, deadline, priority, retention, retry {}, unique { key, scope, on_conflict, retain }
 //	  concurrency { limit, key, when_full }, compensation { mode, deadline }
-//	  schedule "N" { cron, time_zone, overlap, catch_up, variables }
+//	  schedule "N" { cron, time_zone, overlap, catch_up, variables
+//	    select { sql, key, args, strategy, page_size, parallel, stable, max_keys, filter }
+//	  }
 //	  variable "N" {}   locals {}   output "N" { value, description, sensitive }
 //	  step "N" {
 //	    action = agent.NAME.ACTION        input { ... }   # or library.N.agent.NAME.ACTION
@@ -55,7 +57,7 @@
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
 // timed_out, group.N in the same forms (without timed_out), each.key and each.value,
 // self in postcondition, fail_when, repeat and compensate, failure in compensate and
-// notify, args in an action block, and run. If a step refers to another step, it
+// notify, args in an action block, row in a schedule with select, and run. If a step refers to another step, it
 // depends on that step and starts later. Apart from references, only depends_on and
 // pivot order steps.
 //

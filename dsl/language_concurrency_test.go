@@ -64,3 +64,69 @@ func TestConcurrencyOfWorkflows(t *testing.T) {
 		t.Errorf("limit %d, %v", n, err)
 	}
 }
+
+// The limit of a group is computed from what the group takes from its surroundings: variables, locals,
+// each.* of the group and of groups around it, and steps around it. The group waits for these steps.
+func TestConcurrencyOfGroups(t *testing.T) {
+	def := linked(t, files{"main.hcl": workflow(`
+variable "n" { default = 2 }
+locals { room = "${step.first.output}-${var.n}" }
+step "first" { value = "f" }
+step "most" { value = 3 }
+group "a" {
+  for_each = { k = "v" }
+  concurrency {
+    limit     = step.most.output + var.n
+    key       = "${local.room}/${each.key}/${each.value}"
+    when_full = "reject"
+  }
+  locals { mine = "${each.key}-${var.n}" }
+  step "own" { value = "o" }
+  group "b" {
+    concurrency {
+      limit = 1
+      key   = "${local.mine}/${step.own.output}/${each.value}"
+    }
+    step "inner" { value = 1 }
+  }
+}
+group "plain" {
+  step "last" { value = 1 }
+}
+`)})
+	wf := def.Workflow("w")
+	a, b := def.Workflow("w.a"), def.Workflow("w.a.b")
+	if wf.Concurrency != nil || a.Concurrency == nil || !a.Concurrency.Reject || b.Concurrency == nil || b.Concurrency.Reject || def.Workflow("w.plain").Concurrency != nil {
+		t.Fatalf("limits %+v, %+v, %+v", wf.Concurrency, a.Concurrency, b.Concurrency)
+	}
+	g := stepOf(t, wf, "a")
+	var after []string
+	for _, i := range g.After {
+		after = append(after, wf.Steps[i].Name)
+	}
+	if fmt.Sprint(after) != "[first most]" {
+		t.Errorf("the group waits for %v", after)
+	}
+	scope := scopeOf(bound(t, wf))
+	scope.Step = func(i int) dsl.StepResult {
+		return succeeded(map[string]string{"first": `"f"`, "most": `3`}[wf.Steps[i].Name])
+	}
+	scope.Each = &dsl.EachItem{Key: "k", Value: document(`"v"`)}
+	v, err := g.Input(scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, err := a.Concurrency.Limit(&dsl.Scope{Vars: v})
+	key, err2 := a.Concurrency.Key(&dsl.Scope{Vars: v})
+	if limit != 5 || key != "f-2/k/v" || err != nil || err2 != nil {
+		t.Errorf("limit %d, key %q, %v, %v", limit, key, err, err2)
+	}
+	in := scopeOf(v)
+	in.Step = func(int) dsl.StepResult { return succeeded(`"o"`) }
+	if v, err = stepOf(t, a, "b").Input(in); err != nil {
+		t.Fatal(err)
+	}
+	if key, err = b.Concurrency.Key(&dsl.Scope{Vars: v}); key != "k-2/o/v" || err != nil {
+		t.Errorf("key of the inner group %q, %v", key, err)
+	}
+}

@@ -1,6 +1,7 @@
 package dsl_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,5 +60,68 @@ workflow "w" {
 	}
 	if _, err := w.UniqueKey(&dsl.Scope{Vars: vars}); err == nil {
 		t.Error("a template with a null tick has a value")
+	}
+}
+
+// A schedule with a select block computes the values of variables from a row. Without a strategy it
+// reads the rows in the order of the key (S106).
+func TestSelections(t *testing.T) {
+	def := linked(t, files{"main.hcl": `
+workflow "w" {
+  deadline = "1h"
+  variable "order" { type = string }
+  variable "total" { type = number }
+  unique { key = var.order }
+  schedule "nightly" {
+    cron      = "30 2 * * *"
+    variables = { order = "o-${row.id}", total = row.total }
+    select {
+      sql       = "SELECT id, total, paid FROM shop.orders WHERE status = $status AND n > $n AND x IS NOT DISTINCT FROM $x AND at < $tick"
+      args      = { status = upper("open"), n = 1.5, x = null }
+      key       = row.id
+      filter    = !row.paid
+      page_size = 20
+    }
+  }
+  step "a" { value = var.order }
+}`})
+	s := def.Workflow("w").Schedules[0].Select
+	if s == nil || s.Key != "id" || s.PageSize != 20 || s.Strategy.String() != "keyset" || s.Parallel != 1 {
+		t.Fatalf("selection = %+v", s)
+	}
+	if got, want := s.Query.Text, "SELECT id, total, paid FROM shop.orders WHERE status = $1 AND n > $2 AND x IS NOT DISTINCT FROM $3 AND at < $4"; got != want {
+		t.Errorf("query = %s, want %s", got, want)
+	}
+	if *s.Args["status"] != "OPEN" || *s.Args["n"] != "1.5" || s.Args["x"] != nil || len(s.Args) != 3 {
+		t.Errorf("args = %v", s.Args)
+	}
+	if want := []string{"id", "paid", "total"}; !slices.Equal(s.Columns, want) {
+		t.Errorf("columns = %v, want %v", s.Columns, want)
+	}
+	row := []byte(`{"id": 7, "total": 12.50, "paid": false}`)
+	list, err := s.Assign(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars, diags := def.Workflow("w").Bind(list)
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if got, want := string(vars.JSON()), `{"order":"o-7","total":12.5}`; got != want {
+		t.Errorf("variables = %s, want %s", got, want)
+	}
+	if keep, err := s.Keep(row); !keep || err != nil {
+		t.Errorf("Keep = %t, %v", keep, err)
+	}
+	if keep, err := s.Keep([]byte(`{"id": 7, "paid": true}`)); keep || err != nil {
+		t.Errorf("Keep of a paid order = %t, %v", keep, err)
+	}
+	for _, row := range []string{`{"id": 7, "paid": null}`, `{"id": 7}`} {
+		if _, err := s.Keep([]byte(row)); err == nil {
+			t.Errorf("row %s has no error", row)
+		}
+	}
+	if _, err := s.Assign([]byte(`{"id": 7}`)); err == nil {
+		t.Error("a row without a column has values")
 	}
 }

@@ -355,7 +355,11 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 		case mine, o.Err == nil && o.Submitted.Run == x.t.Run:
 			res.Submitted, res.Err = x.submitted(), nil
 		case o.Err == nil && (o.Landed || o.Submitted.Exists):
-			res.Submitted, res.Err = o.Submitted, nil
+			if res.Err = heldKey(ctx, e.cfg.Store, x.st.Flow, e.all[x.n].Name, x.t.Names, o.Submitted); res.Err != nil {
+				res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, res.Err)
+				continue
+			}
+			res.Submitted = o.Submitted
 		case o.Err == nil, errors.Is(o.Err, store.ErrExists): // another run has the id
 			t, err := e.transition(e.all[x.n], *x.st)
 			if err != nil {
@@ -364,7 +368,7 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 			}
 			again = append(again, entry{n: x.n, st: x.st, t: t})
 		case errors.Is(o.Err, naming.ErrFull):
-			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, fullError(ctx, e.cfg.Store, x.st, o.Err))
+			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, fullError(ctx, e.cfg.Store, x.st, false, o.Err))
 		default:
 			res.Err = fmt.Errorf("submit %q: %w", e.all[x.n].Workflow, o.Err)
 		}
@@ -403,10 +407,13 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 		slots[agent] = machine.Slot{Why: whyUnowned}
 	}
 	nobody, state := store.EngineID(0), machine.NewState()
-	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names}
+	t := store.Transition{Run: event.RunID, Workflow: st.Workflow, Owner: &nobody, Names: &st.Names, Checks: st.Checks}
 	err := guard.Do(func() (err error) {
 		rec := machine.Decide(st.Flow, state, machine.Input{At: now, Event: event, Slots: slots, Ceilings: cfg.Options.Ceilings,
-			Allowance: dsl.NewAllowance(machine.MaxDecisionCost)})
+			Allowance: dsl.NewAllowance(machine.MaxDecisionCost), Past: st.Past})
+		if rec.Empty() {
+			return errors.New("the decision accepts no run")
+		}
 		owner.AddRecord(&t, rec, state, st.Flow)
 		owner.SetRoom(&t, st.Names.Workflow, now, event)
 		t.At = rec.At()

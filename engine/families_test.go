@@ -66,10 +66,11 @@ func randomFamilies(t *testing.T, seed uint64) {
 	for _, flow := range []string{"order", "careful", "hurried", "many", "nested"} {
 		parents = append(parents, w.submit(nodes[len(parents)%len(nodes)], flow, nil))
 	}
+	what := rand.New(rand.NewPCG(seed, 2)) // its own source: rng belongs to the goroutines of calls
 	for range 12 {
-		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
-		i := rng.IntN(len(nodes))
-		switch rng.IntN(4) {
+		time.Sleep(time.Duration(what.IntN(4000)) * time.Millisecond)
+		i := what.IntN(len(nodes))
+		switch what.IntN(4) {
 		case 0, 1:
 			nodes[i].kill(t)
 			nodes[i] = w.start()
@@ -77,8 +78,8 @@ func randomFamilies(t *testing.T, seed uint64) {
 			nodes[i].drain(t)
 			nodes[i] = w.start()
 		case 3:
-			if rng.IntN(2) == 0 {
-				w.post(parents[rng.IntN(len(parents))], 1, machine.CancelRequested{By: "ann"}, time.Time{})
+			if what.IntN(2) == 0 {
+				w.post(parents[what.IntN(len(parents))], 1, machine.CancelRequested{By: "ann"}, time.Time{})
 			}
 		}
 	}
@@ -113,4 +114,32 @@ func randomFamilies(t *testing.T, seed uint64) {
 	for _, n := range nodes {
 		n.drain(t)
 	}
+}
+
+// A child run that has succeeded and has nothing to undo is undone with its parent, too: it ends as
+// failed in one step. A store that refused this change of state would leave the parent waiting.
+func TestChildWithNothingToUndo(t *testing.T) {
+	const flow = `
+workflow "order" {
+  deadline = "1h"
+  group "sum" {
+    for_each = toset(["a", "b"])
+    step "value" { value = each.key }
+    output "x" { value = step.value.output }
+  }
+  step "last" {
+    action     = agent.shop.charge
+    depends_on = [group.sum]
+    input { name = "last" }
+  }
+}`
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, flow)
+		w.shop.on("last", refuse("card_declined"))
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		w.wait(n, run, status.RunCompensated)
+		w.wantChildren(run, status.RunFailed, status.RunFailed)
+		n.drain(t)
+	})
 }

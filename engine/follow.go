@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
@@ -10,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -56,12 +58,33 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
 }
 
+// AwaitReplies waits until the replies of a run to a webhook are delivered. It returns the error of ctx
+// if ctx ends first. It does not wait for replies in a queue, nor for the replies of later states.
+func (n *Node) AwaitReplies(ctx context.Context, run store.RunRow) error {
+	box, ok := replies.Of(n.cfg.Store)
+	if !ok {
+		return nil
+	}
+	for {
+		list, err := box.OfRun(ctx, run.Run)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list, func(r replies.Reply) bool { return !r.Done && strings.HasPrefix(r.Sink, replies.Webhook) }) {
+			return nil
+		}
+		if err := wait.For(ctx, n.cfg.Options.MinScan/4); err != nil {
+			return err
+		}
+	}
+}
+
 // AwaitNotifications waits until each notification of a run has ended or needs a person. It returns
 // the error of ctx if ctx ends first. The caller calls it after the run has reached the states that
 // have to be announced: AwaitNotifications does not wait for the notices of later states.
 func (n *Node) AwaitNotifications(ctx context.Context, run store.RunRow) error {
 	for {
-		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run)
+		sent, err := notice.Find(ctx, store.Complete(n.cfg.Store), run, nil)
 		if err != nil {
 			return err
 		}

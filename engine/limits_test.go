@@ -47,6 +47,13 @@ func (g *gauge) during(ctx context.Context, d time.Duration) {
 	g.mu.Unlock()
 }
 
+// counts returns how many calls are in flight, and how many have been at most.
+func (g *gauge) counts() (now, most int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now, g.most
+}
+
 // roomy gives each node a Capacity that limits nothing itself.
 func (w *world) roomy() {
 	w.cfg = func(c *engine.Config) { c.Capacity = &seats{limit: 1 << 20} }
@@ -83,8 +90,8 @@ func TestMaxConcurrencyOverEngines(t *testing.T) {
 					last[n] = end
 				}
 			}
-			if g.most != most {
-				t.Errorf("%d calls were in flight, max_concurrency is %d", g.most, most)
+			if _, got := g.counts(); got != most {
+				t.Errorf("%d calls were in flight, max_concurrency is %d", got, most)
 			}
 			ideal := time.Duration(3*each/most) * time.Second
 			if took := time.Since(start); took > ideal*2 {
@@ -129,15 +136,15 @@ workflow "long" {
 		w.submit(first, "long", nil)
 		w.submit(first, "long", nil)
 		time.Sleep(5 * time.Second)
-		if g.now != 2 {
-			t.Fatalf("%d calls are in flight, want 2", g.now)
+		if now, _ := g.counts(); now != 2 {
+			t.Fatalf("%d calls are in flight, want 2", now)
 		}
 		died := time.Now()
 		first.kill(t)
 		second := w.start()
 		w.wait(second, w.submit(second, "one", nil), status.RunSucceeded)
-		if g.most > 2 {
-			t.Errorf("%d calls were in flight, max_concurrency is 2", g.most)
+		if _, most := g.counts(); most > 2 {
+			t.Errorf("%d calls were in flight, max_concurrency is 2", most)
 		}
 		if took := time.Since(died); took > 4*time.Minute {
 			t.Errorf("the slots came back after %s", took)

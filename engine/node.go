@@ -10,10 +10,14 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/outbox"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -32,7 +36,15 @@ type Node struct {
 	// submitted is the role of the store with submissions of other programs; nil = the store does not
 	// have it. The channel hints receives a value when there may be such submissions.
 	submitted intake.Store
+	firings   firings.Store // firings of selections; nil = the store has no business tables
+	fired     chan struct{} // receives a value when there may be an open firing
 	hints     chan struct{}
+	// sent is the role of the store with events; nil = the store does not have it. The channel
+	// sentHints receives a value when there may be events.
+	sent      events.Store
+	sentHints chan struct{}
+	keys      goals.Keeper    // role of the store with goals; nil = the store does not have it
+	postman   *outbox.Postman // delivers replies; nil = the store keeps none
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
@@ -197,7 +209,7 @@ func (n *Node) Status() NodeStatus {
 	}
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
-		s.Held = t.Runs.Memory()
+		s.Held, s.QueueAge = t.Runs.Memory(), t.QueueAge()
 		s.Slowest = max(s.Slowest, t.Runs.Slowest())
 		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
 	}

@@ -124,7 +124,7 @@ func (w *world) notices(run status.RunID) []notice.Sent {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	sent, err := notice.Find(context.WithoutCancel(w.t.Context()), full, row)
+	sent, err := notice.Find(context.WithoutCancel(w.t.Context()), full, row, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -28,7 +28,10 @@ type Config struct {
 	// Secrets resolves a reference such as "env:X" right before a call. If it returns an
 	// error, the step is held, and people see the error as the reason. nil = no reference
 	// can be resolved.
-	Secrets  func(ref string) (string, error)
+	Secrets func(ref string) (string, error)
+	// Replies sends the replies of runs to webhooks. nil = this engine accepts no run whose replies go
+	// to a webhook, and sends none.
+	Replies  ReplySender
 	Observer Observer     // nil = NoObserver
 	Logger   *slog.Logger // nil = the node does not log
 	Options  Options

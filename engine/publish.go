@@ -61,6 +61,9 @@ func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, e
 	entries := make([]publication, 0, len(names))
 	for _, name := range names {
 		e, err := cfg.prepared(p, name, time.Now())
+		if err == nil {
+			err = checkSelections(ctx, cfg.Store, p.Definition.Workflow(name))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("publish %q: %w", name, err)
 		}
@@ -117,7 +120,18 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 	if e.workflow.Given, err = journal.EncodeGiven(c.Sealer, wf, outside); err != nil {
 		return publication{}, err
 	}
+	for _, on := range wf.OnEvents {
+		e.workflow.Events = append(e.workflow.Events, on.Type)
+	}
 	for _, s := range wf.Schedules {
+		next := s.Timetable.Next(now)
+		if next.IsZero() {
+			next = store.Never
+		}
+		e.rows = append(e.rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: next})
+		if s.Select != nil {
+			continue // each row gives its own values
+		}
 		vars, diags := wf.Bind(append(slices.Clone(p.Assigned), s.Variables...))
 		if diags.HasErrors() {
 			return publication{}, &VariableError{Workflow: name, Schedule: s.Name, Err: diags.Err()}
@@ -125,11 +139,6 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 		if c.Sealer == nil && len(vars.Sensitive()) > 0 {
 			return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
 		}
-		next := s.Timetable.Next(now)
-		if next.IsZero() {
-			next = store.Never
-		}
-		e.rows = append(e.rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: next})
 	}
 	return e, nil
 }

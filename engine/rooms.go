@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -50,6 +52,7 @@ type FullError struct {
 	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
 	Limit         int
 	Open          []string // names of runs that hold a place; at most 10
+	child         bool     // true = a step or group started the refused run
 	err           error
 }
 
@@ -63,8 +66,12 @@ func (e *FullError) Error() string {
 	if len(e.Open) > 0 {
 		open = strings.Join(e.Open, ", ")
 	}
-	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): submit it again when one of them has ended, or write when_full = \"queue\"",
-		of, e.Limit, e.Limit, open)
+	then := "submit it again when one of them has ended"
+	if e.child {
+		then = "catch the code no_room"
+	}
+	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): %s, or write when_full = \"queue\"",
+		of, e.Limit, e.Limit, open, then)
 }
 
 // Unwrap returns naming.ErrFull.
@@ -73,13 +80,45 @@ func (e *FullError) Unwrap() error { return e.err }
 // mostHolders is the largest number of runs that a FullError names.
 const mostHolders = 10
 
-// fullError returns the error for a submission that found no room.
-func fullError(ctx context.Context, s store.Store, start *owner.Start, err error) error {
-	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), err: err}
+// fullError returns the error for a submission that found no room. The parameter child says whether a
+// step or group started the run.
+func fullError(ctx context.Context, s store.Store, start *owner.Start, child bool, err error) error {
+	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), child: child, err: err}
 	p, failed := store.Complete(s).Places(ctx, full.Workflow, full.Key, mostHolders)
 	if failed != nil {
 		return errors.Join(full, failed)
 	}
 	full.Open = p.Open
 	return full
+}
+
+// checksOf evaluates the admit blocks of a workflow. The parameter scope is the scope of the new run.
+func checksOf(wf *dsl.Workflow, scope *dsl.Scope) ([]admission.Check, error) {
+	var out []admission.Check
+	for _, a := range wf.Admits {
+		c := admission.Check{Name: a.Name, SQL: a.SQL, Bump: a.Bump, Lock: admission.Lock(slices.Index(admission.LockNames, a.Lock))}
+		var err error
+		if c.Message, err = a.Message(scope); err != nil {
+			return nil, fmt.Errorf("evaluate error_message of admit %q: %w", a.Name, err)
+		}
+		if a.Args != nil {
+			args, err := a.Args(scope)
+			if err != nil {
+				return nil, fmt.Errorf("evaluate args of admit %q: %w", a.Name, err)
+			}
+			if most := max(a.Params, a.BumpParams); len(args) != most {
+				return nil, fmt.Errorf("admit %q: args has %d values, and the statement uses %d", a.Name, len(args), most)
+			}
+			c.Args, c.BumpArgs = args[:a.Params], args[:a.BumpParams]
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// busy reports whether an error says that a check of rows could not run now, but may run when the run
+// is submitted again.
+func busy(err error) bool {
+	var e *admission.Error
+	return errors.As(err, &e) && e.Temporary()
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
@@ -31,9 +34,13 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	role, _ := schedules.Of(cfg.Store)
 	submitted, _ := intake.Of(cfg.Store)
+	sent, _ := events.Of(cfg.Store)
+	keys, _ := goals.Of(cfg.Store)
+	selected, _ := firings.Of(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		ticking: role, submitted: submitted, hints: make(chan struct{}, 1),
+		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
+		sent: sent, sentHints: make(chan struct{}, 1), keys: keys,
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
@@ -44,6 +51,9 @@ func NewNode(cfg Config) (*Node, error) {
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
 	})
 	n.shared.Ended = n.kids.Ended
+	if n.postman = newPostman(cfg); n.postman != nil {
+		n.shared.Posted = n.postman.Posted
+	}
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
@@ -95,12 +105,12 @@ func (n *Node) Run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("join the store: %w", err)
 	}
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints}
-	ticked, taken := starts.startTicks(soft, n.ticking), starts.startIntake(soft, n.submitted)
+	others := n.startOthers(soft)
 	defer func() {
 		cancelSoft()
-		<-ticked
-		<-taken
+		for _, ended := range others {
+			<-ended
+		}
 	}()
 	following := make(chan struct{})
 	go func() {
@@ -199,16 +209,34 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
+// hinted tells the goroutines that start runs that there may be submissions, events or firings.
+func (n *Node) hinted() {
+	wait.Wake(n.hints)
+	wait.Wake(n.sentHints)
+	wait.Wake(n.fired)
+}
+
 // forMembers returns the part of the configuration that memberships need.
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: func() { wait.Wake(n.hints) },
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted,
 		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
 			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxHeld: o.MaxHeld,
 		},
+	}
+}
+
+// startOthers starts the work that needs no membership: the starts of runs that nobody submits to this
+// node, and the replies of runs. Each part ends soon after ctx, and then closes its channel.
+func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys}
+	return []<-chan struct{}{
+		starts.startTicks(ctx, n.ticking), starts.startIntake(ctx, n.submitted), starts.startSelects(ctx),
+		starts.startEvents(ctx, n.sent, n.ticking),
+		startReplies(ctx, n.postman),
 	}
 }

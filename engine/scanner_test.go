@@ -241,6 +241,51 @@ func TestOneForeignPassInAPeriod(t *testing.T) {
 	})
 }
 
+// S65: waiting in the queue is told apart from a failure: by the age of the queue, and by start_by.
+func TestAgeOfTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // ids of runs have no time before 2020
+		w := newWorld(t, `
+agent "shop" { plugin = "shop" }
+workflow "long" {
+  step "only" {
+    action  = agent.shop.book
+    timeout = "10m"
+    input { name = "book" }
+  }
+}`)
+		w.opts.MaxHeld = 1 // one run fills the memory
+		gate := make(chan struct{})
+		w.shop.on("book", func(context.Context, int) error { <-gate; return nil })
+		n := w.start()
+		first := w.submit(n, "long", nil)
+		cfg := engine.Config{Store: w.mem, Options: engine.Options{Address: "apply"}}
+		late, err := engine.Enqueue(t.Context(), cfg, engine.Submission{Definition: w.def, Workflow: "long", Vars: w.vars("long", nil), StartBy: time.Now().Add(3 * time.Minute)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if age := n.Status().QueueAge; age < time.Minute || age > 2*time.Minute {
+			t.Errorf("after two minutes the queue is %v old", age)
+		}
+		time.Sleep(2 * time.Minute)
+		close(gate)
+		w.wait(n, first, status.RunSucceeded)
+		state := w.wait(n, late.Run, status.RunFailed)
+		if f := state.Run().Failure; f.Code != "not_started" {
+			t.Errorf("failure = %+v", f)
+		}
+		if calls := w.shop.called("book"); len(calls) != 1 {
+			t.Errorf("book was called %d times", len(calls))
+		}
+		time.Sleep(time.Minute)
+		if age := n.Status().QueueAge; age != 0 {
+			t.Errorf("the empty queue is %v old", age)
+		}
+		n.drain(t)
+	})
+}
+
 // S14, S55, S65, S75: runs that nobody owns show whole, wait without a failure,
 // and are each claimed once, whoever looks.
 func TestRunsOfNobodyAreClaimedOnce(t *testing.T) {

@@ -79,7 +79,7 @@ func (w *world) publish() {
 	}
 }
 
-// Several engines start one run for each tick. They know run.tick, cancel or skip or queue by
+// S90: several engines start one run for each tick. They know run.tick, cancel or skip or queue by
 // overlap, and catch up after a time without engines.
 func TestSchedulesStartRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

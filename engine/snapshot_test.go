@@ -87,6 +87,20 @@ func (s *shortStore) KeepSnapshot(ctx context.Context, e store.EngineID, x snaps
 	return err
 }
 
+// changes sets how what is stored differs from what is shown; nil = not at all.
+func (s *shortStore) changes(change func(*snapshots.Loaded)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.change = change
+}
+
+// stored returns the snapshots that were stored.
+func (s *shortStore) stored() []snapshots.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kept)
+}
+
 func (s *shortStore) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
 	return s.keeper.Snapshotted(ctx, runs...)
 }
@@ -94,10 +108,11 @@ func (s *shortStore) Snapshotted(ctx context.Context, runs ...status.RunID) ([]s
 func (s *shortStore) LoadShort(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
 	l, err := s.keeper.LoadShort(ctx, run)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.rows = append(s.rows, len(l.Rows))
-	if err == nil && s.change != nil {
-		s.change(&l)
+	change := s.change
+	s.mu.Unlock()
+	if err == nil && change != nil {
+		change(&l)
 	}
 	return l, err
 }
@@ -183,10 +198,10 @@ func TestLongRunIsLoadedFromItsSnapshot(t *testing.T) {
 					t.Errorf("facts: %v", w.story.gaps)
 				}
 				first.drain(t)
-				if len(s.kept) < 4 {
-					t.Errorf("%d snapshots were stored", len(s.kept))
+				if len(s.stored()) < 4 {
+					t.Errorf("%d snapshots were stored", len(s.stored()))
 				}
-				for _, x := range s.kept {
+				for _, x := range s.stored() {
 					if bytes.Contains(x.Data, []byte("canary")) {
 						t.Error("a snapshot holds a sensitive value in the clear")
 					}
@@ -219,15 +234,15 @@ func TestChangedSnapshotIsRefused(t *testing.T) {
 		{"cut", func(l *snapshots.Loaded, _ *shortStore) { l.Snapshot.Data = l.Snapshot.Data[:len(l.Snapshot.Data)-1] }},
 		{"empty", func(l *snapshots.Loaded, _ *shortStore) { l.Snapshot.Data = nil }},
 		{"of another run", func(l *snapshots.Loaded, s *shortStore) {
-			for _, x := range s.kept {
+			for _, x := range s.stored() {
 				if x.Run != l.Head.Run {
 					l.Snapshot.Data = x.Data
 				}
 			}
 		}},
 		{"an older one at the place of the last", func(l *snapshots.Loaded, s *shortStore) {
-			i := slices.IndexFunc(s.kept, func(x snapshots.Snapshot) bool { return x.Run == l.Head.Run && x.Next < l.Snapshot.Next })
-			l.Snapshot.Data = s.kept[i].Data
+			i := slices.IndexFunc(s.stored(), func(x snapshots.Snapshot) bool { return x.Run == l.Head.Run && x.Next < l.Snapshot.Next })
+			l.Snapshot.Data = s.stored()[i].Data
 		}},
 		{"of more rows than there are", func(l *snapshots.Loaded, _ *shortStore) { l.Snapshot.Next, l.Rows = 1<<30, nil }},
 		{"of rows that were replaced", func(l *snapshots.Loaded, _ *shortStore) {
@@ -247,12 +262,12 @@ func TestChangedSnapshotIsRefused(t *testing.T) {
 					time.Sleep(55 * time.Second)
 					first.kill(t)
 					time.Sleep(w.opts.Lease)
-					kept := len(s.kept)
-					s.change = func(l *snapshots.Loaded) {
-						if l.Head.Run == run && len(s.kept) == kept {
+					kept := len(s.stored())
+					s.changes(func(l *snapshots.Loaded) {
+						if l.Head.Run == run && len(s.stored()) == kept {
 							c.change(l, s)
 						}
-					}
+					})
 					second := w.start()
 					if _, err := second.TakeOver(t.Context()); err != nil {
 						t.Fatal(err)
@@ -262,11 +277,11 @@ func TestChangedSnapshotIsRefused(t *testing.T) {
 					if err != nil || len(alerts) != 1 || alerts[0].Kind != "snapshot_refused" || alerts[0].Message == "" {
 						t.Errorf("alerts = %+v, %v, want one about the snapshot", alerts, err)
 					}
-					if !slices.ContainsFunc(s.kept[kept:], func(x snapshots.Snapshot) bool { return x.Run == run }) {
+					if !slices.ContainsFunc(s.stored()[kept:], func(x snapshots.Snapshot) bool { return x.Run == run }) {
 						t.Error("no good snapshot was stored again")
 					}
 					second.drain(t)
-					s.change = nil
+					s.changes(nil)
 					w.sameState(run)
 				})
 			})
@@ -298,10 +313,10 @@ func TestSnapshotsAndAChangeOfTheKey(t *testing.T) {
 		if early, err := journal.FinishRotation(t.Context(), store.Complete(w.mem), both); err != nil || len(early) > 0 {
 			t.Fatalf("finish the rotation: %v, %v", early, err)
 		}
-		kept := len(s.kept)
+		kept := len(s.stored())
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if len(s.kept) == kept {
+		if len(s.stored()) == kept {
 			t.Error("no snapshot was stored after the change")
 		}
 		second.kill(t)
@@ -391,7 +406,7 @@ func TestRunWithoutRoomForSnapshots(t *testing.T) {
 		run := w.submit(n, "long", map[string]string{"card": ""})
 		w.wait(n, run, status.RunSucceeded)
 		n.drain(t)
-		if len(s.kept) > 0 {
+		if len(s.stored()) > 0 {
 			t.Error("a snapshot was stored")
 		}
 	})

@@ -6,12 +6,16 @@ import (
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/intake"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/goals"
 	storeintake "github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
@@ -19,13 +23,19 @@ import (
 // starter is the name under which runs of schedules are submitted and cancelled.
 const starter = "schedule"
 
-// A ticker starts the runs that no caller submits to its node: the runs of schedules, and the runs
-// that other programs have submitted in the database.
+// A ticker starts the runs that no caller submits to its node: the runs of schedules, the runs
+// that other programs have submitted in the database, and the runs of events.
 type ticker struct {
 	cfg    Config
 	shared *owner.Shared
 	submit func(context.Context, Submission) (store.Submitted, error)
 	hints  <-chan struct{} // receives a value when there may be submissions of other programs
+	// sentHints receives a value when there may be events.
+	sentHints <-chan struct{}
+	keys      goals.Keeper // nil = the store keeps no goals
+
+	firings firings.Store // nil = the store has no business tables
+	fired   chan struct{} // receives a value when there may be an open firing
 }
 
 // startTicks starts a goroutine that starts the runs of schedules until ctx ends. The goroutine closes
@@ -43,6 +53,11 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Definition: n.shared.Defs.Definition, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger})
+			var held *KeyError
+			if errors.As(err, &held) { // the tick is over: another try would find the same run
+				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
+				return nil
+			}
 			return err
 		},
 		Open: func(ctx context.Context, name string) (bool, error) {
@@ -52,7 +67,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 			}
 			return err == nil && !run.State.Final(), err
 		},
-		Cancel: n.cancelTick,
+		Cancel: n.cancelTick, Selections: n.selections(),
 	})
 	go func() {
 		defer close(done)
@@ -97,7 +112,11 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Definition, Hints: n.hints, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: "submitted"})
+			res, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation, trigger: "submitted"})
+			if err == nil && res.Exists && res.Name != r.Name {
+				// The submitter waits for a run with the name of the submission, which will not exist.
+				err = n.otherRun(ctx, r.Workflow, res)
+			}
 			return err != nil && refused(ctx, err), err
 		},
 	})
@@ -106,6 +125,62 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		taker.Run(ctx)
 	}()
 	return done
+}
+
+// startEvents starts a goroutine that starts the runs of events until ctx ends. The goroutine closes
+// the result when it ends. startEvents starts no goroutine if the store does not keep events or
+// published workflows, or if the engine works only on its own runs. Then the result is closed already.
+func (n ticker) startEvents(ctx context.Context, role events.Store, published schedules.Store) <-chan struct{} {
+	done := make(chan struct{})
+	if role == nil || published == nil || n.cfg.Options.Alone {
+		close(done)
+		return done
+	}
+	box := inbox.New(inbox.Config{
+		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
+		Definition: n.shared.Defs.Definition, Hints: n.sentHints, MaxPause: n.cfg.Options.MaxScan,
+		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
+			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger})
+			return err != nil && refused(ctx, err), err
+		},
+		Reset: n.resetGoal,
+	})
+	go func() {
+		defer close(done)
+		box.Run(ctx)
+	}()
+	return done
+}
+
+// otherRun returns the error for a submission whose key is held by the run of the result. It returns
+// an error of the store if it cannot read that run.
+func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitted) error {
+	run, err := store.Complete(n.cfg.Store).Run(ctx, res.Run)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return &unanswered{err}
+	}
+	return keyError(ctx, n.cfg.Store, workflow, run.Key, res)
+}
+
+// resetGoal frees the key of a goal that was reached, because an event says so. It returns nil if no
+// goal of the key is reached, or if the same event has reset the goal already. The result refused is
+// true if the goal cannot be reset now.
+func (n ticker) resetGoal(ctx context.Context, r inbox.Reset) (refused bool, err error) {
+	if n.keys == nil {
+		return true, errors.New("this store keeps no goals")
+	}
+	found, err := n.keys.Goals(ctx, goals.Filter{Workflow: r.Workflow, Key: r.Key, Limit: 1})
+	if err != nil || len(found) == 0 || found[0].LastReset.Reason == r.Reason {
+		return false, err
+	}
+	goal, err := n.keys.ResetGoal(ctx, goals.Reset{Workflow: r.Workflow, Key: r.Key, By: r.By, Reason: r.Reason})
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, goals.ErrNotReached):
+		return false, nil
+	case errors.Is(err, goals.ErrOpen), errors.Is(err, goals.ErrEver):
+		return true, fmt.Errorf("the goal of key %q cannot be reset: %w; run %s has the key", r.Key, err, goal.Name)
+	}
+	return false, err
 }
 
 // refused reports whether an error of Submit is about the submission itself, so that the engine must
@@ -118,5 +193,5 @@ func refused(ctx context.Context, err error) bool {
 		open   *owner.OpenOutcome
 	)
 	return ctx.Err() == nil && !errors.Is(err, ErrStopping) && !owner.OverFor(err) &&
-		!errors.As(err, &silent) && !errors.As(err, &key) && !errors.As(err, &open)
+		!busy(err) && !errors.As(err, &silent) && !errors.As(err, &key) && !errors.As(err, &open)
 }

@@ -21,7 +21,10 @@ type NodeStatus struct {
 	Queued int
 	// For how long the oldest transition has waited for its commit; 0 = no transition waits.
 	Behind time.Duration
-	Lease  time.Duration // remaining time of the lease; 0 = the lease has expired
+	// For how long the first run that no engine has taken has been due; 0 = there is no such
+	// run (S65).
+	QueueAge time.Duration
+	Lease    time.Duration // remaining time of the lease; 0 = the lease has expired
 	// Time of the last scan of the Supervisor, by this process's clock; zero = no scan yet.
 	LastPass time.Time
 	// Duration of the slowest decision so far. A decision in progress counts as well.

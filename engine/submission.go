@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -16,9 +19,19 @@ type Submission struct {
 	Vars       dsl.Value // values of the variables, as dsl.Workflow.Bind returns them
 	Name       string    // public id of the run; "" = made from the internal id
 	By         string    // person or program that submits the run; only for display
+	// StartBy is the time by which the first step must begin. If no step has begun then, the run
+	// fails with the code not_started, and nothing was done (S65); zero = there is no such time.
+	StartBy time.Time
+
+	// ReplyTo names the sink to which the engines post the replies of the run: table:QUEUE,
+	// webhook:NAME or webhook:URL. "" = the run has no replies. Each reply repeats the text in
+	// Correlation, which has at most 200 bytes.
+	ReplyTo, Correlation string
 
 	trigger string          // how the run was started; "" = "manual"
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
+	from    moving.From     // set if the run takes over results of the run past; otherwise zero
+	past    *moving.Past
 }
 
 // flow returns the workflow of the run; nil = there is none with this name.
@@ -31,7 +44,7 @@ func (s *Submission) flow() *dsl.Workflow {
 
 // names returns the names of the run. Its unique key is not known yet.
 func (s *Submission) names() naming.Names {
-	names := naming.Names{Workflow: s.Workflow, Name: s.Name}
+	names := naming.Names{Workflow: s.Workflow, Name: s.Name, From: s.from.Run}
 	if s.child != nil {
 		names.Parent = s.child.Parent
 	}
@@ -42,7 +55,7 @@ func (s *Submission) names() naming.Names {
 func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) machine.Started {
 	ev := machine.Started{
 		RunID: run, Name: st.Public, Key: st.Names.Key, Vars: s.Vars, Trigger: "manual", StartedBy: s.By,
-		Line: st.Line, Waits: waits && st.Line.Limit > 0,
+		Line: st.Line, Waits: waits && st.Line.Limit > 0, StartBy: s.StartBy, From: s.from, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
 	}
 	if s.trigger != "" {
 		ev.Trigger = s.trigger

@@ -33,6 +33,9 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
 	}
+	if err := sendable(n.cfg, s); err != nil {
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
 	st, err := n.prepare(ctx, s)
 	if err != nil {
 		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
@@ -51,7 +54,7 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
 			waits = true // submit the run again, so that it waits in line
 		case errors.Is(err, naming.ErrFull):
-			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, err))
+			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, s.child != nil, err))
 		case !errors.Is(err, store.ErrExists):
 			return res, err
 		}
@@ -85,6 +88,9 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if size := len(s.Vars.JSON()); size > n.cfg.Options.MaxValue {
 		return nil, fmt.Errorf("the variables have %d bytes, more than the %d allowed", size, n.cfg.Options.MaxValue)
 	}
+	if err := replyable(n.cfg, s); err != nil {
+		return nil, err
+	}
 	line, err := lineOf(wf, s.Vars)
 	if err != nil {
 		return nil, err
@@ -111,7 +117,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	if err != nil {
 		return nil, &unanswered{err}
 	}
-	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line}, nil
+	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line, Past: s.past}, nil
 }
 
 // An unanswered is an error of the store. It says nothing about the submission, which may be
@@ -169,12 +175,15 @@ func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, 
 		}
 		return sent, fmt.Errorf("submit %q: %w", s.Workflow, err)
 	}
+	if err := heldKey(ctx, n.cfg.Store, st.Flow, s.Name, &st.Names, st.Submitted); err != nil {
+		return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, err)
+	}
 	return st.Submitted, nil
 }
 
-// assignID chooses an internal id for a run and returns it. It sets the public name and the
-// unique key in st. It returns an error if the unique key or the deadline cannot be evaluated,
-// or if a name is not valid.
+// assignID chooses an internal id for a run and returns it. It sets the public name, the
+// unique key and the checks in st. It returns an error if one of them or the deadline cannot be
+// evaluated, or if a name is not valid.
 func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.RunID, error) {
 	run, err := n.ids.Next(now)
 	if err != nil {
@@ -192,9 +201,15 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		if st.Names.Key == "" {
 			return 0, errors.New("unique.key is empty")
 		}
+		st.Names.Hold = holdOf(st.Flow)
+	}
+	scope.Run.Key = st.Names.Key
+	if !s.void() {
+		if st.Checks, err = checksOf(st.Flow, scope); err != nil {
+			return 0, err
+		}
 	}
 	if st.Flow.Deadline != nil {
-		scope.Run.Key = st.Names.Key
 		if _, err := st.Flow.Deadline(scope); err != nil {
 			return 0, fmt.Errorf("evaluate deadline: %w", err)
 		}
@@ -210,10 +225,15 @@ func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitt
 	var (
 		down *unanswered
 		open *owner.OpenOutcome
+		held *KeyError
 	)
 	switch {
 	case err == nil:
-	case errors.As(err, &down), errors.As(err, &open), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	case errors.As(err, &held):
+		err = &children.Refused{Code: children.CodeKeyTaken, Err: err}
+	case errors.As(err, &down), errors.As(err, &open), busy(err), owner.OverFor(err), errors.Is(err, ErrStopping), ctx.Err() != nil, sub.Run != 0:
+	case errors.Is(err, naming.ErrFull):
+		err = &children.Refused{Code: children.CodeNoRoom, Err: err}
 	default:
 		err = &children.Refused{Code: children.CodeRefused, Err: err}
 	}

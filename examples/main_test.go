@@ -40,7 +40,7 @@ func run(m *testing.M) int {
 		return again(dir)
 	}
 	for _, args := range [][]string{
-		{"build", "-o", dir + "/", "../cmd/engine", "../plugins/...", "./order-saga/shop"},
+		{"build", "-o", dir + "/", "../cmd/engine", "../plugins/...", "./order-saga/shop", "./order-processing/orders", "./order-processing/demo"},
 		{"build", "-C", "own-agent", "-o", filepath.Join(dir, "own", "engine-agent-theatre"), "."},
 	} {
 		cmd := exec.Command("go", args...)

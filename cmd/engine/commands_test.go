@@ -37,6 +37,8 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"submit":  runSubmit,
 	"sqlfile": runSQLFile,
 	"nobody":  nobody,
+	"sink":    sink,
+	"replies": takeReplies,
 	"cutting": cutting,
 }
 

@@ -344,6 +344,15 @@ agent "echo" {
 }
 `)
 	}
+	if strings.HasPrefix(reference, "event.") {
+		return summaries(`
+workflow "w" {
+  variable "NAME" { default = "" }
+  on_event "placed" { variables = { NAME = ` + reference + ` } }
+  step "NAME" { action = agent.echo.call }
+}
+`)
+	}
 	if keyed := strings.Replace(reference, "NAME[KEY]", `KEYED["k"]`, 1); keyed != reference {
 		reference = keyed
 	}

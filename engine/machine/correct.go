@@ -335,7 +335,17 @@ func (d mover) moveNode(s moving.Step) {
 		}
 	}
 	if s.Was != "" {
-		d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+		d.renamed(i)
+	}
+}
+
+// renamed adds the new names of a step and of its instances to the record, for the views.
+func (d mover) renamed(i int) {
+	d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+	if n := d.get(i); n.Expanded {
+		for k := n.First; k < n.First+n.Count; k++ {
+			d.names = append(d.names, NodeName{Node: k, Step: i, Name: d.name(k)})
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d.open(wf, s, in)
 	ev, isStart := in.Event.(Started)
 	switch {
+	case s.run.ID == 0 && isStart && ev.RunID > 0 && ev.From.Run != 0 && !(heir{d}).can(ev.From):
+		return d.nothing()
 	case s.run.ID == 0 && isStart && ev.RunID > 0:
 		d.forward().accept(ev)
 	case s.run.ID == 0 || isStart || in.Event == nil:

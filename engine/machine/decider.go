@@ -6,6 +6,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 )
 
 // An Input holds all data that Decide reads besides the state and the workflow.
@@ -18,6 +19,9 @@ type Input struct {
 	// Next is the workflow to which the event Migrated moves the run; nil = this engine cannot read
 	// that workflow, or the event is not a Migrated.
 	Next *dsl.Workflow
+	// Past is the ended run that Started.From names. If a Started names a run, and Past is nil or the
+	// run cannot be restarted (moving.Restart), the decision changes nothing.
+	Past *moving.Past
 	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
 	// the store, in bytes.
 	Ceilings Ceilings

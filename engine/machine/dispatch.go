@@ -28,7 +28,7 @@ func (d caller) call(i int) {
 		return
 	}
 	if m, over := d.exceeded(); over && kind == model.CallDo && !d.slots().halted() {
-		d.run.Begun = true
+		d.run.Begin()
 		d.forward().missed(i, m)
 		return
 	}
@@ -114,7 +114,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	if n.Undo == model.UndoNone {
 		n.State = status.StepRunning
 	}
-	d.run.Begun = true
+	d.run.Begin()
 	number := int32(t.Lookups) + 1
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
@@ -233,14 +233,14 @@ func (d caller) prepare(i int) bool {
 			// The failure counts as an attempt, so that a step with `on =
 			// ["precondition_failed"]` does not repeat for ever.
 			d.edit(i).Fwd.Attempt++
-			d.run.Begun = true
+			d.run.Begin()
 			d.forward().missed(i, m)
 			return false
 		}
 	}
 	input, err := d.input(n, scope)
 	if err != nil {
-		d.run.Begun = true
+		d.run.Begin()
 		d.forward().missed(i, expressionMiss("input", err))
 		return false
 	}
@@ -250,13 +250,13 @@ func (d caller) prepare(i int) bool {
 			err = errEmptyKey
 		}
 		if err != nil {
-			d.run.Begun = true
+			d.run.Begin()
 			d.forward().missed(i, expressionMiss("idempotency_key", err))
 			return false
 		}
 	}
 	if m, ok := d.grow("input", len(input.JSON())); !ok {
-		d.run.Begun = true
+		d.run.Begin()
 		d.forward().missed(i, m)
 		return false
 	}

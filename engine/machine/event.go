@@ -6,6 +6,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 )
 
 // An Event is something that happened to a run. Only this package defines events. The journal
@@ -43,6 +44,16 @@ type Started struct {
 	// Waits is true if the run must wait for room in its limit. Its steps start after a
 	// SlotsFreed with Admitted.
 	Waits bool
+	// StartBy is the time by which the first step must begin. Otherwise the run fails with
+	// not_started; zero = no such time (S65).
+	StartBy time.Time
+	// From is only set for a run that takes over results of an ended run. The record of the start
+	// holds all that the run takes over (Input.Past). The store accepts only one such run for each
+	// ended run.
+	From moving.From
+	// Where the replies of the run go, such as table:orders, and the text that each reply repeats. A
+	// child run has neither. ReplyTo "" = the run has no replies.
+	ReplyTo, Correlation string
 }
 
 // AttemptOK says that a call returned a valid result (S16, S35). For a lookup or an undo,

@@ -11,6 +11,7 @@ import (
 // These are the codes of failures that this package itself reports.
 const (
 	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
+	codeNotStarted       = "not_started"       // no step of the run began before the time StartBy
 	CodeCancelled        = "cancelled"         // the run was cancelled
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"

@@ -4,6 +4,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 )
 
 // accept handles Started, the first event of a run. It sets the initial state of the run and
@@ -16,8 +17,15 @@ func (d forward) accept(ev Started) {
 	r.Steps = int32(len(d.wf.Steps))
 	r.Line, r.Awaits = ev.Line, ev.Waits && r.Steps > 0
 	r.Started = d.at
+	r.StartBy = model.ToInstant(ev.StartBy)
 	r.State = status.RunQueued
 	r.Parent = model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep}
+	if ev.From.Run != 0 {
+		heir(d).inherit(ev.From)
+	}
+	if ev.ReplyTo != "" {
+		r.Reply = &model.ReplyTo{Sink: ev.ReplyTo, Correlation: ev.Correlation}
+	}
 	if d.wf.Deadline != nil {
 		limit, err := d.wf.Deadline(d.scope(nil))
 		if err != nil {
@@ -36,7 +44,7 @@ func (d forward) accept(ev Started) {
 		d.undoing().turn(dsl.Failure{Code: CodeCancelled, Message: "the parent turned back before it started this run"})
 		return
 	}
-	if d.run.DeadlineRuns() && r.Deadline <= d.at {
+	if d.run.DeadlineRuns() && r.Deadline <= d.at || d.run.MustStart() && r.StartBy <= d.at {
 		d.clocks().passRun()
 		return
 	}
@@ -46,10 +54,12 @@ func (d forward) accept(ev Started) {
 	d.first()
 }
 
-// first makes the steps without dependencies ready.
+// first makes the steps ready whose dependencies have ended. These are the steps without
+// dependencies, unless the run has taken over results of another run.
 func (d forward) first() {
+	taken := len(d.run.Ancestors) > 0
 	for i := range d.wf.Steps {
-		if len(d.wf.Steps[i].After) == 0 {
+		if n := len(d.wf.Steps[i].After); n == 0 || taken && int(d.get(i).Deps) == n {
 			d.ready.push(i)
 		}
 	}
@@ -218,5 +228,58 @@ func (d slots) drain() {
 				d.caller().call(e.node)
 			}
 		}
+	}
+}
+
+// An heir (this type) makes a new run take over results of an ended run (engine restart). The first
+// record of the new run holds these results, so that nobody needs the ended run to read the new one.
+type heir struct{ *decider }
+
+// can reports whether the run of the decision can take over results of the run in Input.Past.
+func (d heir) can(from moving.From) bool {
+	past := d.in.Past
+	return past != nil && past.Run.ID == from.Run && len(past.Succession(d.wf, from).Refusals) == 0
+}
+
+// inherit sets the nodes of the steps that the run takes over, as if the steps had run here. From
+// now on this run has the duty to undo their effects if it turns back.
+func (d heir) inherit(from moving.From) {
+	past := d.in.Past
+	plan := past.Succession(d.wf, from)
+	d.run.Ancestors, d.run.Passed = past.Ancestors(from, plan), plan.Passed
+	for _, h := range plan.Steps {
+		if !h.Taken {
+			continue
+		}
+		was := past.Nodes[h.Node]
+		d.take(h.Step, was)
+		if was.Expanded {
+			d.instances(h.Step, was)
+		}
+		d.run.Done++
+		for _, j := range d.wf.Steps[h.Step].Before {
+			d.edit(j).Deps++
+		}
+	}
+}
+
+// take copies the node was of the ended run into node i. A checkpoint in it may be sensitive.
+func (d heir) take(i int, was *model.Node) {
+	moving.Take(d.edit(i), was)
+	d.secret = d.secret || len(was.Blob) > 0
+}
+
+// instances adds the instances of the for_each step i. The parameter was is the node of the step in
+// the ended run.
+func (d heir) instances(i int, was *model.Node) {
+	first := d.count()
+	d.edit(i).First = first
+	for k := range was.Count {
+		from := d.in.Past.Nodes[was.First+k]
+		d.take(first+k, from)
+		n := d.edit(first + k)
+		n.Item, n.Step, n.Key, n.Each = true, int32(i), from.Key, model.KeepEach(from.Key, from.Each.V)
+		d.added++
+		d.names = append(d.names, NodeName{Node: first + k, Step: i, Name: model.NodeName(d.wf, first+k, n)})
 	}
 }

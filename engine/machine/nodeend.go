@@ -20,7 +20,7 @@ func (d forward) endForward(i int, state status.StepState) {
 	n.Queue, n.Hold = 0, 0
 	// A skipped step, or a for_each step without instances, starts nothing.
 	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) {
-		d.run.Begun = true
+		d.run.Begin()
 	}
 	switch {
 	case n.Undo != model.UndoNone:

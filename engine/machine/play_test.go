@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -30,6 +31,7 @@ type play struct {
 	now   time.Time
 	slots map[string]machine.Slot
 	last  machine.Record
+	past0 *moving.Past // the run from which the run is restarted; only for its first event
 
 	ceilings machine.Ceilings
 	stored   int64
@@ -60,7 +62,7 @@ func newPlay(t *testing.T, wf *dsl.Workflow, slots map[string]machine.Slot) *pla
 // event delivers an event now.
 func (p *play) event(e machine.Event, want ...string) *play {
 	p.t.Helper()
-	rec, err := decideTwice(p.wf, p.s, machine.Input{At: p.now, Event: e, Slots: p.slots, Ceilings: p.ceilings, Journal: p.stored})
+	rec, err := decideTwice(p.wf, p.s, machine.Input{At: p.now, Event: e, Slots: p.slots, Ceilings: p.ceilings, Journal: p.stored, Past: p.past0})
 	if err != nil {
 		p.t.Fatal(err)
 	}

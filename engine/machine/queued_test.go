@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 )
@@ -93,10 +94,55 @@ func TestQueuedLimits(t *testing.T) {
 			t.Errorf("got attempt %d until %v", c.Number, c.CompleteBy)
 		}
 	})
+	t.Run("start_by ends it", func(t *testing.T) {
+		for name, opts := range map[string][]any{"plain": nil, "manual": {tweak(manual)}} {
+			t.Run(name, func(t *testing.T) {
+				p := mustStart(t, 60, opts...)
+				if got, ok := p.s.NextDue(); !ok || !got.Equal(p.now.Add(second(60))) {
+					t.Errorf("due at %v, %v", got, ok)
+				}
+				p.wait(second(59)).is("queued")
+				p.wait(second(1)).is("failed").failure("not_started").state("a cancelled")
+			})
+		}
+	})
+	t.Run("start_by ends it while it is paused or in line", func(t *testing.T) {
+		p := mustStart(t, 60)
+		p.event(machine.PauseRequested{By: "ann"}).is("paused").wait(second(60)).is("failed").failure("not_started")
+		p = newPlay(t, flow(do("a")), nil)
+		p.event(machine.Started{RunID: 42, Line: line.Line{Limit: 1}, Waits: true, StartBy: p.now.Add(second(60))})
+		p.wait(second(60)).is("failed").failure("not_started")
+		p.event(machine.SlotsFreed{Admitted: true}).nothing()
+	})
+	t.Run("start_by has passed before an engine takes it", func(t *testing.T) {
+		p := mustStart(t, 60)
+		p.now, p.slots = p.now.Add(second(61)), nil
+		p.event(machine.TakenOver{By: 2}).is("failed").failure("not_started")
+		p = newPlay(t, flow(do("a")), nil)
+		p.event(machine.Started{RunID: 42, StartBy: p.now}).is("failed").failure("not_started")
+	})
+	t.Run("a run that has begun goes on after start_by", func(t *testing.T) {
+		p := mustStart(t, 60)
+		p.slots = nil
+		p.event(machine.SlotsFreed{}, "do a")
+		p.ok("a").is("succeeded")
+		p = newPlay(t, flow(do("a"), do("b", after("a"))), nil)
+		p.event(machine.Started{RunID: 42, StartBy: p.now.Add(second(5))}, "do a")
+		p.now = p.now.Add(second(6))
+		p.ok("a", "do b").is("running")
+	})
 	t.Run("the step's deadline covers queueing", func(t *testing.T) {
 		p := startWith(t, flow(do("a", deadline(second(20)))), nobody)
 		p.wait(second(20)).is("failed").failure("a deadline_exceeded")
 	})
+}
+
+// mustStart accepts a run that no engine starts, and whose first step must begin in the given number of
+// seconds.
+func mustStart(t *testing.T, seconds int, opts ...any) *play {
+	t.Helper()
+	p := newPlay(t, flow(append([]any{do("a")}, opts...)...), nobody)
+	return p.event(machine.Started{RunID: 42, StartBy: p.now.Add(second(seconds))}).is("queued")
 }
 
 // Verbs on a queued run.

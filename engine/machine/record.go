@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
@@ -132,6 +133,29 @@ func (r Record) Reached() []string {
 		out = append(out, state.String())
 	}
 	return out
+}
+
+// Replies returns where the replies of a run go, and which replies the record causes, in order. s is
+// the state before the record. The result is nil if the run has no replies. A record of EngineLost
+// causes no reply, because the run must not be read. The first two replies are accepted (the run is
+// stored) and started (its first step begins). The others are states that the run reaches.
+func (r Record) Replies(s *State) (*model.ReplyTo, []string) {
+	to := s.run.Reply
+	if r.run != nil && r.run.Mask&model.RunReplyBit != 0 {
+		to = r.run.To.Reply
+	}
+	if to == nil || r.run == nil {
+		return nil, nil
+	}
+	var out []string
+	if _, first := r.event.(Started); first {
+		out = append(out, "accepted")
+	}
+	if after := &r.run.To; r.run.Mask&model.RunBegunBit != 0 && after.Begun && after.Phase == model.PhaseForward && !after.Parked {
+		out = append(out, "started")
+	}
+	out = append(out, slices.DeleteFunc(r.Reached(), func(state string) bool { return state == status.Overdue })...)
+	return to, out
 }
 
 // A StepRow is the entry of one changed node in the journal's `steps` column.

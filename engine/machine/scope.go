@@ -39,6 +39,9 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 		}
 	}
 	sc.Each, sc.Self = nil, nil
+	if len(d.run.Ancestors) > 0 {
+		seer{d}.place(sc, n)
+	}
 	if n != nil {
 		sc.Self = loops{d}.self(n)
 	}
@@ -191,7 +194,19 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 // node have the same key, on every engine, and no other call has that key (S26, S29). So
 // the key contains no attempt number, no time and no list position.
 func (d *decider) forwardKey(n *model.Node) string {
-	return forwardKey(d.run.ID, d.step(n).KeyName(), n)
+	run, step := keyRoot(d.wf, &d.run, n)
+	return forwardKey(run, step, n)
+}
+
+// keyRoot returns the run and the name of the step in the idempotency keys of a node. They are the
+// run that made the calls of the node, and the name that the step had there first.
+func keyRoot(wf *dsl.Workflow, r *model.Run, n *model.Node) (status.RunID, string) {
+	if len(r.Ancestors) > 0 {
+		if from, name := r.Legacy(n.Step); from != nil {
+			return from.Run, name
+		}
+	}
+	return r.ID, wf.Steps[n.Step].KeyName()
 }
 
 func forwardKey(run status.RunID, step string, n *model.Node) string {
@@ -203,7 +218,8 @@ func forwardKey(run status.RunID, step string, n *model.Node) string {
 
 // undoKey returns the idempotency key of a node's undo.
 func (d *decider) undoKey(n *model.Node) string {
-	return undoKey(d.run.ID, d.step(n).KeyName(), n)
+	run, step := keyRoot(d.wf, &d.run, n)
+	return undoKey(run, step, n)
 }
 
 func undoKey(run status.RunID, step string, n *model.Node) string {
@@ -216,8 +232,8 @@ func undoKey(run status.RunID, step string, n *model.Node) string {
 // Keys returns the idempotency keys of a node's forward call and of its undo. It returns
 // both even if the node has no undo. wf must be the run's workflow.
 func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
-	step := wf.Steps[n.Step].KeyName()
-	return forwardKey(r.ID, step, n), undoKey(r.ID, step, n)
+	run, step := keyRoot(wf, r, n)
+	return forwardKey(run, step, n), undoKey(run, step, n)
 }
 
 // idempotencyKey returns a hash of the data that identify a call. It hashes the length of each part
@@ -296,4 +312,22 @@ func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 	d := s.decider()
 	d.open(wf, state, Input{})
 	return d.scope(nil)
+}
+
+// A seer says which run the expressions of a node see.
+type seer struct{ *decider }
+
+// place makes an expression of node n (nil = of no node) see the run in which the node was called as run.*. Only the
+// undo of a step that was taken over evaluates such expressions. Their values must not come from the
+// cache, which holds values of this run.
+func (d seer) place(sc *dsl.Scope, n *model.Node) {
+	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
+	sc.Memo = &d.s.cache.memo
+	if n == nil {
+		return
+	}
+	if from, _ := d.run.Legacy(n.Step); from != nil {
+		sc.Run.ID, sc.Run.Key, sc.Run.StartedAt, sc.Run.Trigger = from.Name, from.Key, from.Started.Time(), from.Trigger
+		sc.Memo = nil
+	}
 }

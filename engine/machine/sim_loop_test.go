@@ -154,7 +154,7 @@ func (w *world) checkLoop(i int, n *model.Node) error {
 		return fmt.Errorf("%d attempts are in doubt, and the iteration has made %d calls", n.Doubt, made)
 	}
 	ok := func(a model.Attempt) bool { return a.Call > n.Loop.Calls && a.Status == model.AttemptOK }
-	if n.Done && n.Undo == model.UndoNone && n.Manual == "" && !slices.ContainsFunc(n.Attempts, ok) {
+	if n.Done && n.Undo == model.UndoNone && n.Manual == "" && !w.reborn.taken[int(n.Step)] && !slices.ContainsFunc(n.Attempts, ok) {
 		return errors.New("an iteration is done, and none of its calls has succeeded")
 	}
 	if e, _ := w.left(i); e > 0 && n.Loop.Past && n.Effect() == status.EffectNone {

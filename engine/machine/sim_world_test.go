@@ -25,6 +25,7 @@ type world struct {
 	c       *chooser
 	wf      *dsl.Workflow
 	moves   movings // migrations of the run; see sim_migrate_test.go
+	reborn  rebirth // what the run has taken over; see sim_restart_test.go
 	s       *machine.State
 	j       journal
 	now     time.Time
@@ -104,6 +105,11 @@ func (w *world) live() error {
 			start.Until = w.now.Add(time.Duration(10+w.c.n(200)) * time.Second)
 		}
 	}
+	return w.lead(start)
+}
+
+// lead runs the world to its end, from the start of its run.
+func (w *world) lead(start machine.Started) error {
 	w.start = start
 	if err := w.deliver(start); err != nil {
 		return err
@@ -595,7 +601,7 @@ func (w *world) settle(i int) error {
 
 func (w *world) forwardKey(i int) string {
 	n := w.s.Nodes()[i]
-	return machine.IdempotencyKey(simStart, w.wf.Steps[n.Step].KeyName(), n.Key, "do", int(n.Loop.Iteration), int(n.Gen))
+	return machine.IdempotencyKey(w.idOf(int(n.Step)), w.wf.Steps[n.Step].KeyName(), n.Key, "do", int(n.Loop.Iteration), int(n.Gen))
 }
 
 func (w *world) entry(key string, node int) *account {
@@ -641,7 +647,7 @@ func (w *world) deliver(ev machine.Event) error {
 		w.asks++
 		ev = machine.WithAsk(ev, w.asks)
 	}
-	in := machine.Input{At: w.now, Event: ev, Next: w.moves.next, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings}
+	in := machine.Input{At: w.now, Event: ev, Next: w.moves.next, Slots: w.slots, Scratch: &w.scratch, Ceilings: w.ceilings, Past: w.reborn.past}
 	before := w.s.Clone()
 	var rec machine.Record
 	if deep := w.c.chance(5); deep || w.deep {

@@ -83,6 +83,9 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	if r.DeadlineRuns() {
 		at = model.Earliest(at, r.Deadline)
 	}
+	if r.MustStart() {
+		at = model.Earliest(at, r.StartBy)
+	}
 	if r.Phase == model.PhaseUndo && !r.UndoExpired && !r.Stuck {
 		at = model.Earliest(at, r.UndoDeadline)
 	}

@@ -161,6 +161,9 @@ func (d clocks) passRun() {
 			}
 		}
 	}
+	if r.MustStart() && r.StartBy <= d.at {
+		d.undoing().turn(dsl.Failure{Code: codeNotStarted, Message: "no step had begun at the time start_by"})
+	}
 	if r.Phase == model.PhaseUndo && !r.Stuck && !r.UndoExpired && r.UndoDeadline != 0 && r.UndoDeadline <= d.at {
 		r.UndoExpired = true
 		for i := range d.count() {

@@ -19,7 +19,7 @@ func (d waits) begin(i int) {
 	if n.Fwd.Began == 0 {
 		n.Fwd.Began = d.at
 	}
-	d.run.Begun = true
+	d.run.Begin()
 	switch step := d.step(n); {
 	case step.Value != nil:
 		out, err := step.Value(d.scope(n))

@@ -325,12 +325,16 @@ func (c *comparison) dependencies(s *Step, n *model.Node) {
 
 // result refuses a step whose recorded result does not fit the action of the new definition.
 func (c *comparison) result(s *Step, n *model.Node) {
-	do := c.plan.Flow.Steps[s.Node].Do
-	check := do.Stated
+	c.fits(c.plan.Flow.Steps[s.Node], n)
+}
+
+// fits refuses a step if the recorded result in its node does not fit its action.
+func (c *comparison) fits(step *dsl.Step, n *model.Node) {
+	check := step.Do.Stated
 	if check == nil {
-		check = do.Output
+		check = step.Do.Output
 	}
-	if check == nil || !c.plan.Flow.Steps[s.Node].Calls() {
+	if check == nil || !step.Calls() {
 		return
 	}
 	kept := []*model.Node{n}
@@ -342,7 +346,7 @@ func (c *comparison) result(s *Step, n *model.Node) {
 			continue
 		}
 		if _, err := check(n.Output.V.JSON()); err != nil {
-			c.refuse(s.Name, "use a version of the agent whose output has the same type", "the result of step %s does not fit the new definition: %s", s.Name, err)
+			c.refuse(step.Name, "use a version of the agent whose output has the same type", "the result of step %s does not fit the new definition: %s", step.Name, err)
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -252,11 +253,14 @@ type Transition struct {
 	NextCheck time.Time       // new next_check of the run; zero = unchanged
 	Steps     []StepRow       // the changed steps, for the views
 	// The added instances, for the views. If a run was moved to another definition, NewNodes also
-	// holds the steps whose names are new. If a node of the run has a name in the store already, the
-	// store keeps that name.
+	// holds the steps whose names are new, and their instances. If a node of the run has a name in the
+	// store already, the new name replaces it. NewNodes has each node at most once.
 	NewNodes []NodeName
-	Alerts   []Alert     // alerts that are written together with the row
-	Announce []string    // states that notify blocks announce; written together with the row (notice.Keeper)
+	Alerts   []Alert  // alerts that are written together with the row
+	Announce []string // states that notify blocks announce; written together with the row (notice.Keeper)
+	// Post holds the replies that the row causes; written together with the row (replies.Keeper). nil =
+	// none, as in most rows.
+	Post     *naming.Post
 	Consumed []MessageID // messages that this row answers; the store removes them when it commits the row
 	// Heard is set for a row that makes an engine the owner of the run. It is the number of
 	// messages that the engine has read from the run's inbox. If more messages wait for the
@@ -271,7 +275,12 @@ type Transition struct {
 	// the place until the run has ended. A new run (Seq 0) also gets no place if another run waits
 	// in line. If the run holds a place already, the transition needs no other place.
 	Admit bool
-	Frees bool // true = the run has ended and frees its place, so the store sends a hint to the engines
+	// Checks are the business rows that the store checks in the transaction that accepts the run. If
+	// one of them refuses the run, nothing is committed, and the outcome is an *admission.Error. Only
+	// a submission may have Checks. A store that cannot run them refuses the submission with
+	// admission.Unable. If the run exists already, the store runs no check.
+	Checks []admission.Check
+	Frees  bool // true = the run has ended and frees its place, so the store sends a hint to the engines
 }
 
 // A StepRow is the state of one step or instance as the views show it.
@@ -318,6 +327,9 @@ type Submitted struct {
 	Run    status.RunID
 	Name   string
 	Exists bool // Run is an earlier run that has the name or the key; nothing was written
+	// Gone is true if Run still holds the key (naming.Hold), but retention has removed it. Then Exists
+	// is true, too.
+	Gone bool
 }
 
 // A Head holds the present data of a run. A store keeps it in one row for each run, in
@@ -368,5 +380,6 @@ type RunRow struct {
 	Digest       string
 	Key          string
 	OwnerAlive   bool
-	InLine       bool // true = the run waits in line for a place in its limit (naming.Room)
+	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)
+	Parent       status.RunID // run that started this run as its child; 0 = the run is no child run
 }

@@ -40,6 +40,9 @@ func (t *Transition) Validate() error {
 			return err
 		}
 	}
+	if len(t.Checks) > 0 && t.Names == nil {
+		return fmt.Errorf("engine: run %d seq %d: only a submission may have checks", t.Run, t.Seq)
+	}
 	for _, s := range t.Steps {
 		if s.State < status.StepPending || s.State > status.StepUndoFailed {
 			return fmt.Errorf("engine: run %d seq %d: step %d: no such step state: %v", t.Run, t.Seq, s.Node, s.State)

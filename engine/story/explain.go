@@ -207,6 +207,9 @@ func (x *explainer) blocked() string {
 // limits adds a sentence about the deadline that applies now.
 func (x *explainer) limits() {
 	r := x.s.Run()
+	if r.MustStart() {
+		x.say("If no step has begun at %s, the run fails with not_started.", x.when(r.StartBy))
+	}
 	switch {
 	case r.Overdue && r.Phase == model.PhaseForward:
 		x.say("It is overdue: its deadline was %s.", x.when(r.Deadline))

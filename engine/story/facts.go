@@ -123,6 +123,9 @@ func (t *teller) heads() {
 		if !t.skips(FactRunCreated) {
 			t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
 		}
+		if ev.From.Run != 0 {
+			t.verb("restart", ev.From.Step, ev.StartedBy, ev.From.Reason, 0)
+		}
 	case machine.TakenOver:
 		if !t.skips(FactRunTakenOver) {
 			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
@@ -207,6 +210,9 @@ func (t *teller) attemptEnds(p pair) {
 
 // nodeEnds adds the facts about the end of a step or of its undo.
 func (t *teller) nodeEnds(p pair) {
+	if t.takenOver(p) {
+		return
+	}
 	if p.now.Ended() && !p.old.Ended() && !t.skips(FactStepFinished) {
 		f := Fact{Kind: FactStepFinished, Step: t.name(p), Action: model.ActionName(t.wf, p.now, model.CallDo), Status: p.now.State.String(), Attempt: int(p.now.Fwd.Total)}
 		if p.now.State == status.StepFailed || p.now.State == status.StepCaught {
@@ -223,6 +229,16 @@ func (t *teller) nodeEnds(p pair) {
 	if t.undoEnds(p) && !t.skips(FactUndoFinished) {
 		t.undoEnd(p)
 	}
+}
+
+// takenOver reports whether the record takes over the node from another run. Nothing of the node has
+// ended now: the other run has told it.
+func (t *teller) takenOver(p pair) bool {
+	if len(t.before().Ancestors) > 0 || len(t.after().Ancestors) == 0 {
+		return false
+	}
+	from, _ := t.after().Legacy(p.now.Step)
+	return from != nil
 }
 
 // undoEnds reports whether the undo of a node has ended.

@@ -30,7 +30,7 @@ func scrape(t *testing.T, m *telemetry.Meters) string {
 func TestMeters(t *testing.T) {
 	m := telemetry.New(func(context.Context) telemetry.Snapshot {
 		return telemetry.Snapshot{
-			RunsOwned: 7, InFlight: 3, LeaseSeconds: 12.5, Queued: 21, Behind: 0.25, Slowest: 1.5, Undelivered: -1,
+			RunsOwned: 7, InFlight: 3, LeaseSeconds: 12.5, Queued: 21, Behind: 0.25, QueueAge: 42, Slowest: 1.5, Undelivered: -1,
 			Agents: []telemetry.AgentSnapshot{{Agent: "stripe", Instances: 1, InFlight: 2}, {Agent: "stripe", Circuit: 2, Instances: 1, InFlight: 1}},
 		}
 	})
@@ -67,6 +67,7 @@ func TestMeters(t *testing.T) {
 		`engine_calls_in_flight 3`,
 		`engine_commits_waiting 21`,
 		`engine_commit_oldest_seconds 0.25`,
+		`engine_queue_oldest_seconds 42`,
 		`engine_slowest_decision_seconds 1.5`,
 		`engine_lease_seconds 12.5`,
 		`engine_agent_circuit_state{agent="stripe"} 2`,

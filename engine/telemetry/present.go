@@ -12,6 +12,7 @@ type Snapshot struct {
 	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
 	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
 	Queued       int     // number of transitions that wait until an earlier commit ends
+	QueueAge     float64 // seconds for which the first run that no engine has taken has been due
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
 	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
 	Quarantined  int     // number of runs that this engine has quarantined
@@ -45,6 +46,7 @@ var (
 	descLease       = prometheus.NewDesc("engine_lease_seconds", "Until the lease runs out; 0 = it has.", nil, nil)
 	descQueued      = prometheus.NewDesc("engine_commits_waiting", "Transitions that wait for the commit before theirs; bounded.", nil, nil)
 	descBehind      = prometheus.NewDesc("engine_commit_oldest_seconds", "For how long the oldest transition has waited for its commit.", nil, nil)
+	descQueueAge    = prometheus.NewDesc("engine_queue_oldest_seconds", "For how long the first run that no engine has taken has been due.", nil, nil)
 	descSlowest     = prometheus.NewDesc("engine_slowest_decision_seconds", "What the slowest decision took since the engine started, or has taken so far.", nil, nil)
 	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for want of an agent for example.", nil, nil)
 	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
@@ -60,7 +62,7 @@ type present struct {
 
 // Describe sends the descriptions of the metrics that Collect sends.
 func (p *present) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descSlowest, descQuarantined, descUndelivered, descCircuit, descInstances, descAgentCalls} {
+	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descQueueAge, descSlowest, descQuarantined, descUndelivered, descCircuit, descInstances, descAgentCalls} {
 		ch <- d
 	}
 }
@@ -78,6 +80,7 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	gauge(descLease, s.LeaseSeconds)
 	gauge(descQueued, float64(s.Queued))
 	gauge(descBehind, s.Behind)
+	gauge(descQueueAge, s.QueueAge)
 	gauge(descSlowest, s.Slowest)
 	gauge(descQuarantined, float64(s.Quarantined))
 	if s.Undelivered >= 0 {

@@ -26,6 +26,9 @@ type Options struct {
 	// engines have refused the first submission, the second one replaces it. "" = the database makes
 	// an id.
 	Run string
+	// ReplyTo names where the engines post the replies of the run: table:QUEUE, webhook:NAME or
+	// webhook:URL. "" = the run has no replies. Each reply repeats the text in Correlation.
+	ReplyTo, Correlation string
 }
 
 // Submit submits a run of a published workflow, and returns the public id of the run. The parameter
@@ -40,7 +43,11 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 	}
 	name := sql.NullString{String: o.Run, Valid: o.Run != ""}
-	if err := q.QueryRowContext(ctx, `SELECT engine.submit($1, $2::jsonb, $3)`, workflow, string(data), name).Scan(&run); err != nil {
+	query, args := `SELECT engine.submit($1, $2::jsonb, $3)`, []any{workflow, string(data), name}
+	if o.ReplyTo != "" {
+		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, append(args, o.ReplyTo, sql.NullString{String: o.Correlation, Valid: o.Correlation != ""})
+	}
+	if err := q.QueryRowContext(ctx, query, args...).Scan(&run); err != nil {
 		return "", fmt.Errorf("submit %q: %w", workflow, err)
 	}
 	return run, nil

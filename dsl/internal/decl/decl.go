@@ -182,11 +182,14 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Retention            time.Duration // how long runs are kept after their end; 0 = as the engines are set
-	Unique               *eval.Expr
+	Unique               *eval.Expr    // the key of block unique; nil = none
+	UniqueRule           noun.Unique   // the other arguments of block unique
 	Priority             *eval.Expr
 	Concurrency          *syntax.Block // block concurrency; nil = none
 	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
+	Admits               []*Admit      // all admit blocks, with duplicates
 	Schedules            []*Schedule   // all schedules, with duplicates
+	OnEvents             []*OnEvent    // all on_event and reset_on blocks, with duplicates
 	Order                []int         // indexes of the steps in a topological order; nil = the steps have a cycle
 	// Moved maps the earlier name of a step to its present name, as the moved blocks of the module
 	// say; nil = no step was moved.
@@ -199,6 +202,14 @@ type Workflow struct {
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
 	Holder *Step             // step of Outer that starts the group
 	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
+}
+
+// An Admit is an admit block of a workflow.
+type Admit struct {
+	Name, SQL, Bump, Lock string
+	Where                 hcl.Range
+	SQLAt                 hcl.Range
+	Args, Message         *eval.Expr // Args is nil if there are no parameters
 }
 
 // A Notify is a notify block of a workflow.
@@ -372,4 +383,15 @@ type Schedule struct {
 	Noun        *noun.Schedule // Timetable is nil if the cron expression or the time zone is invalid
 	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
 	Broken      bool           // true = the argument `variables` has errors
+	Given       []string       // names of the variables to which the rows of a select block give values
+}
+
+// An OnEvent is an on_event block, or a reset_on block of a unique block.
+type OnEvent struct {
+	Where       hcl.Range
+	Noun        *noun.OnEvent // its functions are set by package link
+	When        *eval.Expr    // nil = the block has no condition
+	Variables   *eval.Expr    // nil = the block gives no values to variables
+	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
+	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
 }

@@ -119,6 +119,7 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
 	}
 	readRetention(d, b, w)
+	readUnique(d, b.One("unique"), w)
 	for n, v := range d.m.Variables {
 		w.Variables[n] = v
 	}
@@ -133,11 +134,16 @@ func (d *decoder) workflow(b *syntax.Block) *Workflow {
 			}
 		case "schedule":
 			scheduleDecoder{d}.schedule(w, c)
+		case "on_event":
+			eventDecoder{d}.read(w, c)
+		case "admit":
+			admitDecoder{d}.read(w, c)
 		case "compensation":
 			w.CompensationDeadline = c.Attr("deadline")
 			w.Mode = d.mode(c.Attr("mode"))
 		}
 	}
+	eventDecoder{d}.resets(w, b.One("unique"))
 	d.content(w, b)
 	for _, c := range b.All("notify") {
 		notifyDecoder{d}.read(w, c)
@@ -153,6 +159,7 @@ func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
 		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		Outer: w, taken: map[string]*taken{},
+		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),
 	}
 	for n, v := range d.m.Variables {
 		inner.Variables[n] = v
@@ -166,6 +173,7 @@ func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
 		Child: &Child{Name: inner.Name, Where: b.DefRange, Workflow: inner, Group: true},
 	}
 	inner.Holder = s
+	groupDecoder{d}.reserved(b)
 	d.content(inner, b)
 	if len(inner.Steps) == 0 && !b.Broken {
 		d.Errorf(b.DefRange, "Group without steps", "Group %q has no step, so it does nothing. Write a step block in it, or remove it.", b.Label)

@@ -109,8 +109,11 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	d.refs.compile(w.CompensationDeadline, ns, allowRunLevel)
 	d.refs.compile(w.Unique, ns, allowVar|allowLocal|allowRun)
 	d.refs.compile(w.Priority, ns, allowVar|allowLocal)
-	d.refs.compile(w.Concurrency.Attr("limit"), ns, allowVar|allowLocal)
-	d.refs.compile(w.Concurrency.Attr("key"), ns, allowVar|allowLocal)
+	d.resolveConcurrency(w, ns)
+	for _, a := range w.Admits {
+		d.refs.compile(a.Args, ns, allowVar|allowLocal|allowRun)
+		d.refs.compile(a.Message, ns, allowVar|allowLocal|allowRun)
+	}
 	for _, n := range sorted.Keys(AttrsOf(w.Retry)) {
 		d.refs.compile(w.Retry.Attrs[n], ns, allowRunLevel)
 	}
@@ -123,10 +126,27 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	for _, n := range w.Notifies {
 		d.resolveNotify(n, ns)
 	}
+	for _, e := range w.OnEvents {
+		d.refs.compile(e.When, ns, allowEvent)
+		d.refs.compile(e.Variables, ns, allowEvent)
+		d.refs.compile(e.Key, ns, allowEvent)
+	}
 	d.pivotEdges(w, d.sortSteps(w))
 	for _, s := range w.Steps {
 		d.resolveUndo(w, s, ns)
 	}
+}
+
+// resolveConcurrency compiles the expressions of a concurrency block. The block of a group may also use
+// each.* of the group, and the steps around the group. It is evaluated when the group starts, and not
+// by the steps of the group.
+func (d graphDecoder) resolveConcurrency(w *Workflow, ns *names) {
+	a := allowVar | allowLocal
+	if w.Outer != nil {
+		a |= allowEach | allowAround
+	}
+	d.refs.compile(w.Concurrency.Attr("limit"), ns, a)
+	d.refs.compile(w.Concurrency.Attr("key"), ns, a)
 }
 
 // resolveNotify compiles the expressions of a notify block. The parameter ns holds the names to

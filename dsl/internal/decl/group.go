@@ -4,6 +4,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
+	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
 // A group block becomes two things: a step that starts a child run, and the workflow of this child
@@ -13,6 +14,13 @@ import (
 
 // A groupDecoder reads group blocks.
 type groupDecoder struct{ *decoder }
+
+// reserved reports a group with the name "notify". The workflow WORKFLOW.notify sends notifications.
+func (d groupDecoder) reserved(b *syntax.Block) {
+	if b.Label == "notify" && !d.m.Older {
+		d.Errorf(b.DefRange, "Reserved name", "The engine uses the name %q for the runs of notify blocks. Use another name for this group.", b.Label)
+	}
+}
 
 // shadows reports steps and locals of a group that have the name of a step or a local around the
 // group. A reference to such a name could mean either of the two.

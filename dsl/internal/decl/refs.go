@@ -51,6 +51,8 @@ const (
 	allowPrevious
 	allowCollected
 	allowRunStatus
+	allowEvent
+	allowAround // steps around a group, but no steps of the group
 )
 
 const (
@@ -165,6 +167,10 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 			return ok
 		}
 	}
+	if a == allowEvent && root != "event" && slices.Contains([]string{"var", "local", "step", "group", "run"}, root) {
+		d.Errorf(rng, "Reference not available here", "In on_event and reset_on only event can be used, because there is no run yet: event.data, event.type, event.id and event.at.")
+		return false
+	}
 	switch root {
 	case "var":
 		c.Vars = true
@@ -184,7 +190,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		return d.refLocal(l, rng, ns, a, c)
 	case "step", "group":
 		return d.refStep(c, t, name, rng, ns, a)
-	case "each", "self", "failure", "run":
+	case "each", "self", "failure", "run", "event":
 		return d.refField(c, root, name, rng, ns, a)
 	case "args":
 		return d.refArgument(c, name, rng, ns, a)
@@ -210,7 +216,7 @@ func (d referenceDecoder) unknownRoot(root string, t hcl.Traversal, ns *names) {
 	case has(ns.locals, root):
 		hint = fmt.Sprintf(" Did you mean \"local.%s\"?", root)
 	default:
-		hint = diag.DidYouMean(root, []string{"var", "local", "step", "group", "each", "self", "failure", "run"})
+		hint = diag.DidYouMean(root, []string{"var", "local", "step", "group", "each", "self", "failure", "run", "event"})
 	}
 	if len(t) == 1 && hint == "" {
 		hint = fmt.Sprintf(" A string is written in quotes: %q.", root)
@@ -265,7 +271,7 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 		return false
 	}
 	word := t.RootName()
-	if a&allowStep == 0 {
+	if a&(allowStep|allowAround) == 0 {
 		d.unavailable(at, word)
 		return false
 	}
@@ -273,6 +279,11 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	if !ok {
 		d.Errorf(at, "Reference to undeclared "+word, "There is no %s named %q in this workflow.%s%s",
 			word, name, diag.DidYouMean(name, sorted.Keys(ns.index)), ns.of.hint(name))
+		return false
+	}
+	if a&allowAround != 0 {
+		d.Errorf(at, "Reference not available here",
+			"The concurrency of a group is decided before its steps start. So it can use var, local, each, and steps around the group, but no step of the group.")
 		return false
 	}
 	if !d.kindOf(t, ns.steps[i]) {
@@ -370,7 +381,7 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		c.SelfOutput = c.SelfOutput || name == "collected" // the list lacks the value of an iteration whose output is not known
 		return d.refLoop(name, at, a)
 	}
-	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun}[root]
+	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun, "event": allowEvent}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
 		return false
@@ -392,6 +403,8 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		c.SelfOutput = c.SelfOutput || name == "output"
 	case "failure":
 		c.Failure = true
+	case "event":
+		c.Event = true
 	case "run":
 		c.Run = true
 		if name == "status" && a&allowRunStatus == 0 {
@@ -427,6 +440,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 		"args":    "in the input of an action that an agent block declares",
 		"self":    "inside fail_when, postcondition, repeat and compensate",
 		"failure": "inside compensate and notify",
+		"event":   "inside on_event and reset_on; the variables of on_event pass values on to the run",
 		"step":    "inside steps, outputs and the locals of a workflow",
 		"group":   "inside steps, outputs and the locals of a workflow",
 		"run":     "inside a workflow",
@@ -588,6 +602,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		return false, false
 	}
 	at := t.SourceRange()
+	if a&allowAround != 0 {
+		a = a&^allowAround | allowStep
+	}
 	value := &taken{at: at, root: t.RootName(), name: name}
 	key := value.root + "." + name
 	switch value.root {

@@ -1,19 +1,27 @@
 package decl
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/selection"
 )
 
 // A scheduleDecoder reads the schedule blocks of a workflow.
@@ -37,8 +45,14 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 			"With overlap = \"queue\" a tick waits until the run before has ended. catch_up = \"none\" would then drop it as a missed tick. Write catch_up = \"latest\" or \"all\", or overlap = \"skip\".")
 	}
 	d.timetable(n, b)
-	if e := b.Attr("variables"); e != nil {
+	e := b.Attr("variables")
+	if e != nil {
 		s.VariablesAt = e.Range
+	}
+	switch c := b.One("select"); {
+	case c != nil:
+		selectDecoder{d}.read(s, c, e)
+	case e != nil:
 		n.Variables, s.Broken = d.scheduleVariables(e, b.Label)
 	}
 }
@@ -76,6 +90,14 @@ func (d scheduleDecoder) timetable(n *noun.Schedule, b *syntax.Block) {
 // scheduleVariables reads the argument `variables` of a schedule. If the argument has errors, it
 // reports them, and the result broken is true.
 func (d scheduleDecoder) scheduleVariables(e *eval.Expr, schedule string) (list []noun.Assignment, broken bool) {
+	if !e.Bad {
+		for _, t := range e.Syntax.Variables() {
+			if t.RootName() == "row" {
+				d.Errorf(t.SourceRange(), "Reference not available here", "row is a row of a select block, and schedule %q has none.", schedule)
+				return nil, true
+			}
+		}
+	}
 	v, ok := d.lit.constant(e, "The variables of a schedule must be known before a run, so they cannot refer to anything.")
 	if !ok {
 		return nil, true
@@ -140,4 +162,317 @@ func (w *Workflow) usesTick(e *eval.Expr, seen map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// An eventDecoder reads the on_event blocks of a workflow.
+type eventDecoder struct{ *decoder }
+
+// resets reads the reset_on blocks of a unique block.
+func (d eventDecoder) resets(w *Workflow, unique *syntax.Block) {
+	if unique == nil {
+		return
+	}
+	for _, b := range unique.All("reset_on") {
+		if w.UniqueRule.Scope != noun.ScopeGoal {
+			d.Errorf(b.DefRange, "Reset without a goal", `reset_on frees the key of a goal that was reached, so it needs scope = "goal". Remove the block, or change scope.`)
+		}
+		d.read(w, b)
+	}
+}
+
+// read reads an on_event block or a reset_on block and adds it to w. The type of the events is the label of the block,
+// unless the block has the argument `type`.
+func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
+	e := &OnEvent{Where: b.DefRange, When: b.Attr("when"), Variables: b.Attr("variables"), Key: b.Attr("key"), VariablesAt: b.DefRange, Noun: &noun.OnEvent{Name: b.Label, Type: b.Label}}
+	if e.Variables != nil {
+		e.VariablesAt = e.Variables.Range
+	}
+	at := b.DefRange
+	if t := b.Attr("type"); t != nil {
+		at = t.Range
+		text, ok := d.lit.literalText(t, "type")
+		if ok && !noun.ValidEventType(text) {
+			d.Errorf(at, "Invalid value for type", "%q cannot be the type of an event. A type begins with a letter or a digit, and has at most 200 letters, digits and . _ : / -.", text)
+		}
+		e.Noun.Type = text
+	}
+	for _, other := range w.OnEvents {
+		if other.Noun.Name == b.Label && (other.Key == nil) == (e.Key == nil) {
+			d.duplicate(b, other.Where)
+			break
+		}
+		if other.Noun.Type == e.Noun.Type && e.Noun.Type != "" {
+			d.Errorf(at, "Two blocks for one type of event",
+				"Block %q has the type %q, too. An event starts one run of a workflow at most, or resets one goal. Write one block, with || in its condition.", other.Noun.Name, e.Noun.Type)
+			break
+		}
+	}
+	w.OnEvents = append(w.OnEvents, e)
+}
+
+// rowName is the name of a row of a selection in expressions.
+const rowName = "row"
+
+// A selectDecoder reads the select block of a schedule.
+type selectDecoder struct{ scheduleDecoder }
+
+// read reads a select block and adds it to the schedule s. The parameter variables is the argument
+// `variables` of the schedule; nil = the schedule has none.
+func (d selectDecoder) read(s *Schedule, b *syntax.Block, variables *eval.Expr) {
+	n := &noun.Selection{Selection: selection.Selection{
+		PageSize: selection.DefaultPageSize, Parallel: 1, MaxKeys: selection.DefaultMaxKeys, Args: map[string]*string{},
+	}}
+	s.Noun.Select = n
+	n.Strategy = selection.Strategy(d.word(b.Attr("strategy"), "strategy", selection.StrategyNames))
+	d.whole(b.Attr("page_size"), "page_size", 1, selection.MaxPageSize, &n.PageSize)
+	d.whole(b.Attr("max_keys"), "max_keys", 1, selection.MaxMaxKeys, &n.MaxKeys)
+	if e := b.Attr("max_keys"); e != nil && n.Strategy != selection.InMemory {
+		d.Errorf(e.Range, "Argument without effect", "max_keys is for strategy = \"in_memory\", which reads all keys first. Remove max_keys.")
+	}
+	d.parallel(b, n)
+	d.query(b, n)
+	cols := map[string]bool{}
+	d.key(b.Attr("key"), n, cols)
+	if e := b.Attr("filter"); e != nil {
+		if r := d.rowExpr(e, cols); r != nil {
+			n.Keep = r.keep
+		}
+	}
+	if variables == nil {
+		n.Assign = func([]byte) ([]noun.Assignment, error) { return nil, nil }
+	} else {
+		d.variables(s, variables, cols)
+	}
+	n.Columns = sorted.Keys(cols)
+}
+
+// parallel reads the arguments parallel and stable, and reports why pages cannot be worked on at the
+// same time.
+func (d selectDecoder) parallel(b *syntax.Block, n *noun.Selection) {
+	e := b.Attr("parallel")
+	d.whole(e, "parallel", 1, selection.MaxParallel, &n.Parallel)
+	stable := d.lit.flag(b, "stable", false)
+	if n.Parallel == 1 {
+		return
+	}
+	switch filter := b.Attr("filter"); {
+	case n.Strategy != selection.Keyset && n.Strategy != selection.Window:
+		d.Errorf(e.Range, "Pages cannot run in parallel", "strategy = %q works on one page after the other. Remove parallel, or write strategy = \"keyset\".", n.Strategy)
+	case filter != nil:
+		d.Errorf(filter.Range, "Filter with parallel pages", "A filter makes pages of different sizes, so pages with a filter run one after the other. Put the condition into sql, or remove parallel.")
+	case !stable:
+		d.Errorf(e.Range, "Pages cannot run in parallel", "Pages run in parallel only if they are stable: no row is ever deleted, and no key ever changes. If that is true for these rows, write stable = true. If not, remove parallel.")
+	}
+}
+
+// query reads the arguments sql and args.
+func (d selectDecoder) query(b *syntax.Block, n *noun.Selection) {
+	e := b.Attr("sql")
+	args := b.Attr("args")
+	d.args(args, n)
+	if e == nil {
+		return // the Reader has reported the missing argument
+	}
+	text, ok := d.lit.literalText(e, "sql")
+	if !ok {
+		return
+	}
+	q, err := selection.Parse(text)
+	if err != nil {
+		d.Errorf(e.Range, "Invalid query", "%s.", upperFirst(err.Error()))
+		return
+	}
+	n.Query = q
+	bounded := 0
+	for _, name := range q.Params {
+		_, given := n.Args[name]
+		switch {
+		case name == selection.ParamTick:
+		case name == selection.ParamFrom || name == selection.ParamTo:
+			bounded++
+			if n.Strategy != selection.Window {
+				d.Errorf(e.Range, "Parameter without a value", "Only strategy = \"window\" gives a value to $from and $to.")
+			}
+		case !given && (args == nil || !args.Bad):
+			d.Errorf(e.Range, "Parameter without a value", "The query uses $%s. Write its value into args: args = { %s = … }.%s", name, name, diag.DidYouMean(name, sorted.Keys(n.Args)))
+		}
+	}
+	if n.Strategy == selection.Window && bounded < 2 {
+		d.Errorf(e.Range, "Window without bounds", "strategy = \"window\" covers each interval once, so the query must use both $from and $to: WHERE created_at >= $from AND created_at < $to.")
+	}
+	for _, name := range sorted.Keys(n.Args) {
+		switch {
+		case name == selection.ParamTick || name == selection.ParamFrom || name == selection.ParamTo:
+			d.Errorf(args.Range, "Reserved parameter", "The firing gives a value to $%s. Choose another name.", name)
+		case !slices.Contains(q.Params, name):
+			d.Errorf(args.Range, "Value without a parameter", "The query does not use $%s.%s", name, diag.DidYouMean(name, q.Params))
+		}
+	}
+}
+
+// args reads the argument args: an object of texts, numbers, bools and nulls.
+func (d selectDecoder) args(e *eval.Expr, n *noun.Selection) {
+	if e == nil {
+		return
+	}
+	v, ok := d.lit.constant(e, "args must be known before a firing, so they cannot refer to anything. The tick of the firing is $tick in the query.")
+	if !ok {
+		return
+	}
+	if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() && !v.Type().IsMapType() {
+		d.Errorf(e.Range, "Invalid value for args", "args is an object with a value for each parameter: { status = \"open\" }.")
+		e.Bad = true
+		return
+	}
+	for name, x := range v.AsValueMap() {
+		if x.IsNull() {
+			n.Args[name] = nil
+			continue
+		}
+		text, err := convert.Convert(x, cty.String)
+		if err != nil || !text.IsKnown() {
+			d.Errorf(e.Range, "Invalid value for args", "The value of %s must be a string, a number or a bool. Pass a list as text, such as join(\",\", list), and split it in the query.", name)
+			e.Bad = true
+			continue
+		}
+		s := text.AsString()
+		n.Args[name] = &s
+	}
+}
+
+// key reads the argument key, which must be a column of the row.
+func (d selectDecoder) key(e *eval.Expr, n *noun.Selection, cols map[string]bool) {
+	if e == nil || e.Bad {
+		return
+	}
+	name, ok := "", false
+	if t := e.Traversal(); len(t) == 2 && t.RootName() == rowName {
+		name, ok = column(t)
+	}
+	if !ok {
+		d.Errorf(e.Range, "Invalid key", "key is one column of the row: key = row.id. If several columns identify a row, join them in the query, such as SELECT shop || '/' || number AS id.")
+		return
+	}
+	n.Key = name
+	cols[name] = true
+}
+
+// column returns the name of the column in a reference row.COLUMN.
+func column(t hcl.Traversal) (string, bool) {
+	switch step := t[1].(type) {
+	case hcl.TraverseAttr:
+		return step.Name, true
+	case hcl.TraverseIndex:
+		if step.Key.Type() == cty.String {
+			return step.Key.AsString(), true
+		}
+	}
+	return "", false
+}
+
+// A rowExpr is an expression that can refer only to the row of a selection.
+type rowExpr struct {
+	expr  hclsyntax.Expression
+	funcs map[string]function.Function
+}
+
+// rowExpr checks that an expression refers only to columns of the row, and adds these columns to
+// cols. It returns nil after an error.
+func (d selectDecoder) rowExpr(e *eval.Expr, cols map[string]bool) *rowExpr {
+	if e.Bad {
+		return nil
+	}
+	for _, t := range e.Syntax.Variables() {
+		name, ok := "", false
+		if t.RootName() == rowName && len(t) > 1 {
+			name, ok = column(t)
+		}
+		if !ok {
+			d.Errorf(t.SourceRange(), "Reference not available here", "A schedule with a select block knows only the columns of a row, such as row.id.")
+			e.Bad = true
+			return nil
+		}
+		cols[name] = true
+	}
+	for _, c := range eval.Calls(e.Syntax, "secret") {
+		d.Errorf(c.Range(), "secret() not allowed here", "%s", eval.SecretRule)
+		e.Bad = true
+		return nil
+	}
+	return &rowExpr{expr: metered.Of(e.Syntax), funcs: d.m.Funcs}
+}
+
+// with evaluates the expression for a row.
+func (x *rowExpr) with(row cty.Value) (cty.Value, error) {
+	ctx := metered.ConstantContext(x.funcs, nil)
+	ctx.Variables[rowName] = row
+	v, diags := metered.Evaluate(x.expr, ctx)
+	if diags.HasErrors() {
+		return cty.NilVal, errors.New(diags.Error())
+	}
+	return v, nil
+}
+
+// of evaluates the expression for a row in the form of JSON.
+func (x *rowExpr) of(row []byte) (cty.Value, error) {
+	v, err := value.DecodeJSON(row)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("read a row: %w", err)
+	}
+	return x.with(v)
+}
+
+// keep does the work of noun.Selection.Keep.
+func (x *rowExpr) keep(row []byte) (bool, error) {
+	v, err := x.of(row)
+	if err != nil {
+		return false, err
+	}
+	v, err = convert.Convert(v, cty.Bool)
+	if err != nil || v.IsNull() {
+		return false, errors.New("filter is neither true nor false for this row")
+	}
+	return v.True(), nil
+}
+
+// variables reads the argument `variables` of a schedule with a select block.
+func (d selectDecoder) variables(s *Schedule, e *eval.Expr, cols map[string]bool) {
+	x := d.rowExpr(e, cols)
+	if x == nil {
+		s.Broken = true
+		return
+	}
+	v, err := x.with(cty.DynamicVal)
+	switch {
+	case err != nil:
+		d.Errorf(e.Range, "Invalid value for variables", "%s.", strings.TrimSuffix(err.Error(), "."))
+	case v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType():
+		d.Errorf(e.Range, "Invalid value for variables", "variables is an object with a value for each variable: { order = row.id }.")
+	default:
+		s.Given = sorted.Keys(v.Type().AttributeTypes())
+		s.Noun.Select.Assign = x.assign(report.Range(e.Range), "Schedule \""+s.Noun.Name+"\"")
+		return
+	}
+	s.Broken = true
+}
+
+// assign returns the function noun.Selection.Assign.
+func (x *rowExpr) assign(at diag.Range, source string) func(row []byte) ([]noun.Assignment, error) {
+	return func(row []byte) ([]noun.Assignment, error) {
+		v, err := x.of(row)
+		if err != nil {
+			return nil, err
+		}
+		if v.IsNull() || !v.IsKnown() || !v.Type().IsObjectType() {
+			return nil, errors.New("variables is no object for this row")
+		}
+		values := v.AsValueMap()
+		var list []noun.Assignment
+		for _, name := range sorted.Keys(values) {
+			a := noun.AssignmentIn(name, at, &hclsyntax.LiteralValueExpr{Val: values[name]}, nil)
+			a.Source = source
+			list = append(list, a)
+		}
+		return list, nil
+	}
 }

@@ -2,6 +2,7 @@ package decl
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -164,4 +165,11 @@ func (w *Workflow) eachAround() bool {
 		}
 	}
 	return false
+}
+
+// StepAround returns NAME if a hidden variable with the given name holds a step or group around a
+// group: the name is step.NAME or group.NAME. Otherwise it returns false.
+func StepAround(variable string) (string, bool) {
+	word, name, ok := strings.Cut(variable, ".")
+	return name, ok && (word == "step" || word == "group")
 }

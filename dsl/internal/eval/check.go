@@ -50,6 +50,8 @@ func (w *CheckWorld) root(name string) (cty.Value, error) {
 		return w.Self, nil
 	case "args":
 		return w.Args, nil
+	case "event":
+		return cty.ObjectVal(map[string]cty.Value{"id": str, "type": str, "at": str, "data": cty.DynamicVal}), nil
 	case "failure":
 		return cty.ObjectVal(map[string]cty.Value{"step": str, "code": str, "message": str}), nil
 	}

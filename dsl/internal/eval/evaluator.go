@@ -107,7 +107,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 	for _, root := range []struct {
 		name string
 		used bool
-	}{{"each", c.Each}, {"self", c.Self}, {"failure", c.Failure}, {"args", c.Args}, {"run", c.Run}} {
+	}{{"each", c.Each}, {"self", c.Self}, {"failure", c.Failure}, {"args", c.Args}, {"run", c.Run}, {"event", c.Event}} {
 		if !root.used {
 			continue
 		}

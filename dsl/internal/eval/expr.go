@@ -88,6 +88,7 @@ type Compiled struct {
 	Failure       bool       // true = the expression uses failure.*
 	Args          bool       // true = the expression uses args.*
 	Run           bool       // true = the expression or one of its locals uses run.*
+	Event         bool       // true = the expression uses event.*
 	Secrets       bool       // true = the expression calls secret()
 	Constant      *cty.Value // value of an expression without references; nil = the value is not constant
 }

@@ -22,6 +22,7 @@ type Scope struct {
 	Each    *EachItem // values of each.*; nil = not in an instance of a for_each step
 	Self    *Self     // values of self.*; nil = the expression cannot use self.*
 	Failure *Failure  // values of failure.*; nil = the expression is not in compensate
+	Event   *Event    // values of event.*; nil = the expression is not in on_event
 
 	// Memo caches decoded values between the evaluations of one run; nil = no
 	// cache. Only one goroutine at a time may use a Memo.
@@ -84,6 +85,14 @@ type Failure struct {
 	Step    string // name of the step that failed; "" = no step caused the failure
 	Code    string // error code of the failure
 	Message string
+}
+
+// An Event holds the values of event.*. They describe the event that may start a run.
+type Event struct {
+	ID   string
+	Type string
+	At   time.Time // when the event was sent
+	Data value.Value
 }
 
 // A StepResult holds the values of one step to which expressions can refer.

@@ -17,7 +17,7 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // name is each, self, failure, args or run; the result is its value
+	root(name string) (cty.Value, error) // name is each, self, failure, args, run or event; the result is its value
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// settle returns whether the caller must add the cost of the cached local l to the cost of
@@ -278,12 +278,28 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 			return cty.NilVal, fmt.Errorf("decode args: %w", err)
 		}
 		return v, nil
+	case name == "event" && s.Event != nil:
+		return w.eventValue(s.Event)
 	case name == "failure" && s.Failure != nil:
 		return cty.ObjectVal(map[string]cty.Value{
 			"step": cty.StringVal(s.Failure.Step), "code": cty.StringVal(s.Failure.Code), "message": cty.StringVal(s.Failure.Message),
 		}), nil
 	}
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
+}
+
+// eventValue returns the value of event.
+func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
+	if err := w.meter().Input(value.LoadOf(e.Data)); err != nil {
+		return cty.NilVal, err
+	}
+	data, err := value.Decode(e.Data)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode event.data: %w", err)
+	}
+	return cty.ObjectVal(map[string]cty.Value{
+		"id": cty.StringVal(e.ID), "type": cty.StringVal(e.Type), "at": timeValue(e.At), "data": data,
+	}), nil
 }
 
 // selfValue returns the value of self for the expression that is evaluated. It decodes

@@ -117,7 +117,9 @@ func (l *workflowLinker) link() {
 	undoLinker{l}.soundness()
 	l.out.Shortest = stepLinker{l}.shortest()
 	l.out.Confidential = l.out.Confidential || confidential(l)
-	scheduleLinker{l}.schedules(l.bindings())
+	b := l.bindings()
+	scheduleLinker{l}.schedules(b)
+	eventLinker{l}.events(b)
 	notifications(l)
 }
 

@@ -45,6 +45,9 @@ func (l nullChecker) nullReads() {
 	for _, o := range l.decl.Outputs {
 		l.nullRead(o.Value, nil, false)
 	}
+	for _, name := range sorted.Keys(decl.AttrsOf(l.decl.Concurrency)) {
+		l.nullRead(l.decl.Concurrency.Attrs[name], nil, false)
+	}
 }
 
 // coveredByWhen reports whether an attribute of a step is evaluated only if the condition in the
@@ -111,10 +114,11 @@ func withoutSpace(b []byte) []byte {
 }
 
 func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
-	if e == nil || e.Bad || e.Compiled == nil || len(e.Compiled.Direct) == 0 {
+	if e == nil || e.Bad || e.Compiled == nil || len(e.Compiled.Direct) == 0 && l.decl.Outer == nil {
 		return
 	}
 	v := &nullVisitor{l: l, reader: reader}
+	v.guards = l.groupGuards(v)
 	if covered {
 		if when := reader.Attr("when"); when != nil && !when.Bad && when.Compiled != nil {
 			v.guards = append(v.guards, v.tested(nil, when.Syntax, when.Range))
@@ -138,7 +142,9 @@ type guard struct {
 	node  hclsyntax.Node  // the expression; nil = the attribute `when` of the step that contains the expression
 	all   bool            // true = it is safe to read every step
 	steps map[string]bool // names of the steps that are safe to read
-	when  string          // text of the condition, without white space; "" = no condition
+	// outputs has the outputs of child runs that are safe to read, as STEP.OUTPUT.
+	outputs map[string]bool
+	when    string // text of the condition, without white space; "" = no condition
 }
 
 // A stepLoop is a "for" expression over the instances of a step.
@@ -193,7 +199,7 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 // whole output. It also tests a step if it reads a part of the output inside of try() or can(). The
 // parameter written is the place of the condition in the source.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
-	g := guard{node: n, steps: map[string]bool{}, when: v.l.sourceText(written)}
+	g := guard{node: n, steps: map[string]bool{}, outputs: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
 	hclsyntax.VisitAll(cond, func(n hclsyntax.Node) hcl.Diagnostics {
 		r, ok := v.readOf(n)
@@ -204,6 +210,9 @@ func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, writte
 		if r.field == "status" || r.field == "error" || r.field == "timed_out" || r.field == "signal" || r.field == "output" && (r.whole || inside) {
 			g.steps[r.step] = true
 		}
+		if r.output != "" {
+			g.outputs[r.step+"."+r.output] = true
+		}
 		return nil
 	})
 	return g
@@ -212,6 +221,8 @@ func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, writte
 // A stepRead is a reference to an attribute of a step or of an instance.
 type stepRead struct {
 	step, field string    // name of the step, and the attribute, such as "output"
+	output      string    // name of the output, if the reference is to a part of it; "" = no such part
+	deep        bool      // true = the reference is to a part of the output with the name `output`
 	whole       bool      // true = the reference is to the whole attribute, and not to a part of it
 	byEach      bool      // true = the key of the instance is each.key
 	at          hcl.Range // place of the reference
@@ -243,10 +254,11 @@ func (v *nullVisitor) readOf(n hclsyntax.Node) (stepRead, bool) {
 	for k, part := range rest {
 		if a, ok := part.(hcl.TraverseAttr); ok && r.step != "" && slices.Contains(syntax.StepFields, a.Name) {
 			r.field, r.whole, r.at = a.Name, k == len(rest)-1, n.Range()
+			r.named(rest[k+1:])
 			// In a JSON file the source text of the reference may contain escapes. Then use a
 			// reconstructed text.
 			if r.text = v.l.exactText(r.at); !strings.Contains(r.text, "."+r.field) {
-				r.text = "step." + r.step + "." + r.field
+				r.text = v.l.wordOf(r.step) + "." + r.step + "." + r.field
 			}
 			return r, true
 		}
@@ -265,13 +277,17 @@ func (v *nullVisitor) loopStep(variable string) string {
 	return ""
 }
 
-// stepName returns NAME if t begins with step.NAME. Otherwise it returns false.
+// stepName returns NAME if t begins with step.NAME. In a group it also returns NAME if t begins with
+// the hidden variable that holds a step around the group. Otherwise it returns false.
 func stepName(t hcl.Traversal) (string, bool) {
-	if t.RootName() != "step" || len(t) < 2 {
+	if len(t) < 2 {
 		return "", false
 	}
 	name, ok := t[1].(hcl.TraverseAttr)
-	return name.Name, ok
+	if t.RootName() == "var" {
+		return decl.StepAround(name.Name)
+	}
+	return name.Name, ok && t.RootName() == "step"
 }
 
 // wholeStep returns NAME if the whole expression is step.NAME; otherwise "".
@@ -285,26 +301,29 @@ func wholeStep(e hclsyntax.Expression) string {
 }
 
 func (v *nullVisitor) read(r stepRead) {
-	i, ok := v.l.decl.Index[r.step]
-	if !ok || r.field != "output" || r.whole { // it is safe to read the whole output, even if the output is null
+	d := v.l.find(r.step)
+	if d == nil || r.field != "output" || r.whole { // it is safe to read the whole output, even if the output is null
 		return
 	}
-	d := v.l.steps[i].decl
 	reasons := v.l.nullReasons(d)
 	for _, g := range v.guards {
-		if g.all || g.steps[r.step] {
+		if g.all {
 			return
+		}
+		if g.steps[r.step] {
+			reasons = nil
 		}
 		if v.sameWhen(d, g.when, r) {
 			reasons = slices.DeleteFunc(reasons, func(x nullReason) bool { return x.skipped })
 		}
 	}
 	if len(reasons) == 0 {
+		v.readDeep(d, r)
 		return
 	}
 	v.l.Warnf(r.at, "Output may be null",
-		"Step %q %s; then its output is null and reading an attribute fails. Use try(%s, null), or test %s.",
-		r.step, reasons[0].text, r.text, r.status())
+		"%s %s; then its output is null and reading an attribute fails. Use try(%s, null), or test %s.",
+		d.Title(), reasons[0].text, r.text, r.status())
 }
 
 // status returns the text of a reference to the status of the step or instance that r reads.
@@ -320,5 +339,106 @@ func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false
 	}
-	return !d.WhenEach() || r.byEach && v.l.attrText(d, "for_each") == v.l.attrText(v.reader, "for_each")
+	return !d.WhenEach() || r.byEach && v.l.attrText(d, "for_each") == v.eachText()
+}
+
+// find returns the step with the given name: a step of the workflow, or a step around the group. A
+// step in a group never has the name of a step around it, so only one step has the name. find returns
+// nil if there is none.
+func (l nullChecker) find(name string) *decl.Step {
+	for w := l.decl; w != nil; w = w.Outer {
+		if i, ok := w.Index[name]; ok {
+			return w.Steps[i]
+		}
+	}
+	return nil
+}
+
+// wordOf returns the first word of a reference to the step with the given name.
+func (l nullChecker) wordOf(name string) string {
+	if d := l.find(name); d != nil && d.Child != nil && d.Child.Group {
+		return "group"
+	}
+	return "step"
+}
+
+// groupGuards returns guards for all expressions inside of a group: nothing in it is evaluated if the
+// `when` of the group, or of a group around it, is false. For a workflow it returns nil.
+func (l nullChecker) groupGuards(v *nullVisitor) []guard {
+	var out []guard
+	for w := l.decl; w.Outer != nil; w = w.Outer {
+		if when := w.Holder.Attr("when"); when != nil && !when.Bad && when.Compiled != nil {
+			out = append(out, v.tested(nil, when.Syntax, when.Range))
+		}
+	}
+	return out
+}
+
+// eachText returns the text of the for_each to which each.key in the expression belongs: that of the
+// step that contains the expression, or that of the innermost group with for_each. It returns "" if
+// there is none.
+func (v *nullVisitor) eachText() string {
+	if v.reader != nil && v.reader.Each() {
+		return v.l.attrText(v.reader, "for_each")
+	}
+	for w := v.l.decl; w.Outer != nil; w = w.Outer {
+		if w.Holder.Each() {
+			return v.l.attrText(w.Holder, "for_each")
+		}
+	}
+	return ""
+}
+
+// named sets the fields output and deep. The parameter rest has the parts of the reference after the
+// attribute `output`.
+func (r *stepRead) named(rest hcl.Traversal) {
+	if r.field != "output" || len(rest) == 0 {
+		return
+	}
+	if a, ok := rest[0].(hcl.TraverseAttr); ok {
+		r.output, r.deep = a.Name, len(rest) > 1
+	}
+}
+
+// readDeep warns about a reference to a part of one output of a child run or group, if this output is
+// the whole output of a step that may be null.
+func (v *nullVisitor) readDeep(d *decl.Step, r stepRead) {
+	if !r.deep || d.Child == nil || d.Child.Workflow == nil {
+		return
+	}
+	for _, g := range v.guards {
+		if g.outputs[r.step+"."+r.output] {
+			return
+		}
+	}
+	for _, o := range d.Child.Workflow.Outputs {
+		inner := wholeOutput(d.Child.Workflow, o.Value)
+		if o.Name != r.output || inner == nil {
+			continue
+		}
+		if reasons := v.l.nullReasons(inner); len(reasons) > 0 {
+			v.l.Warnf(r.at, "Output may be null",
+				"Output %q of %s is the output of step %q. That step %s; then the output is null and reading an attribute of it fails. Use try(%s, null).",
+				o.Name, strings.ToLower(d.Title()[:1])+d.Title()[1:], inner.Name, reasons[0].text, r.text)
+		}
+		return
+	}
+}
+
+// wholeOutput returns the step of the workflow w whose whole output is the value of the expression e:
+// e is step.NAME.output. For any other expression it returns nil.
+func wholeOutput(w *decl.Workflow, e *eval.Expr) *decl.Step {
+	if e == nil || e.Bad {
+		return nil
+	}
+	t, ok := e.Syntax.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || len(t.Traversal) != 3 {
+		return nil
+	}
+	name, ok := stepName(t.Traversal)
+	i, known := w.Index[name]
+	if a, isAttr := t.Traversal[2].(hcl.TraverseAttr); !ok || !known || !isAttr || a.Name != "output" || w.Steps[i].Each() {
+		return nil
+	}
+	return w.Steps[i]
 }

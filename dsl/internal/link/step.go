@@ -56,10 +56,12 @@ func (l stepLinker) limits() {
 		if l.check(e).ContainsMarked() {
 			l.Errorf(e.Range, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
 		}
+		l.out.Unique = l.decl.UniqueRule
 		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
 	l.out.Priority = exprFunc(l.workflowLinker, l.decl.Priority, "priority", cty.Number, priorityOf)
 	l.out.Concurrency = concurrencyOf(l.workflowLinker)
+	l.out.Admits = admitsOf(l.workflowLinker)
 }
 
 // keyOf converts a value to a unique key or an idempotency key. It returns an error if the value

@@ -1,12 +1,9 @@
 package noun
 
 import (
-	"fmt"
-
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // An Assignment gives a value to a variable.
@@ -28,17 +25,6 @@ type Assignment struct {
 // expression e in this file, and src is the text of the file.
 func AssignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
 	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}
-}
-
-// Assign returns an assignment that gives a JSON value to the variable with the given name. The
-// parameter source says where the value comes from, for messages. Assign returns an error if the
-// value is not JSON.
-func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, error) {
-	v, err := value.Decode(value.NewValue(json, nil, nil))
-	if err != nil {
-		return Assignment{}, fmt.Errorf("value of variable %q: %w", name, err)
-	}
-	return Assignment{Name: name, Source: source, expr: &hclsyntax.LiteralValueExpr{Val: v}}, nil
 }
 
 // WrittenValue returns the expression that a values file gives to a variable, and the text

@@ -6,13 +6,6 @@ import "time"
 // of this agent: no plugin has this name, and no agent block may use it.
 const ChildAgent = "workflow"
 
-// A Child says which workflow a step starts as a child run. The workflow is part of the same
-// definition. The input of the step gives values to the variables of this workflow.
-type Child struct {
-	Workflow *Workflow // workflow of the child run; never nil
-	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
-}
-
 // ChildTimeout is the field Settings.Timeout of a step with a child run, and of the undo of such a
 // step: 10 years. A child run may take any time, but every attempt must have a timeout.
 const ChildTimeout = 10 * 365 * 24 * time.Hour

@@ -9,8 +9,9 @@ const (
 	MaxPriority = 100
 )
 
-// A Concurrency holds the concurrency block of a workflow: how many runs of the workflow with the
-// same key may be open and admitted at the same time.
+// A Concurrency holds the concurrency block of a workflow or group: how many runs of the workflow with
+// the same key may be open and admitted at the same time. The runs of a group are the runs of its
+// workflow WORKFLOW.GROUP.
 type Concurrency struct {
 	Limit  func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
 	Key    func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit

@@ -12,6 +12,3 @@ type Lines interface {
 	Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics)
 	Complete(text string, inRun bool) (from int, words []string)
 }
-
-// SetLines sets the Lines of a workflow.
-func SetLines(w *Workflow, l Lines) { w.lines = l }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
 // A Repeat is the loop of a step: when it ends, and what happens after each iteration. The largest
@@ -15,3 +16,7 @@ type Repeat struct {
 	Interval func(*eval.Scope) (time.Duration, error) // pause before the next iteration; nil = no pause
 	Collect  ValueFunc                                // value that an iteration adds to the list; nil = the loop has no list
 }
+
+// ValueFunc evaluates an expression and returns the result. If the evaluation fails, the error has
+// a message for people.
+type ValueFunc func(*eval.Scope) (value.Value, error)

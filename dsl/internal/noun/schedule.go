@@ -1,10 +1,88 @@
 package noun
 
-import "github.com/saga-engine/engine/dsl/cron"
+import (
+	"regexp"
+	"time"
+
+	"github.com/saga-engine/engine/dsl/cron"
+	"github.com/saga-engine/engine/dsl/internal/eval"
+	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/selection"
+)
 
 // A Schedule is a schedule block of a workflow. It starts runs at the times of its timetable.
 type Schedule struct {
 	cron.Schedule
 	// Variables are the values that the schedule gives to variables of the workflow.
 	Variables []Assignment
+	// Select says which rows start runs at a tick; nil = each tick starts one run. With a Select,
+	// Variables is nil, and Select.Assign returns the values for each row.
+	Select *Selection
 }
+
+// A Selection is the select block of a schedule. Its functions are pure and safe for concurrent use.
+type Selection struct {
+	selection.Selection
+	// Assign returns the values that a row gives to variables of the workflow. The row is a JSON
+	// object with a value for each column.
+	Assign func(row []byte) ([]Assignment, error)
+	// Keep reports whether a row starts a run; nil = each row does.
+	Keep func(row []byte) (bool, error)
+}
+
+// An OnEvent is an on_event block of a workflow. It starts a run of the workflow for each event of
+// one type, if its condition is true. If the field Key is set, it is a reset_on block: then the event
+// frees the key of a goal that was reached, and starts no run.
+type OnEvent struct {
+	Name string // label of the block
+	Type string // type of the events
+	// When is the condition. It uses the field Event of the Scope. nil = each event of the type starts
+	// a run.
+	When func(*eval.Scope) (bool, error)
+	// Variables returns the values that the block gives to variables of the workflow. It uses the field
+	// Event of the Scope. nil = the block gives no values.
+	Variables func(*eval.Scope) ([]Assignment, error)
+	// Key returns the unique key whose goal the event resets. It uses the field Event of the Scope.
+	// nil = the block starts runs.
+	Key func(*eval.Scope) (string, error)
+}
+
+// Resets returns the unique key whose goal an event resets. The parameters are those of Given. The
+// result is "" if the condition of the block is false.
+func (e *OnEvent) Resets(id string, at time.Time, data value.Value) (string, error) {
+	s := e.scope(id, at, data)
+	if e.When != nil {
+		if wanted, err := e.When(s); err != nil || !wanted {
+			return "", err
+		}
+	}
+	return e.Key(s)
+}
+
+func (e *OnEvent) scope(id string, at time.Time, data value.Value) *eval.Scope {
+	return &eval.Scope{Event: &eval.Event{ID: id, Type: e.Type, At: at, Data: data}}
+}
+
+// Given returns the values that the block gives to the variables of the run that an event starts.
+// The parameters are the id of the event, the time at which it was sent, and its data. The result
+// starts is false if the event starts no run, because the condition of the block is false. An error
+// is about the event: its data do not fit the expressions of the block.
+func (e *OnEvent) Given(id string, at time.Time, data value.Value) (vars []Assignment, starts bool, err error) {
+	s := e.scope(id, at, data)
+	if e.When != nil {
+		if starts, err = e.When(s); err != nil || !starts {
+			return nil, false, err
+		}
+	}
+	if e.Variables != nil {
+		vars, err = e.Variables(s)
+	}
+	return vars, err == nil, err
+}
+
+// eventType is the form of the type of an event.
+var eventType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,199}$`)
+
+// ValidEventType reports whether a text can be the type of an event: it begins with a letter or a
+// digit, and has at most 200 letters, digits and . _ : / -.
+func ValidEventType(text string) bool { return eventType.MatchString(text) }

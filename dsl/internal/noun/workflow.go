@@ -1,8 +1,11 @@
 package noun
 
 import (
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
@@ -39,9 +42,12 @@ type Workflow struct {
 	CompensationMode     Mode
 	CompensationDeadline LimitFunc // deadline of the compensation; nil = 24h
 	UniqueKey            func(*eval.Scope) (string, error)
+	Unique               Unique                         // how long runs hold their unique key; only with UniqueKey
 	Schedules            []*Schedule                    // schedules that start runs of the workflow, in the order of their declaration
+	OnEvents             []*OnEvent                     // on_event blocks of the workflow, in the order of their declaration
 	Retention            time.Duration                  // how long runs are kept after their end; 0 = as the engines are set
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
+	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
@@ -95,6 +101,27 @@ func (w *Workflow) BindDeployed(assigned []Assignment) (value.Value, diag.Diagno
 // provides these functions, because package link has the declarations of the variables.
 func SetBind(w *Workflow, bind, deployed func([]Assignment) (value.Value, diag.Diagnostics)) {
 	w.bind, w.deployed = bind, deployed
+}
+
+// SetLines sets the Lines of a workflow.
+func SetLines(w *Workflow, l Lines) { w.lines = l }
+
+// Assign returns an assignment that gives a JSON value to the variable with the given name. The
+// parameter source says where the value comes from, for messages. Assign returns an error if the
+// value is not JSON.
+func (w *Workflow) Assign(name string, json []byte, source string) (Assignment, error) {
+	v, err := value.Decode(value.NewValue(json, nil, nil))
+	if err != nil {
+		return Assignment{}, fmt.Errorf("value of variable %q: %w", name, err)
+	}
+	return Assignment{Name: name, Source: source, expr: &hclsyntax.LiteralValueExpr{Val: v}}, nil
+}
+
+// A Child says which workflow a step starts as a child run. The workflow is part of the same
+// definition. The input of the step gives values to the variables of this workflow.
+type Child struct {
+	Workflow *Workflow // workflow of the child run; never nil
+	Group    bool      // true = the workflow is the inside of a group block, and the step is this block
 }
 
 // ChildAgent returns the constant ChildAgent: the name of the agent in calls that start and undo
@@ -436,10 +463,6 @@ type Each struct {
 	Keys   []string
 	Values []value.Value
 }
-
-// ValueFunc evaluates an expression and returns the result. If the evaluation fails, the error has
-// a message for people.
-type ValueFunc func(*eval.Scope) (value.Value, error)
 
 // LimitFunc evaluates a deadline and returns it as a Limit.
 type LimitFunc func(*eval.Scope) (Limit, error)

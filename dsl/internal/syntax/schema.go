@@ -121,6 +121,17 @@ var (
 		{name: "limit", required: true}, {name: "key"}, {name: "when_full", literal: true},
 	}}
 
+	admitSpec = &bodySpec{attrs: []attrSpec{
+		{name: "sql", required: true, literal: true}, {name: "args"}, {name: "error_message", required: true},
+		{name: "lock", literal: true}, {name: "bump", literal: true},
+	}}
+
+	selectSpec = &bodySpec{attrs: []attrSpec{
+		{name: "sql", required: true, literal: true}, {name: "key", required: true}, {name: "args"},
+		{name: "strategy", literal: true}, {name: "page_size"}, {name: "parallel"}, {name: "stable", literal: true},
+		{name: "max_keys"}, {name: "filter"},
+	}}
+
 	workflowSpec = &bodySpec{
 		attrs: opt("description", "deadline", "priority", "retention"),
 		blocks: []blockSpec{
@@ -133,9 +144,17 @@ var (
 			{name: "schedule", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
 				{name: "cron", required: true, literal: true}, {name: "time_zone", literal: true},
 				{name: "overlap", literal: true}, {name: "catch_up", literal: true}, {name: "variables"},
+			}, blocks: []blockSpec{{name: "select", body: selectSpec}}}},
+			{name: "on_event", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "type", literal: true}, {name: "when"}, {name: "variables"},
 			}}},
-			{name: "unique", body: &bodySpec{attrs: []attrSpec{{name: "key", required: true}}}},
+			{name: "unique", body: &bodySpec{attrs: []attrSpec{
+				{name: "key", required: true}, {name: "scope", literal: true}, {name: "on_conflict", literal: true}, {name: "retain"},
+			}, blocks: []blockSpec{{name: "reset_on", label: true, many: true, body: &bodySpec{attrs: []attrSpec{
+				{name: "type", literal: true}, {name: "when"}, {name: "key", required: true},
+			}}}}}},
 			{name: "concurrency", body: concurrencySpec},
+			{name: "admit", label: true, many: true, body: admitSpec},
 			{name: "compensation", body: &bodySpec{attrs: opt("mode", "deadline")}},
 			{name: "notify", many: true, body: notifySpec},
 		},
@@ -173,6 +192,7 @@ func newGroupSpec() *bodySpec {
 	group := &bodySpec{attrs: opt("for_each", "max_parallel", "max_failures", "when", "depends_on", "deadline")}
 	group.blocks = []blockSpec{
 		{name: "catch", body: catchSpec},
+		{name: "concurrency", body: concurrencySpec},
 		{name: "locals", many: true, body: freeSpec},
 		{name: "step", label: true, many: true, body: stepSpec},
 		{name: "group", label: true, many: true, body: group},
@@ -218,13 +238,14 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// RootFields lists the attributes of each.*, self.*, failure.* and run.*. Every module has the
+// RootFields lists the attributes of each.*, self.*, failure.*, run.* and event.*. Every module has the
 // same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out", "previous", "collected"},
 	"failure": {"step", "code", "message"},
 	"run":     {"id", "workflow", "key", "started_at", "tick", "status"},
+	"event":   {"id", "type", "at", "data"},
 }
 
 // StepFields are the attributes of step.NAME.

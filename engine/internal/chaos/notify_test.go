@@ -36,7 +36,7 @@ func playNotify(t *testing.T, w *World, point string) {
 			if err != nil {
 				return false
 			}
-			sent, err := notice.Find(ctx, w.store, row)
+			sent, err := notice.Find(ctx, w.store, row, nil)
 			return err == nil && len(sent) == 1 && sent[0].Done && len(sent[0].Notifications) == 1 && sent[0].Notifications[0].State == status.RunSucceeded
 		})
 	}

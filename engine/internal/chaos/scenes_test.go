@@ -34,6 +34,8 @@ var scenes = []scene{
 	{[]string{"store.Delivered"}, playHook},
 	{[]string{"notify.submitted", "store.Announced"}, playNotify},
 	{[]string{"store.KeepSnapshot"}, playLong},
+	{[]string{"event.claimed", "event.submitted", "event.kept", "event.removed"}, playEvents},
+	{[]string{"store.ResetGoal"}, playReset},
 	{[]string{"store.KeepLate"}, playLate},
 	{[]string{"store.Post"}, playCommand},
 	{[]string{"store.Discard"}, playDiscard},

@@ -281,7 +281,7 @@ func (w *World) Submit(f Flow, n int) []Run {
 func (w *World) Enqueue(s engine.Submission) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(w.T.Context(), 30*time.Second)
 	defer cancel()
-	return engine.Enqueue(ctx, engine.Config{Store: w.store}, s)
+	return engine.Enqueue(ctx, engine.Config{Store: w.store, Sealer: w.sealer}, s)
 }
 
 // adopt adds a run to the runs that Judge checks. It is for runs that Submit has not submitted.

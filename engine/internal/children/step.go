@@ -24,6 +24,7 @@ const (
 	CodeNameTaken = "name_taken"    // another run has the name of the child run
 	CodeKeyTaken  = "key_taken"     // another run has the unique key of the child run
 	CodeNotUndone = "not_undone"    // the child run has passed its pivot, so that it cannot be undone
+	CodeNoRoom    = "no_room"       // the concurrency limit of the child run is full, and it says when_full = "reject"
 	CodeRefused   = "child_refused" // the engine refuses the child run for another reason
 )
 

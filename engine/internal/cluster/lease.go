@@ -121,6 +121,9 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 	return runs, wait, err
 }
 
+// QueueAge returns for how long the first run without an owner has been due; 0 = no such run is due.
+func (t *Membership) QueueAge() time.Duration { return t.scanner.queueAge() }
+
 // see handles the findings of a tick. It notifies the runs for which messages wait, and
 // passes the tick to the scanner, which looks for runs of other engines. The first result
 // lists the runs of this engine that may be due. The second result is the largest delay of such

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A scanner takes over runs that this engine does not own: runs without an owner, runs of
@@ -67,6 +68,22 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 		wait.Wake(p.hint)
 	}
 	return work || p.working
+}
+
+// queueAge returns for how long the first run without an owner has been due, by the newest tick; 0 = no
+// such run is due (S65).
+func (p *scanner) queueAge() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var age time.Duration
+	for _, d := range p.tick.Unowned {
+		since := d.NextCheck
+		if accepted := naming.TimeOfRun(d.Run); since.Before(accepted) { // a priority makes NextCheck earlier
+			since = accepted
+		}
+		age = max(age, p.tick.Now.Sub(since))
+	}
+	return age
 }
 
 // unownedLocked returns the runs without an owner that the newest tick has found. It leaves

@@ -59,6 +59,8 @@ type Run struct {
 	Vars       dsl.Value
 	Name       string // public id
 	By         string
+	// Where the replies of the run go, and the text that each reply repeats; "" = none.
+	ReplyTo, Correlation string
 }
 
 // An Intake accepts submissions. Only one goroutine may use it.
@@ -230,5 +232,5 @@ func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why
 	if diags.HasErrors() {
 		return Run{}, fmt.Sprint(diags.Err()), nil
 	}
-	return Run{Definition: def, Workflow: s.Workflow, Vars: vars, Name: s.Run, By: s.By}, "", nil
+	return Run{Definition: def, Workflow: s.Workflow, Vars: vars, Name: s.Run, By: s.By, ReplyTo: s.ReplyTo, Correlation: s.Correlation}, "", nil
 }

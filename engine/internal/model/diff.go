@@ -281,6 +281,7 @@ func DiffRun(a, b *Run) uint64 {
 		{a.Undeclared != b.Undeclared, RunUndeclaredBit},
 		{a.Waits != b.Waits, RunWaitsBit},
 		{a.Awaits != b.Awaits, RunAwaitsBit},
+		{a.StartBy != b.StartBy, RunStartByBit},
 	} {
 		if f.Differs {
 			m |= f.Bit

@@ -47,6 +47,9 @@ const (
 	RunLineBit
 	RunAwaitsBit
 	RunMovesBit
+	RunStartByBit
+	RunAncestorsBit
+	RunReplyBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

@@ -150,13 +150,24 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Moves, b.Moves, sameMove) },
 		Copy: func(dst, src *Run) { dst.Moves = src.Moves },
 	},
+	plainly(RunStartByBit, func(r *Run) *Instant { return &r.StartBy }),
+	{ // the runs whose results this run has taken over
+		Bit:  RunAncestorsBit,
+		Same: func(a, b *Run) bool { return slices.EqualFunc(a.Ancestors, b.Ancestors, sameAncestor) },
+		Copy: func(dst, src *Run) { dst.Ancestors = src.Ancestors },
+	},
+	{ // where the replies of the run go
+		Bit:  RunReplyBit,
+		Same: func(a, b *Run) bool { return a.Reply.target() == b.Reply.target() },
+		Copy: func(dst, src *Run) { dst.Reply = src.Reply },
+	},
 }
 
 // HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
 // fields that are in Run.Trouble.
 const (
-	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit
-	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit
+	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
+	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
 )
 
 func sameOutput(a, b Output) bool {

@@ -26,6 +26,8 @@ type Run struct {
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
 	Deadline Instant // deadline of the forward part; 0 = none
+	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has begun.
+	StartBy Instant
 
 	Records int32 // number of records applied
 	Steps   int32 // number of steps; the nodes 0 to Steps-1 are the steps
@@ -70,6 +72,23 @@ type Head struct {
 	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 	Parent    Parent // only for a child run
+	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It is
+	// behind a pointer because most runs have none.
+	Reply *ReplyTo
+}
+
+// A ReplyTo says where the engines post the replies of a run. The submitter names it.
+type ReplyTo struct {
+	Sink        string // such as table:orders
+	Correlation string // a text of the submitter, which each reply repeats; it may be ""
+}
+
+// target returns the ReplyTo as a value. It returns the zero value if t is nil.
+func (t *ReplyTo) target() ReplyTo {
+	if t == nil {
+		return ReplyTo{}
+	}
+	return *t
 }
 
 // A Parent says which step of which run started a child run. The zero Parent belongs to a run
@@ -107,6 +126,9 @@ type Trouble struct {
 	Outputs []Output
 
 	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
+	// Runs whose results this run has taken over (engine restart), the oldest first. The last one is
+	// the run that a person restarted; nil = the run has taken over nothing.
+	Ancestors []Ancestor
 }
 
 // NoHead is the Head of a run that uses no field of Head. NoTrouble is the Trouble of a run
@@ -140,6 +162,14 @@ func (r *Run) Undoable() bool {
 // DeadlineRuns reports whether the deadline of the run still has an effect when it passes.
 func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning
+}
+
+// Begin records that a step of the run has begun. The run does not return to the state queued (S53).
+func (r *Run) Begin() { r.Begun, r.StartBy = true, 0 }
+
+// MustStart reports whether the run fails at the time StartBy, if no step begins before.
+func (r *Run) MustStart() bool {
+	return r.StartBy != 0 && r.Phase == PhaseForward && !r.Parked && r.Finished == 0
 }
 
 // Lost reports whether the run is parked because engines died while they read or decided it.

@@ -118,6 +118,7 @@ func (x *decision) own(d *delivery) {
 	if d.start != nil {
 		x.f.started = d.start
 		x.f.Transition.Workflow, x.f.Transition.Owner = d.start.Workflow, &engine
+		x.f.Transition.Checks = d.start.Checks
 		if e, ok := d.Event.(machine.Started); ok {
 			SetRoom(&x.f.Transition, d.start.Names.Workflow, d.Arrived, e)
 		}

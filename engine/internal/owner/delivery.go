@@ -10,7 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/line"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -34,9 +36,11 @@ type Start struct {
 	Flow      *dsl.Workflow
 	Specs     map[string]invoke.AgentSpec
 	Names     naming.Names
-	Public    string          // the run's public id
-	Line      line.Line       // priority of the run, and the limit that it shares with other runs
-	Submitted store.Submitted // outcome of the submission; set once the transition is committed
+	Public    string            // the run's public id
+	Line      line.Line         // priority of the run, and the limit that it shares with other runs
+	Past      *moving.Past      // ended run whose results the run takes over; nil = it takes over nothing
+	Checks    []admission.Check // rows that the store checks when it accepts the run
+	Submitted store.Submitted   // outcome of the submission; set once the transition is committed
 }
 
 // finish reports that the delivery has ended, with the outcome err. It notifies the

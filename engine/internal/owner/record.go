@@ -11,8 +11,8 @@ import (
 )
 
 // AddRecord copies some parts of a record into the transition t: the status of the run, the
-// changed steps, the names of new instances, the alerts, and the states that a notify block of
-// the workflow announces. The views of the store show these parts. The parameter before is the
+// changed steps, the names of new instances, the alerts, the replies, and the states that a notify
+// block of the workflow announces. The views of the store show these parts. The parameter before is the
 // run's state before the record. The parameter flow is the workflow of the run; nil = nothing is
 // announced.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
@@ -22,18 +22,37 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 	if state, ok := rec.RunState(); ok {
 		t.State = state
 	}
+	post(t, rec, before)
 	noteRoom(t, rec, before)
 	var few [4]machine.StepRow
 	for _, row := range rec.AppendSteps(few[:0], before) {
 		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
-	for _, node := range rec.NewNodes() {
-		t.NewNodes = append(t.NewNodes, store.NodeName{Node: int32(node.Node), Step: int32(node.Step), Name: node.Name})
-	}
+	addNodes(t, rec.NewNodes())
 	for _, c := range rec.Commands() {
 		if a, ok := c.(machine.Alert); ok {
 			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)})
 		}
+	}
+}
+
+// addNodes adds the names of nodes to the transition. If the transition has a name of a node already,
+// from an earlier record, the new name replaces it.
+func addNodes(t *store.Transition, nodes []machine.NodeName) {
+	if len(nodes) == 0 {
+		return
+	}
+	known := make(map[int32]int, len(t.NewNodes))
+	for i, n := range t.NewNodes {
+		known[n.Node] = i
+	}
+	for _, n := range nodes {
+		row := store.NodeName{Node: int32(n.Node), Step: int32(n.Step), Name: n.Name}
+		if i, ok := known[row.Node]; ok {
+			t.NewNodes[i] = row
+			continue
+		}
+		t.NewNodes = append(t.NewNodes, row)
 	}
 }
 
@@ -45,6 +64,18 @@ func announce(t *store.Transition, rec machine.Record, flow *dsl.Workflow) {
 			t.Announce = append(t.Announce, state)
 		}
 	}
+}
+
+// post adds the replies that the record causes to the transition.
+func post(t *store.Transition, rec machine.Record, before *machine.State) {
+	to, states := rec.Replies(before)
+	if len(states) == 0 {
+		return
+	}
+	if t.Post == nil {
+		t.Post = &naming.Post{Sink: to.Sink, Correlation: to.Correlation}
+	}
+	t.Post.States = append(t.Post.States, states...)
 }
 
 // setStep adds the row of a step to the transition. If the transition already has a row of

@@ -104,6 +104,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	if len(f.Transition.Announce) > 0 {
 		wait.Wake(n.Notices)
 	}
+	if p := f.Transition.Post; p != nil && n.Posted != nil {
+		n.Posted(p.Sink)
+	}
 	if f.started != nil {
 		f.started.Submitted = store.Submitted{Run: r.id, Name: f.started.Public}
 	}

@@ -16,34 +16,6 @@ var postgresFaults = []fault{
 		by:   catches("engine/store/postgres", "^TestPlansOfSmallTables$"),
 	},
 	{
-		name: "a succeeded run keeps its key in a batch",
-		in:   "engine/store/postgres.commitTake",
-		old:  "(11, 12, 13)",
-		new:  "(10, 11, 12, 13)",
-		by:   catches("engine/store/postgres", "^TestStore$/^submit$"),
-	},
-	{
-		name: "a succeeded run keeps its key where a batch is sent again",
-		in:   "engine/store/postgres.commitFresh",
-		old:  "(11, 12, 13)",
-		new:  "(10, 11, 12, 13)",
-		by:   catches("engine/store/postgres", "^TestHeldKeysCostFewQuestions$"),
-	},
-	{
-		name: "keys that succeeded runs hold are found with one question",
-		in:   "engine/store/postgres.submissionsMet",
-		old:  "(11, 12, 13)",
-		new:  "(10, 11, 12, 13)",
-		by:   catches("engine/store/postgres", "^TestHeldKeysCostFewQuestions$"),
-	},
-	{
-		name: "a succeeded run keeps its key from a submission that goes alone",
-		in:   "engine/store/postgres.(*submission).claimKey",
-		old:  "storekit.HoldsKey(status.RunState(state))",
-		new:  "storekit.HoldsKey(status.RunState(state)) && !status.RunState(state).Final()",
-		by:   catches("engine/store/postgres", "^TestSubmissionAloneFindsAHeldKey$"),
-	},
-	{
 		name: "a row that the former primary confirmed counts for nothing",
 		in:   "engine/store/postgres.(*lineage).confirm",
 		old:  "line < l.line",
@@ -433,12 +405,6 @@ var postgresFaults = []fault{
 		in:   "engine/store/postgres.stands",
 		old:  "(values[0] == m.token || values[0] == int64(0))", new: "values[0] == m.token",
 		by: catches("engine/store/postgres", "^TestRemovedIsNotLost$"),
-	},
-	{
-		name: "a run that was cancelled frees its key",
-		in:   "engine/store/postgres.commitTake",
-		old:  "IN (11, 12, 13)", new: "IN (11)",
-		by: catches("engine/store/postgres", "^TestBatchIsOneStatement$"),
 	},
 	{
 		name: "retention keeps a run for as long as it says",

@@ -39,6 +39,9 @@ type Config struct {
 	Open func(ctx context.Context, name string) (bool, error)
 	// Cancel asks the run with the given public name to turn back.
 	Cancel func(ctx context.Context, name, reason string) error
+	// Selections opens the firings of schedules with a select block. nil = the store has no business
+	// tables, so such a schedule starts nothing.
+	Selections Selections
 	// MaxPause is the longest pause between two scans. After this time at the latest, the Firer finds
 	// a schedule that was published during the pause.
 	MaxPause time.Duration
@@ -140,20 +143,17 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	open := false
-	if r.LastRun != "" {
-		if open, err = f.cfg.Open(ctx, r.LastRun); err != nil {
-			return err
-		}
+	open, err := f.open(ctx, plan, r)
+	if err != nil {
+		return err
 	}
 	step := Decide(plan.schedule(), r.Next, now, open)
 	if step.Wait {
 		return nil
 	}
 	if step.Cancel {
-		err := f.cfg.Cancel(ctx, r.LastRun, "the next tick of schedule "+r.Name+" has come")
-		if err != nil {
-			return fmt.Errorf("cancel run %s: %w", r.LastRun, err)
+		if err := f.cancel(ctx, plan, r); err != nil {
+			return err
 		}
 	}
 	next := r
@@ -163,7 +163,7 @@ func (f *Firer) one(ctx context.Context, r schedules.Row, now time.Time) error {
 	}
 	if !step.Tick.IsZero() {
 		run := plan.run(step.Tick)
-		if err := f.cfg.Submit(ctx, run); err != nil {
+		if err := f.start(ctx, plan, r, run, step.Tick); err != nil {
 			return err
 		}
 		failpoint.Hit("tick.submitted")

@@ -37,6 +37,9 @@ func planOf(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer) (*plan, e
 	if err != nil {
 		return nil, err
 	}
+	if p.selects() {
+		return p, nil // each row gives its own values
+	}
 	vars, diags := p.wf.Bind(append(given, p.wf.Schedules[p.i].Variables...))
 	if err := diags.Err(); diags.HasErrors() {
 		return nil, fmt.Errorf("variables of schedule %s.%s: %w", r.Workflow, r.Name, err)

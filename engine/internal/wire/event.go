@@ -39,13 +39,24 @@ const (
 	kindAdmitted           // a SlotsFreed that admits the run
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
 	kindMigrated
+	kindStartedBy       // a Started with a time StartBy; it has the fields of all other kinds of Started
+	kindRestarted       // a Started of a run that takes over results of another run
+	kindStartedReplying // a Started whose run has replies; it also has a priority, a limit and a time StartBy
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
 // the event says which of these fields follow, so that a missing field takes no bytes.
 func (e *encoder) started(ev machine.Started) {
-	child, inLine := ev.Parent != 0, ev.Line != line.Line{}
+	child, inLine, by, replies := ev.Parent != 0, ev.Line != line.Line{}, !ev.StartBy.IsZero(), ev.ReplyTo != ""
 	switch {
+	case replies: // a child run has no replies
+		e.uint(kindStartedReplying)
+	case by:
+		child, inLine = true, true
+		e.uint(kindStartedBy)
+	case ev.From.Run != 0: // such a run is no child run, and has no time StartBy
+		e.uint(kindRestarted)
+		inLine = true
 	case child && inLine:
 		e.uint(kindChildStartedInLine)
 	case child:
@@ -61,6 +72,13 @@ func (e *encoder) started(ev machine.Started) {
 	e.value(ev.Vars)
 	e.string(ev.Trigger)
 	e.string(ev.StartedBy)
+	if replies {
+		putReply(e, &model.ReplyTo{Sink: ev.ReplyTo, Correlation: ev.Correlation})
+		e.line(ev.Line)
+		e.bool(ev.Waits)
+		e.time(ev.StartBy)
+		return
+	}
 	if child {
 		e.parent(model.Parent{Run: ev.Parent, Name: ev.ParentName, Step: ev.ParentStep})
 		e.time(ev.Until)
@@ -69,6 +87,12 @@ func (e *encoder) started(ev machine.Started) {
 	if inLine {
 		e.line(ev.Line)
 		e.bool(ev.Waits)
+	}
+	if by {
+		e.time(ev.StartBy)
+	}
+	if ev.From.Run != 0 {
+		putFrom(e, &ev)
 	}
 }
 
@@ -199,7 +223,7 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
-	case kindStartedInLine, kindChildStarted, kindChildStartedInLine:
+	case kindStartedInLine, kindChildStarted, kindChildStartedInLine, kindStartedBy:
 		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
 		if kind != kindStartedInLine {
 			p := d.parent()
@@ -208,6 +232,19 @@ func (d *decoder) event() machine.Event {
 		if kind != kindChildStarted {
 			ev.Line, ev.Waits = d.line(), d.bool()
 		}
+		if kind == kindStartedBy {
+			ev.StartBy = d.time()
+		}
+		return ev
+	case kindRestarted:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		ev.Line, ev.Waits = d.line(), d.bool()
+		getFrom(d, &ev)
+		return ev
+	case kindStartedReplying:
+		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
+		to := getReply(d)
+		ev.ReplyTo, ev.Correlation, ev.Line, ev.Waits, ev.StartBy = to.Sink, to.Correlation, d.line(), d.bool(), d.time()
 		return ev
 	case kindAdmitted:
 		return machine.SlotsFreed{Admitted: true}

@@ -163,6 +163,17 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putMoves(e, r.Moves) },
 		get: func(d *decoder, r *model.Run) { r.Moves = getMoves(d) },
 	},
+	momentCodec(model.RunStartByBit, func(r *model.Run) *model.Instant { return &r.StartBy }),
+	{ // the runs whose results this run has taken over
+		bit: model.RunAncestorsBit,
+		put: func(e *encoder, r *model.Run) { putAncestors(e, r.Ancestors) },
+		get: func(d *decoder, r *model.Run) { r.Ancestors = getAncestors(d) },
+	},
+	{ // where the replies of the run go
+		bit: model.RunReplyBit,
+		put: func(e *encoder, r *model.Run) { putReply(e, r.Reply) },
+		get: func(d *decoder, r *model.Run) { r.Reply = getReply(d) },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{

@@ -29,14 +29,16 @@ type Store interface {
 
 // A Submission is a run that another program asks for.
 type Submission struct {
-	ID         int64
-	Run        string // public id of the run
-	Workflow   string // name of a workflow that was published when the program submitted the run
-	Input      []byte // JSON object with values of variables
-	By         string // user of the database who submitted the run
-	At         time.Time
-	WorkflowID store.WorkflowID // published workflow; 0 = the workflow is not published any more
-	Given      []byte           // values of deployment variables: schedules.Workflow.Given
+	ID       int64
+	Run      string // public id of the run
+	Workflow string // name of a workflow that was published when the program submitted the run
+	Input    []byte // JSON object with values of variables
+	By       string // user of the database who submitted the run
+	At       time.Time
+	// Where the replies of the run go, and the text that each reply repeats; "" = none.
+	ReplyTo, Correlation string
+	WorkflowID           store.WorkflowID // published workflow; 0 = the workflow is not published any more
+	Given                []byte           // values of deployment variables: schedules.Workflow.Given
 }
 
 // Of returns the role Store of a store. ok is false if the store does not have it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -197,15 +198,14 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	}
 	for _, n := range t.NewNodes {
 		n.Name = naming.CleanText(n.Name)
-		if n.Node != n.Step || !slices.ContainsFunc(r.nodes, func(old store.NodeName) bool { return old.Node == n.Node }) {
-			r.nodes = append(r.nodes, n)
-		}
+		r.nodes = append(r.nodes, n) // FoldSteps uses the last name of a node
 	}
 	for _, a := range t.Alerts {
 		a = store.Alert{Kind: naming.CleanText(a.Kind), Step: naming.CleanText(a.Step), Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)}
 		s.alertLocked(t.Run, store.AlertRow{Alert: a, At: micro(t.At)})
 	}
 	s.announceLocked(&t)
+	postLocked(s.state, &t)
 	s.consumeLocked(t.Run, t.Consumed)
 }
 
@@ -238,6 +238,9 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if err := errors.Join(t.Validate(), t.Names.Validate()); err != nil {
 		return store.Outcome{Err: err}
 	}
+	if len(t.Checks) > 0 {
+		return store.Outcome{Err: admission.Unable("in memory", t.Checks)}
+	}
 	if s.mineLocked(token, t) { // an earlier try has committed the transition
 		return landedNow(t)
 	}
@@ -245,11 +248,22 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if id, ok := s.names[name]; ok {
 		return s.existsLocked(id)
 	}
-	if id, ok := s.keys[k]; ok && k.key != "" && storekit.HoldsKey(s.runs[id].head.State) {
-		return s.existsLocked(id)
+	if h := s.keys[k]; h != nil && k.key != "" && h.run.head.Run != t.Names.From && h.holdsAt(s.now()) {
+		return h.existsLocked()
+	}
+	origin := s.runs[t.Names.From]
+	switch {
+	case t.Names.From == 0:
+	case origin == nil, !origin.head.State.Final():
+		return store.Outcome{Err: naming.ErrNoOrigin}
+	case origin.heir != 0:
+		return store.Outcome{Err: &naming.HeirError{Run: t.Names.From, Heir: origin.heir}}
 	}
 	if err := s.appendLocked(token, t); err != nil {
 		return store.Outcome{Err: err}
+	}
+	if origin != nil {
+		origin.heir = t.Run
 	}
 	r := s.runs[t.Run]
 	r.parent = t.Names.Parent
@@ -257,7 +271,8 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 		r.head.Name, s.names[name] = name, t.Run
 	}
 	if k.key != "" {
-		r.key, s.keys[k] = k, t.Run
+		r.key = k
+		s.keys[k] = &holder{run: r, hold: t.Names.Hold}
 	}
 	if r.head.Owner == 0 {
 		s.hintLocked()

@@ -85,7 +85,7 @@ func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 func (s *finder) runRowLocked(r *run) store.RunRow {
 	w := s.flows[r.head.Workflow-1]
 	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner),
-		InLine: r.share != nil && !r.share.admitted && !r.head.State.Final()}
+		InLine: r.share != nil && !r.share.admitted && !r.head.State.Final(), Parent: r.parent}
 }
 
 // namedRunLocked returns the run with this public name, or with this internal id in

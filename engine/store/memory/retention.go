@@ -72,14 +72,21 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	for id := range gone {
 		s.removeLocked(s.runs[id])
 	}
+	for k, h := range s.keys { // contexts of removed runs that do not hold their keys any more
+		if !stats.More && h.gone && !h.holdsAt(s.now()) {
+			delete(s.keys, k)
+			stats.Rows++
+		}
+	}
 	if len(gone) > 0 {
 		rows := len(s.alerts)
-		rows += len(s.notices)
+		rows += len(s.notices) + len(s.posted)
+		s.posted = slices.DeleteFunc(s.posted, func(p *post) bool { return gone[p.Run] })
 		s.alerts = slices.DeleteFunc(s.alerts, func(a alert) bool { return gone[a.Run] })
 		s.notices = slices.DeleteFunc(s.notices, func(k notice.Kept) bool { return gone[k.Run] })
 		s.order = slices.DeleteFunc(s.order, func(id status.RunID) bool { return gone[id] })
 		s.delivered = 0
-		stats.Rows += rows - len(s.alerts) - len(s.notices)
+		stats.Rows += rows - len(s.alerts) - len(s.notices) - len(s.posted)
 	}
 	return stats, nil
 }
@@ -92,7 +99,9 @@ func (s *retention) removeLocked(r *run) {
 	if s.names[r.head.Name] == r.head.Run {
 		delete(s.names, r.head.Name)
 	}
-	if s.keys[r.key] == r.head.Run {
-		delete(s.keys, r.key)
+	if h := s.keys[r.key]; h != nil && h.run == r {
+		if h.gone = h.holdsAt(s.now()); !h.gone {
+			delete(s.keys, r.key)
+		}
 	}
 }

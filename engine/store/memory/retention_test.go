@@ -34,7 +34,7 @@ func TestRetain(t *testing.T) {
 		t.Helper()
 		sub, err := storetest.Submit(ctx, w, store.Transition{
 			Run: run, At: at, Workflow: ids["w"], State: state, Owner: &id, NextCheck: store.Never, Data: []byte("0"), Alerts: []store.Alert{{Kind: "parked"}},
-		}, naming.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names)})
+		}, naming.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names), Hold: naming.Hold{Scope: naming.ScopeActive}})
 		if err != nil {
 			t.Fatal(err)
 		}

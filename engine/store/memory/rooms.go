@@ -98,6 +98,18 @@ func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	return next
 }
 
+// Heir returns the run that has taken over the results of the given run; 0 = there is none.
+func (s *views) Heir(ctx context.Context, run status.RunID) (status.RunID, error) {
+	if err := s.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	if r := s.runs[run]; r != nil {
+		return r.heir, nil
+	}
+	return 0, nil
+}
+
 // Places returns which open runs hold a place in a limit. It also counts the open runs that wait in
 // line.
 func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {

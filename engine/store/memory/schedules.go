@@ -28,7 +28,7 @@ func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []sc
 	}
 	defer s.mu.Unlock()
 	w.At = s.now().Truncate(time.Microsecond)
-	w.Given, w.Variables = slices.Clone(w.Given), nil
+	w.Given, w.Variables, w.Events = slices.Clone(w.Given), nil, slices.Clone(w.Events)
 	s.workflows[w.Name] = w
 	kept := map[place]bool{}
 	for _, r := range rows {

@@ -9,7 +9,9 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
@@ -23,9 +25,10 @@ type state struct {
 	flows   []flow // all workflows; the index of a workflow is its WorkflowID - 1
 	runs    map[status.RunID]*run
 	names   map[string]status.RunID
-	keys    map[key]status.RunID
+	keys    map[key]*holder
 	alerts  []alert       // all alerts, in the order of AlertRow.ID
 	notices []notice.Kept // all notices, ascending by run, row and state
+	posted  []*post       // all replies, ascending by run and number
 	inbox   map[status.RunID][]store.Message
 
 	sharing map[status.RunID]*run // runs with a limit
@@ -42,6 +45,24 @@ type flow struct {
 
 type key struct{ workflow, key string }
 
+// A holder is the context of a unique key: the run that took the key last.
+type holder struct {
+	run   *run // may be removed (gone); then it stays as it was
+	hold  naming.Hold
+	reset bool // the goal was reset after the run had reached it
+	gone  bool // retention has removed the run
+}
+
+// holdsAt reports whether the run of the context holds its key at the given time.
+func (h *holder) holdsAt(now time.Time) bool {
+	return h.hold.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, now)
+}
+
+// existsLocked returns the outcome of a submission whose key this run holds.
+func (h *holder) existsLocked() store.Outcome {
+	return store.Outcome{Submitted: store.Submitted{Run: h.run.head.Run, Name: h.run.head.Name, Exists: true, Gone: h.gone}}
+}
+
 type member struct {
 	address string
 	joined  time.Time
@@ -57,15 +78,23 @@ type run struct {
 	key   key // unique key; zero = none
 	// internal id of the run that started this run as a child; 0 = none
 	parent status.RunID
-	rows   []row
-	share  *share           // limit that the run shares with other runs; nil = it has no limit
-	nodes  []store.NodeName // instances of the run's for_each steps
-	late   []store.LateReply
-	logs   []store.LogLine
+	// internal id of the run that has taken over the results of this run; 0 = none
+	heir  status.RunID
+	rows  []row
+	share *share           // limit that the run shares with other runs; nil = it has no limit
+	nodes []store.NodeName // instances of the run's for_each steps
+	late  []store.LateReply
+	logs  []store.LogLine
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
 	place int // index of the run in queue.runs
+}
+
+// A post is a reply, with the time before which no engine can claim it.
+type post struct {
+	replies.Reply
+	due time.Time
 }
 
 type row struct {

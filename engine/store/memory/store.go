@@ -8,9 +8,12 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
@@ -29,6 +32,7 @@ type Store struct {
 	*membership
 	*hands
 	*published
+	*eventbox
 	*hints
 	*inboxRole
 	*journal
@@ -39,6 +43,8 @@ type Store struct {
 	*retention
 	*resealer
 	*notices
+	*contexts
+	*posts
 	*shares
 }
 
@@ -52,7 +58,10 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	goals.Keeper
+	replies.Keeper
 	schedules.Store
+	events.Store
 	quota.Sharer
 	snapshots.Keeper
 } = (*Store)(nil)
@@ -67,7 +76,7 @@ func New(o Options) *Store {
 		members: make(map[store.EngineID]*member),
 		runs:    make(map[status.RunID]*run),
 		names:   make(map[string]status.RunID),
-		keys:    make(map[key]status.RunID),
+		keys:    make(map[key]*holder),
 		inbox:   make(map[status.RunID][]store.Message),
 		sharing: make(map[status.RunID]*run),
 		open:    make(map[store.EngineID]*queue),
@@ -82,6 +91,7 @@ func New(o Options) *Store {
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: catalogue,
 		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[place]schedules.Row)},
+		eventbox:    &eventbox{state: st, claimed: make(map[int64]time.Time)},
 		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},
 		journal:     &journal{state: st, hints: listeners, inboxRole: posted, evidence: kept},
@@ -90,6 +100,8 @@ func New(o Options) *Store {
 		shorts:      &shorts{state: st},
 		retention:   &retention{state: st, evidence: kept},
 		notices:     announced,
+		contexts:    &contexts{state: st},
+		posts:       &posts{state: st},
 		shares:      &shares{state: st},
 	}
 }

@@ -20,9 +20,14 @@ type Names struct {
 	Name     string // public name, at most 100 characters; "" = the run gets the result of RunName
 	Workflow string // name of the workflow; another workflow may use the same Key
 	Key      string // unique key; "" = none
+	Hold     Hold   // how long the run holds Key; the zero value = until its goal is reset
 	// Parent is the internal id of the run that starts this run; 0 = the run is no child run. A
 	// child run must have a Name.
 	Parent status.RunID
+	// From is the internal id of the ended run whose results this run takes over; 0 = none. The store
+	// accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a *HeirError,
+	// or ErrNoOrigin.
+	From status.RunID
 }
 
 // notification is the text that the name of each notification contains. The names of the workflows
@@ -43,24 +48,29 @@ func (n Names) Public(run status.RunID) string {
 func (n Names) Kept() bool { return n.Name != "" || n.Key != "" }
 
 // Validate returns an error if a store must refuse the names. A run's name must match
-// [A-Za-z0-9][A-Za-z0-9._:/-]* and must not be a RunName. A unique key may be any text.
+// [A-Za-z0-9][A-Za-z0-9._:/-]* and must not be a RunName. A unique key may be any text without
+// control characters, of at most MaxKeyBytes bytes.
 func (n Names) Validate() error {
 	_, given := ParseRunName(n.Name)
+	if err := checkKey(n.Key); err != nil {
+		return err
+	}
+	if err := n.Hold.Validate(); err != nil {
+		return err
+	}
 	switch {
 	case utf8.RuneCountInString(n.Name) > MaxNameLen:
 		return fmt.Errorf("engine: run name of %d characters exceeds %d", utf8.RuneCountInString(n.Name), MaxNameLen)
-	case len(n.Key) > MaxKeyBytes:
-		return fmt.Errorf("engine: unique key of %d bytes exceeds %d", len(n.Key), MaxKeyBytes)
 	case given:
 		return fmt.Errorf("engine: run name %q: no run has it, and names of this form are given by engines: choose another", n.Name)
 	case strings.Contains(n.Name, notification) && !strings.Contains(n.Workflow, notification):
 		return fmt.Errorf("engine: run name %q: names with %s are given by engines, to the notifications of a run: choose another", n.Name, notification)
 	case n.Name != "" && !validName(n.Name):
 		return fmt.Errorf("engine: run name %q: it must begin with an ASCII letter or digit and hold only those and . _ : / -", n.Name)
-	case n.Key != CleanText(n.Key):
-		return fmt.Errorf("engine: unique key %q holds bytes that are not text", n.Key)
 	case n.Parent != 0 && n.Name == "":
 		return fmt.Errorf("engine: a child run of run %s has no name", RunName(n.Parent))
+	case n.From != 0 && n.Parent != 0:
+		return fmt.Errorf("engine: a child run cannot take over the results of run %s", RunName(n.From))
 	case n.Key != "" && n.Workflow == "":
 		return fmt.Errorf("engine: unique key %q has no workflow", n.Key)
 	}

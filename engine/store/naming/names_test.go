@@ -1,15 +1,19 @@
 package naming
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A run's name is plain; a unique key is any text.
+// A run's name is plain; a unique key is any text without control characters.
 func TestNamesValidate(t *testing.T) {
 	long := strings.Repeat("x", MaxNameLen)
 	for _, name := range []string{"", "a", "7", "r-1X", "r-", "r-0x", "order/2026:A_b.c-d", long} {
-		if err := (Names{Name: name, Workflow: "w", Key: "we ird é'\n"}).Validate(); err != nil {
+		if err := (Names{Name: name, Workflow: "w", Key: "we ird é'"}).Validate(); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -17,6 +21,53 @@ func TestNamesValidate(t *testing.T) {
 		err := (Names{Name: name, Workflow: "w"}).Validate()
 		if err == nil || !strings.Contains(err.Error(), "run name") {
 			t.Errorf("%q: error=%v, want one about the run name", name, err)
+		}
+	}
+}
+
+// S98: a unique key that nobody can read or type is refused at the edge, with an error that
+// callers can test for.
+func TestUniqueKeysWithoutControlCharacters(t *testing.T) {
+	for _, key := range []string{"a\n", "\x00", "\t", "a\x7fb", "\u0085", "\xff", strings.Repeat("x", MaxKeyBytes+1), strings.Repeat("é", MaxKeyBytes/2+1)} {
+		if err := (Names{Workflow: "w", Key: key}).Validate(); !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), "unique key") {
+			t.Errorf("%q: error=%v, want ErrKey", key, err)
+		}
+	}
+	if err := (Names{Workflow: "w", Key: strings.Repeat("é", MaxKeyBytes/2)}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// S97 S98: which run holds its key, by scope.
+func TestHolds(t *testing.T) {
+	ended := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		h     Hold
+		state status.RunState
+		reset bool
+		after time.Duration
+		want  bool
+	}{
+		{Hold{ScopeActive, 0}, status.RunQueued, false, 0, true},
+		{Hold{ScopeActive, 0}, status.RunParked, true, 0, true}, // a reset frees only ended runs
+		{Hold{ScopeActive, 0}, status.RunSucceeded, false, 0, false},
+		{Hold{ScopeActive, 0}, status.RunCancelled, false, 0, false},
+		{Hold{}, status.RunCompensationFailed, false, 0, true},
+		{Hold{}, status.RunSucceeded, false, time.Hour, true},
+		{Hold{}, status.RunSucceeded, true, time.Hour, false},
+		{Hold{}, status.RunCompensated, false, 0, false},
+		{Hold{}, status.RunFailed, false, 0, false},
+		{Hold{ScopeGoal, time.Hour}, status.RunSucceeded, false, time.Hour - 1, true},
+		{Hold{ScopeGoal, time.Hour}, status.RunSucceeded, false, time.Hour, false},
+		{Hold{ScopeEver, 0}, status.RunCancelled, false, time.Hour, true},
+	} {
+		if got := c.h.Holds(c.state, ended, c.reset, ended.Add(c.after)); got != c.want {
+			t.Errorf("%+v: holds = %v", c, got)
+		}
+	}
+	for _, h := range []Hold{{3, 0}, {-1, 0}, {0, -1}, {0, 1}, {0, MaxRetain + time.Microsecond}} {
+		if (Names{Workflow: "w", Key: "k", Hold: h}).Validate() == nil {
+			t.Errorf("%+v is valid", h)
 		}
 	}
 }

@@ -25,10 +25,18 @@ var ErrFull = errors.New("engine: there is no room for another run")
 // Validate returns an error if a store cannot keep the room.
 func (r *Room) Validate() error {
 	switch {
-	case r.Limit < 1 || r.Rank.IsZero() || r.Workflow == "":
-		return fmt.Errorf("engine: a limit of %d of workflow %q is not valid", r.Limit, r.Workflow)
-	case len(r.Key) > MaxKeyBytes || r.Workflow != CleanText(r.Workflow) || r.Key != CleanText(r.Key):
-		return fmt.Errorf("engine: the key of a limit of workflow %q is too long, or is no text", r.Workflow)
+	case r.Workflow == "":
+		return errors.New("engine: a limit names no workflow")
+	case r.Workflow != CleanText(r.Workflow):
+		return fmt.Errorf("engine: the workflow name %q of a limit holds bytes that are not text", r.Workflow)
+	case r.Limit < 1:
+		return fmt.Errorf("engine: the limit of workflow %q is %d, but it must be at least 1", r.Workflow, r.Limit)
+	case r.Rank.IsZero():
+		return fmt.Errorf("engine: a run of workflow %q has no rank in its limit", r.Workflow)
+	case len(r.Key) > MaxKeyBytes:
+		return fmt.Errorf("engine: the key of a limit of workflow %q has %d bytes, more than the %d allowed", r.Workflow, len(r.Key), MaxKeyBytes)
+	case r.Key != CleanText(r.Key):
+		return fmt.Errorf("engine: the key %q of a limit of workflow %q holds bytes that are not text", r.Key, r.Workflow)
 	}
 	return nil
 }

@@ -78,14 +78,17 @@ func (n Notice) Name(run string, k int) string {
 // A Sent is a notice of a run, with the runs that are its notifications.
 type Sent struct {
 	Kept
-	// In the order of the notify blocks. If retention has removed one, it and all later ones are
-	// missing.
+	// In the order of the notify blocks. Those that retention has removed are missing.
 	Notifications []store.RunRow
 }
 
-// Find returns the notices of a run, ascending by row and state, with their notifications. If the
-// store has no role Keeper, Find returns no notices.
-func Find(ctx context.Context, st store.Full, run store.RunRow) ([]Sent, error) {
+// Find returns the notices of a run, ascending by row and state, with their notifications. The
+// function blocks returns how many notify blocks announce a state. Find looks for that many
+// notifications, and for further ones until one is missing: the run may have been moved to a definition
+// with fewer blocks. So a notification that retention has removed hides no other one. If blocks is nil,
+// Find stops at the first missing notification. If the store has no role Keeper, Find returns no
+// notices.
+func Find(ctx context.Context, st store.Full, run store.RunRow, blocks func(state string) int) ([]Sent, error) {
 	keeper, ok := Of(st)
 	if !ok {
 		return nil, nil
@@ -97,9 +100,16 @@ func Find(ctx context.Context, st store.Full, run store.RunRow) ([]Sent, error) 
 	out := make([]Sent, len(kept))
 	for i, k := range kept {
 		out[i].Kept = k
+		least := 0
+		if blocks != nil {
+			least = blocks(k.State)
+		}
 		for n := 0; ; n++ {
 			row, err := st.Find(ctx, k.Name(run.Name, n))
 			if errors.Is(err, store.ErrNotFound) {
+				if n < least {
+					continue
+				}
 				break
 			}
 			if err != nil {
@@ -111,6 +121,21 @@ func Find(ctx context.Context, st store.Full, run store.RunRow) ([]Sent, error) 
 	return out, nil
 }
 
-// Announces reports whether the runs of the workflow with this name are notifications. The engine
-// makes such names. A person cannot, because the name of a workflow in a file contains no dot.
-func Announces(workflow string) bool { return strings.Contains(workflow, ".notify") }
+// Announces reports whether the runs of the workflow with this name are notifications: the name is
+// WORKFLOW.notify or WORKFLOW.notify.N. The engine makes such names. A person cannot, because the name
+// of a workflow in a file contains no dot, and no group has the name "notify".
+func Announces(workflow string) bool {
+	if before, number, ok := cutLast(workflow); ok && strings.Trim(number, "0123456789") == "" {
+		workflow = before
+	}
+	return strings.HasSuffix(workflow, ".notify")
+}
+
+// cutLast cuts a text at its last dot.
+func cutLast(text string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(text, '.')
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+1:], true
+}

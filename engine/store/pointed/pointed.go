@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/rekey"
@@ -21,10 +22,11 @@ import (
 // changes the store. In builds without the tag failpoints, Store returns the store
 // unchanged.
 func Store(s store.Store) store.Store {
-	if _, ok := s.(*pointed); ok {
+	switch s.(type) {
+	case *pointed, *triggered:
 		return s
 	}
-	return &pointed{store.Complete(s)}
+	return withTriggers(&pointed{store.Complete(s)})
 }
 
 // A pointed is a store that passes each call to the store that it wraps. Before and after
@@ -280,4 +282,31 @@ func (w *pointedWriter) Commit(ctx context.Context, batch []store.Transition) ([
 	failpoint.Hit("store.Commit.before")
 	defer failpoint.Hit("store.Commit.after")
 	return w.Writer.Commit(ctx, batch)
+}
+
+// The type pointed implements goals.Keeper. Each of these methods calls the method with the same name
+// of the wrapped store. If the wrapped store is not a goals.Keeper, there are no goals.
+
+func (s *pointed) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
+	if k, ok := goals.Of(s.Full); ok {
+		return k.Goals(ctx, f)
+	}
+	return nil, nil
+}
+
+func (s *pointed) ResetGoal(ctx context.Context, r goals.Reset) (goals.Goal, error) {
+	k, ok := goals.Of(s.Full)
+	if !ok {
+		return goals.Goal{}, store.ErrNotFound
+	}
+	failpoint.Hit("store.ResetGoal.before")
+	defer failpoint.Hit("store.ResetGoal.after")
+	return k.ResetGoal(ctx, r)
+}
+
+func (s *pointed) Resets(ctx context.Context, run status.RunID) ([]goals.Reset, error) {
+	if k, ok := goals.Of(s.Full); ok {
+		return k.Resets(ctx, run)
+	}
+	return nil, nil
 }

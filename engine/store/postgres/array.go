@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"time"
+
+	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -98,3 +101,17 @@ func (a *array) time(t time.Time) {
 
 // epoch is 2000-01-01 UTC in microseconds since 1970.
 const epoch = 946684800 * 1_000_000
+
+// int64s returns the numbers in the only column of rows, and closes rows.
+func int64s(rows *sql.Rows) (pq.Int64Array, error) {
+	defer rows.Close()
+	var out pq.Int64Array
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, rows.Err()
+}

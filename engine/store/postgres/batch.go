@@ -33,7 +33,7 @@ type batch struct {
 	// heard or the field consume is true.
 	oldHeard                                         array
 	nameRun, name, nameKey, nameParent               array
-	keyFlow, key, keyRun                             array
+	keyFlow, key, keyRun, keyHold                    array
 	nodeRun, node, nodeStep, nodeName                array
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
@@ -51,7 +51,7 @@ func (b *batch) fill(items []store.Transition) {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
 		b.moves = b.moves || moves(t)
-		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0
+		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0 || t.Post != nil
 		b.heard = b.heard || t.Heard != nil
 		b.consume = b.consume || len(t.Consumed) > 0
 		if t.Names != nil && t.Names.Kept() {
@@ -94,9 +94,14 @@ func (b *batch) addNames() {
 			b.keyFlow.text(t.Names.Workflow)
 			b.key.text(t.Names.Key)
 			b.keyRun.int8(int64(t.Run))
+			b.keyHold.int8(holdOf(t.Names.Hold))
 		}
 	}
 }
+
+// holdOf returns a hold as one number, which the statements take apart: 4 * retain + scope, with
+// retain in microseconds.
+func holdOf(h naming.Hold) int64 { return h.Retain.Microseconds()<<2 | int64(h.Scope) }
 
 // moves reports whether a transition changes the row of an existing run.
 func moves(t *store.Transition) bool {
@@ -121,7 +126,7 @@ func (b *batch) reset() {
 		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
 		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz}, {&b.oldHeard, oidInt4},
 		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText}, {&b.nameParent, oidInt8},
-		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8},
+		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8}, {&b.keyHold, oidInt8},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
 		{&b.alertRun, oidInt8}, {&b.alertN, oidInt4}, {&b.kind, oidText}, {&b.alertStep, oidText}, {&b.code, oidText}, {&b.message, oidText},
 		{&b.consumedRun, oidInt8}, {&b.consumed, oidInt8},
@@ -179,6 +184,7 @@ func (b *batch) add(t *store.Transition) {
 		b.message.text(naming.CleanText(a.Message))
 	}
 	b.addNotices(t)
+	b.addReplies(t)
 	for _, id := range t.Consumed {
 		b.consumedRun.int8(int64(t.Run))
 		b.consumed.int8(int64(id))
@@ -195,6 +201,22 @@ func (b *batch) addNotices(t *store.Transition) {
 		b.alertStep.text(naming.CleanText(state))
 		b.code.text("")
 		b.message.text("")
+	}
+}
+
+// addReplies encodes the replies of a transition. They are elements of the arrays of alerts, with the
+// kind replyKind.
+func (b *batch) addReplies(t *store.Transition) {
+	if t.Post == nil {
+		return
+	}
+	for i, state := range t.Post.States {
+		b.alertRun.int8(int64(t.Run))
+		b.alertN.int4(int32(i + 1))
+		b.kind.text(replyKind)
+		b.alertStep.text(naming.CleanText(state))
+		b.code.text(naming.CleanText(t.Post.Sink))
+		b.message.text(naming.CleanText(t.Post.Correlation))
 	}
 }
 
@@ -290,7 +312,7 @@ func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []
 		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes(), b.nameParent.bytes())
 	}
 	if b.keys || side || b.names && ifNone {
-		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes())
+		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes(), b.keyHold.bytes())
 	}
 	if side {
 		args = append(args, b.nodeRun.bytes(), b.node.bytes(), b.nodeStep.bytes(), b.nodeName.bytes(),

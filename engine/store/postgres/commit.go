@@ -93,7 +93,7 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 		}
 		if n := t.Names; n != nil && !apart {
 			name, key := n.Public(t.Run), [2]string{n.Workflow, n.Key}
-			if apart = t.Room != nil || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
+			if apart = alone(t) || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
 				c.doubt = append(c.doubt, i)
 			}
 			if n.Kept() {
@@ -465,4 +465,9 @@ func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 		return nil, err
 	}
 	return writers, nil
+}
+
+// alone reports whether a submission has conditions that the commit statement cannot check.
+func alone(t *store.Transition) bool {
+	return t.Room != nil || len(t.Checks) > 0 || t.Names.From != 0
 }

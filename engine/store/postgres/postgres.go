@@ -25,13 +25,20 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/postgres/contexts"
+	"github.com/saga-engine/engine/engine/store/postgres/firing"
+	"github.com/saga-engine/engine/engine/store/postgres/outbox"
 	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/postgres/shares"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -76,13 +83,18 @@ type Store struct {
 	*hands
 	*published.Part
 	*published.Intake
+	*published.Events
+	selections
 	*evidence
 	*views
 	*shorts
 	*retention
 	*resealer
 	*notices
+	*heirs
+	*outbox.Keeper
 	*sharer
+	*contexts.Contexts
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method token makes a token for each commit from it
@@ -94,6 +106,7 @@ type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
 	reads   *sql.DB // pool for the queries of people; only the type named look uses it
+	tables  *sql.DB // pool for the queries of select blocks on business tables
 	log     *slog.Logger
 	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
 	direct  atomic.Bool // examineServer has found no pooler
@@ -111,11 +124,21 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	replies.Keeper
 	schedules.Store
+	events.Store
 	intake.Store
+	firings.Keeper
 	quota.Sharer
 	snapshots.Keeper
+	goals.Keeper
 } = (*Store)(nil)
+
+// A selections is the part of a Store that keeps the firings of selections.
+type selections struct{ part *firing.Part }
+
+// Selections returns the role firings.Store of the store.
+func (s selections) Selections() firings.Store { return s.part }
 
 // sharer is the part of a Store that divides the limits of agents among engines.
 type sharer = shares.Shares
@@ -137,8 +160,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s.db, s.reads = sql.OpenDB(connector{c, s.access}), sql.OpenDB(connector{c, s.access})
+	s.tables = sql.OpenDB(connector{c, s.access})
 	if err := s.examineServer(ctx, o); err != nil {
-		return nil, errors.Join(err, s.reads.Close(), s.db.Close())
+		return nil, errors.Join(err, s.tables.Close(), s.reads.Close(), s.db.Close())
 	}
 	return s, nil
 }
@@ -151,20 +175,25 @@ func newStore(a *access) *Store {
 	part := &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap}
 	return &Store{
 		access: a, waker: w, views: v,
-		catalogue: c,
-		members:   &members{access: a, waker: w},
-		inbox:     &inbox{access: a, waker: w},
-		runs:      &runs{access: a},
-		hands:     &hands{access: a},
-		notices:   &notices{access: a},
-		Part:      part,
-		Intake:    &published.Intake{Part: part},
-		evidence:  &evidence{access: a, views: v},
-		shorts:    &shorts{access: a},
-		retention: &retention{access: a},
-		resealer:  &resealer{access: a, catalogue: c},
-		sharer:    &sharer{Begin: a.begin, Explain: wrap},
-		examiner:  &examiner{access: a},
+		catalogue:  c,
+		members:    &members{access: a, waker: w},
+		inbox:      &inbox{access: a, waker: w},
+		runs:       &runs{access: a},
+		hands:      &hands{access: a},
+		notices:    &notices{access: a},
+		heirs:      &heirs{access: a},
+		Events:     &published.Events{Part: part},
+		Contexts:   &contexts.Contexts{DB: func() *sql.DB { return a.reads }, Begin: a.begin, Wrap: wrapIf},
+		Keeper:     &outbox.Keeper{Box: &outbox.Box{DB: func() *sql.DB { return a.db }, Explain: wrap}},
+		Part:       part,
+		Intake:     &published.Intake{Part: part},
+		selections: selections{&firing.Part{DB: func() *sql.DB { return a.tables }, Wrap: wrap}},
+		evidence:   &evidence{access: a, views: v},
+		shorts:     &shorts{access: a},
+		retention:  &retention{access: a},
+		resealer:   &resealer{access: a, catalogue: c},
+		sharer:     &sharer{Begin: a.begin, Explain: wrap},
+		examiner:   &examiner{access: a},
 	}
 }
 
@@ -196,13 +225,16 @@ func (s *Store) examineServer(ctx context.Context, o Options) error {
 	// same time would open a new connection for each query.
 	s.reads.SetMaxIdleConns(reads)
 	s.reads.SetConnMaxIdleTime(readsIdle)
+	s.tables.SetMaxOpenConns(work)
+	s.tables.SetMaxIdleConns(1)
+	s.tables.SetConnMaxIdleTime(readsIdle)
 	return nil
 }
 
 // Close closes all connections except those of the writers. A writer has its own Close.
 func (s *Store) Close() error {
 	s.bell.close()
-	return errors.Join(s.reads.Close(), s.db.Close())
+	return errors.Join(s.tables.Close(), s.reads.Close(), s.db.Close())
 }
 
 // sqlstate returns the SQLSTATE of an error of the server. It returns "" for any other

@@ -268,7 +268,7 @@ const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
        r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false),
-       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0)
+       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0), coalesce(n.parent, 0)
 FROM `
 	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
@@ -384,7 +384,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 		id   int64
 		r    store.RunRow
 	)
-	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine)...); err != nil {
+	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine, &r.Parent)...); err != nil {
 		return store.RunRow{}, err
 	}
 	r.Head = head.head(status.RunID(id))

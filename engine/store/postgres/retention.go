@@ -38,25 +38,38 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainRemove removes those locked runs that have no messages and no existing parent. It
 	// also removes their names and keys. It is a separate statement, because it must see messages
 	// that were posted before the runs were locked. A client that posts a message later waits for
-	// this transaction, and then finds no run. If another session has locked the row of a
-	// removed run's key, retainRemove leaves this row in place. That does no harm, because a
-	// key whose run does not exist is free.
+	// this transaction, and then finds no run. If a removed run still holds its key, the row of the
+	// key stays, and keeps what the row of the run said. If another session has locked the row of
+	// the key, the run stays until the next pass.
 	retainRemove = `
-WITH gone AS (
+WITH held AS MATERIALIZED (
+  SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name, ` + contextHeld + ` AS stays
+  FROM pg_catalog.unnest($1::int8[]) v(run_id)
+  JOIN engine.run r ON r.run_id = ANY (ARRAY[v.run_id]) JOIN engine.run_name n ON n.run_id = ANY (ARRAY[v.run_id]) JOIN engine.workflow w USING (workflow_id)
+  JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id
+  FOR UPDATE OF c SKIP LOCKED
+), gone AS (
   DELETE FROM engine.run r USING pg_catalog.unnest($1::int8[]) v(run_id)
   WHERE r.run_id = v.run_id AND NOT EXISTS (SELECT FROM engine.inbox i WHERE i.run_id = r.run_id)
     AND NOT EXISTS (SELECT FROM engine.run_name c JOIN engine.run p ON p.run_id = c.parent WHERE c.run_id = r.run_id)
-  RETURNING r.run_id, r.workflow_id
+    AND (r.run_id = ANY (ARRAY(SELECT run_id FROM held)) OR NOT EXISTS (
+      SELECT FROM engine.run_name n JOIN engine.workflow w ON w.workflow_id = r.workflow_id
+      JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id WHERE n.run_id = r.run_id))
+  RETURNING r.run_id
 ), named AS (
-  DELETE FROM engine.run_name n USING gone g WHERE n.run_id = g.run_id RETURNING n.run_id, n.key, g.workflow_id
-), keyed AS (
-  SELECT c.workflow, c.key FROM named n JOIN engine.workflow w USING (workflow_id)
-  JOIN engine.context c ON c.workflow = w.name AND c.key = n.key AND c.run_id = n.run_id
-  FOR UPDATE OF c SKIP LOCKED
+  DELETE FROM engine.run_name n USING gone g WHERE n.run_id = g.run_id RETURNING 1
+), kept AS (
+  UPDATE engine.context c SET ended = h.state, ended_at = h.finished_at, run = h.name
+  FROM held h JOIN gone g USING (run_id) WHERE h.stays AND c.workflow = h.workflow AND c.key = h.key
 ), freed AS (
-  DELETE FROM engine.context c USING keyed k WHERE c.workflow = k.workflow AND c.key = k.key RETURNING 1
+  DELETE FROM engine.context c USING held h JOIN gone g USING (run_id) WHERE NOT h.stays AND c.workflow = h.workflow AND c.key = h.key RETURNING 1
 )
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
+	// retainGoals removes contexts of removed runs that do not hold their keys any more.
+	retainGoals = `
+DELETE FROM engine.context WHERE (workflow, key) IN (
+  SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
+    AND ended_at + retain * interval '1 microsecond' <= pg_catalog.clock_timestamp() ORDER BY ended_at LIMIT $1 FOR UPDATE SKIP LOCKED)`
 )
 
 // The other rows of a run are removed after the run itself. A run may have tens of
@@ -72,6 +85,9 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainNotices = `
 DELETE FROM engine.notice WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.notice x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainReplies = `
+DELETE FROM engine.reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.reply x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 	retainLate = `
 DELETE FROM engine.late_reply WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.late_reply x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
@@ -83,6 +99,9 @@ DELETE FROM engine.snapshot WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.sn
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 	retainPlaces = `
 DELETE FROM engine.place WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.place x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainHeirs = `
+DELETE FROM engine.heir WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.heir x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 )
 
@@ -158,6 +177,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		return stats, nil
 	}
 	s.after, s.walked = 0, true
+	if err := s.freeGoals(ctx, &stats); err != nil {
+		return stats, err
+	}
 	dropped, err := s.tend(ctx, earliest, end)
 	stats.Partitions = dropped
 	return stats, err
@@ -215,10 +237,29 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// sweep removes the steps, alerts, notices, late replies, logs, snapshots and places of removed
+// freeGoals removes contexts of removed runs that do not hold their keys any more.
+func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) error {
+	for {
+		res, err := s.db.ExecContext(ctx, retainGoals, retainRows)
+		if err != nil {
+			return wrap("remove goals whose time is over", err)
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return wrap("remove goals whose time is over", err)
+		}
+		stats.Rows += int(n)
+		if n < retainRows {
+			return nil
+		}
+	}
+}
+
+// sweep removes the steps, alerts, notices, late replies, logs, snapshots, places and heirs of removed
+// sweep removes the steps, alerts, notices, replies, late replies, logs, snapshots, places and heirs of removed
 // runs: of those runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainLate, retainLogs, retainSnapshots, retainPlaces} {
+	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

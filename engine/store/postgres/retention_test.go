@@ -484,8 +484,8 @@ func TestRemovedIsNotLost(t *testing.T) {
 	}
 }
 
-// Whoever claims a key at the moment its run is removed gets it, and nobody
-// waits for anybody for long.
+// S98: while another session has locked the row of a key, retention does not wait for it, and does
+// not remove the run of the key. Otherwise the goal would be lost with the run.
 func TestKeyOfARemovedRun(t *testing.T) {
 	y := newYard(t)
 	now := time.Now()
@@ -503,18 +503,19 @@ func TestKeyOfARemovedRun(t *testing.T) {
 	if _, err := tx.Exec(`SELECT 1 FROM engine.context FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	if s := y.retain(now.Add(-24 * time.Hour)); s.Runs != 1 {
-		t.Errorf("%+v, want the run to go", s)
+	if s := y.retain(now.Add(-24 * time.Hour)); s.Runs != 0 {
+		t.Errorf("%+v, want the run to stay: the row of its key is locked", s)
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if n := y.count("context"); n != 1 {
-		t.Fatalf("%d keys, want that of the run that has gone still there", n)
+	if s := y.retain(now.Add(-24 * time.Hour)); s.Runs != 1 {
+		t.Errorf("%+v, want the run to go", s)
 	}
-	create.Run = naming.FirstRunOf(now)
-	if sub, err := storetest.Submit(t.Context(), y.w, create, names); err != nil || sub.Exists || sub.Run != create.Run {
-		t.Errorf("%+v, err = %v, want the new run to have name and key", sub, err)
+	names.Name, create.Run = "new", naming.FirstRunOf(now)
+	sub, err := storetest.Submit(t.Context(), y.w, create, names)
+	if want := (store.Submitted{Run: old, Name: "old", Exists: true, Gone: true}); err != nil || sub != want {
+		t.Errorf("%+v, err = %v, want %+v: the goal is still reached", sub, err, want)
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lib/pq"
-
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -312,18 +310,4 @@ func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) e
 		err = fmt.Errorf("%w: a session reads the journal for long; tried again with the next pass", err)
 	}
 	return rolledBack(tx, err)
-}
-
-// int64s returns the numbers in the only column of rows, and closes rows.
-func int64s(rows *sql.Rows) (pq.Int64Array, error) {
-	defer rows.Close()
-	var out pq.Int64Array
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		out = append(out, n)
-	}
-	return out, rows.Err()
 }

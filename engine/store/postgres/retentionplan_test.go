@@ -35,7 +35,7 @@ func TestPlansBesidePartitions(t *testing.T) {
 		"journalKeyed":        {"fence_pkey", "run_pkey"},
 		"journalCreateIfNone": {"fence_pkey", "run_pkey", "Conflict Arbiter Indexes: journal_pkey"},
 	} {
-		args := map[string]int{"journalAppend": 16, "journalCreate": 22, "journalKeyed": 29, "journalCreateIfNone": 22}[name]
+		args := map[string]int{"journalAppend": 16, "journalCreate": 22, "journalKeyed": 30, "journalCreateIfNone": 22}[name]
 		mustConn(t, conn, "PREPARE q AS "+queries[name])
 		plan := explain(t, conn, "EXPLAIN EXECUTE q ("+strings.TrimSuffix(strings.Repeat("NULL, ", args), ", ")+")")
 		mustConn(t, conn, "DEALLOCATE q")

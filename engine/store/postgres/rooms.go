@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -42,26 +43,35 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 
 	// placeNext returns those runs of the engine $1 that are the next in line and for which there
 	// is room. It jumps from line to line in the index, so it does not read all runs that wait. It
-	// skips runs whose owner is not alive, so that they do not stop the line. It reads at most 1000
-	// runs of each line.
+	// skips runs whose owner is not alive, so that they do not stop the line. Each run has its own
+	// limit: a run for which there is no room stops the runs behind it. The query first reads the
+	// first run (f): if there is no room for that one, it reads no other run of the line. It reads at
+	// most 1000 runs of each line.
 	placeNext = `
 WITH RECURSIVE line AS (
-  (SELECT workflow, key, slots FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
-  UNION ALL SELECT n.workflow, n.key, n.slots FROM line l CROSS JOIN LATERAL (
-    SELECT p.workflow, p.key, p.slots FROM engine.place p WHERE NOT p.admitted AND (p.workflow, p.key) > (l.workflow, l.key)
+  (SELECT workflow, key FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
+  UNION ALL SELECT n.workflow, n.key FROM line l CROSS JOIN LATERAL (
+    SELECT p.workflow, p.key FROM engine.place p WHERE NOT p.admitted AND (p.workflow, p.key) > (l.workflow, l.key)
     ORDER BY p.workflow, p.key, p.rank, p.run_id LIMIT 1) n
 )
-SELECT n.run_id FROM line l
-CROSS JOIN LATERAL (
-  SELECT pg_catalog.count(*) AS taken FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
-  WHERE p.workflow = l.workflow AND p.key = l.key AND p.admitted AND r.state < 10) h
-CROSS JOIN LATERAL (
-  SELECT p.run_id, r.owner, pg_catalog.row_number() OVER (ORDER BY p.rank, p.run_id) AS n
-  FROM engine.place p CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
-  WHERE h.taken < l.slots AND p.workflow = l.workflow AND p.key = l.key AND NOT p.admitted AND r.state < 10
-    AND EXISTS (SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp())
-  ORDER BY p.rank, p.run_id LIMIT 1000) n
-WHERE n.owner = $1::int4 AND h.taken + n.n <= l.slots ORDER BY l.workflow, l.key, n.n LIMIT $2::int4`
+SELECT q.run_id FROM (
+  SELECT n.run_id, n.owner, n.n, l.workflow, l.key, pg_catalog.bool_and(h.taken + n.n <= n.slots) OVER (PARTITION BY l.workflow, l.key ORDER BY n.n) AS fits
+  FROM line l
+  CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS taken FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
+    WHERE p.workflow = l.workflow AND p.key = l.key AND p.admitted AND r.state < 10) h
+  CROSS JOIN LATERAL (
+    SELECT p.slots FROM engine.place p CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
+    WHERE p.workflow = l.workflow AND p.key = l.key AND NOT p.admitted AND r.state < 10
+      AND EXISTS (SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp())
+    ORDER BY p.rank, p.run_id LIMIT 1) f
+  CROSS JOIN LATERAL (
+    SELECT p.run_id, p.slots, r.owner, pg_catalog.row_number() OVER (ORDER BY p.rank, p.run_id) AS n
+    FROM engine.place p CROSS JOIN LATERAL (SELECT owner, state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
+    WHERE h.taken < f.slots AND p.workflow = l.workflow AND p.key = l.key AND NOT p.admitted AND r.state < 10
+      AND EXISTS (SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp())
+    ORDER BY p.rank, p.run_id LIMIT 1000) n
+) q WHERE q.owner = $1::int4 AND q.fits ORDER BY q.workflow, q.key, q.n LIMIT $2::int4`
 
 	placeHolders = `
 SELECT p.run_id, coalesce(n.name, '')
@@ -164,12 +174,17 @@ func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed 
 // answers reports whether an error is the outcome of a transition. Any other error is a failure,
 // after which the transition may be tried again.
 func answers(err error) bool {
-	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, errRefused} {
+	var refusal *admission.Error
+	if errors.As(err, &refusal) {
+		return true
+	}
+	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrNoOrigin, errRefused} {
 		if errors.Is(err, known) {
 			return true
 		}
 	}
-	return false
+	var heir *naming.HeirError
+	return errors.As(err, &heir)
 }
 
 // next returns the runs of an engine that are the next in line and for which there is room. It

@@ -54,19 +54,26 @@ WITH own AS MATERIALIZED (
   SELECT s.run_id, s.name, s.key, s.parent FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, parent)
   RETURNING run_id
 )`
-	// commitKeyed gives keys to new runs. A key must be free, or its run must not hold it
-	// any more (storekit.HoldsKey). If another run holds the key, the statement sets run_id
-	// to NULL, which the table forbids. Then nothing is committed. If the statement does
-	// not see the other run yet, the other run counts as holding the key.
+	// commitKeyed gives keys to new runs. A key must be free: its former run must not hold it any
+	// more (contextHeld). If another run holds the key, the statement sets run_id to NULL, which the
+	// table forbids. Then nothing is committed. If the statement does not see the other run, because
+	// it is too new or because retention has removed it, the other run counts as holding the key.
 	commitKeyed = `, keyed AS (
-  INSERT INTO engine.context AS c (workflow, key, run_id)
-  SELECT k.workflow, k.key, k.run_id
-  FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)` + commitTake
+  INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
+  SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
+  FROM own, (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[], $30::int8[]) k(workflow, key, run_id, hold)` + commitTake
 	commitTake = `
-  ON CONFLICT (workflow, key) DO UPDATE SET run_id =
-    CASE WHEN (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) THEN excluded.run_id END
+  ON CONFLICT (workflow, key) DO UPDATE SET run_id = CASE WHEN ` + contextFree + ` THEN excluded.run_id END, ` + contextTaken + `
   RETURNING 1
 )`
+	// contextHeld says whether the run r of the context c holds its key (naming.Hold.Holds). r is
+	// NULL if there is no such run.
+	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
+    AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
+	// contextFree is NULL if the run of the context does not exist.
+	contextFree = `(SELECT NOT ` + contextHeld + ` FROM engine.run r WHERE r.run_id = c.run_id)`
+	// contextTaken sets the columns of a context that another run takes.
+	contextTaken      = `scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`
 	commitLandedNamed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM named) first, ` + commitRows
 	commitLandedKeyed = `, landed AS (` + commitInto + `
@@ -79,7 +86,7 @@ WITH own AS MATERIALIZED (
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
-  WHERE (SELECT r.state FROM engine.run r WHERE r.run_id = c.run_id) IN (11, 12, 13) IS NOT TRUE
+  WHERE ` + contextFree + ` IS NOT TRUE
 ), fresh AS MATERIALIZED (
   SELECT s.run_id, s.name, s.key, s.parent FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, parent)
   WHERE NOT EXISTS (SELECT FROM engine.run_name n WHERE n.name = s.name OFFSET 0)
@@ -88,8 +95,9 @@ WITH own AS MATERIALIZED (
 ), named AS (
   INSERT INTO engine.run_name (run_id, name, key, parent) SELECT run_id, name, key, parent FROM fresh RETURNING run_id
 ), keyed AS (
-  INSERT INTO engine.context AS c (workflow, key, run_id)
-  SELECT k.workflow, k.key, k.run_id FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
+  INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
+  SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
+  FROM (SELECT pg_catalog.count(*) FROM named) first, unnest($27::text[], $28::text[], $29::int8[], $30::int8[]) k(workflow, key, run_id, hold)
   WHERE k.run_id = ANY (ARRAY(SELECT run_id FROM fresh))` + commitTake
 	commitLandedFresh = `, begun AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows + `
@@ -119,7 +127,7 @@ WITH own AS MATERIALIZED (
 	// The field Heard of a transition says how many messages may wait for the run. If more
 	// messages wait, the statement does not change the run. Then the run counts as missing
 	// (runGone), and nothing is committed.
-	changesHeardBeside = `, pg_catalog.unnest($42::int4[]) AS heard) c
+	changesHeardBeside = `, pg_catalog.unnest($43::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
@@ -138,27 +146,38 @@ WITH own AS MATERIALIZED (
 	commitSide            = `, listed AS (
   INSERT INTO engine.run_step (run_id, node, step, name)
   SELECT s.run_id, s.node, s.step, s.name
-  FROM unnest($30::int8[], $31::int4[], $32::int4[], $33::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
-  ON CONFLICT DO NOTHING
+  FROM unnest($31::int8[], $32::int4[], $33::int4[], $34::text[]) s(run_id, node, step, name) JOIN landed l USING (run_id)
+  ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name
 ), alerted AS (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
-  FROM unnest($34::int8[], $35::int4[], $36::text[], $37::text[], $38::text[], $39::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
-  WHERE a.kind <> '` + noticeKind + `'
+  FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  WHERE a.kind NOT IN ('` + noticeKind + `', '` + replyKind + `')
   ORDER BY l.run_id, a.n
 ), noticed AS (
   INSERT INTO engine.notice (run_id, seq, state)
   SELECT l.run_id, a.n, a.step
-  FROM unnest($34::int8[], $35::int4[], $36::text[], $37::text[]) a(run_id, n, kind, step) JOIN landed l USING (run_id)
+  FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[]) a(run_id, n, kind, step) JOIN landed l USING (run_id)
   WHERE a.kind = '` + noticeKind + `'
+), replied AS (
+  INSERT INTO engine.reply (run_id, n, sink, correlation, state, at)
+  SELECT l.run_id, a.n + (SELECT coalesce(pg_catalog.max(p.n), 0) FROM engine.reply p WHERE p.run_id = l.run_id), a.code, a.message, a.step, l.at
+  FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
+  WHERE a.kind = '` + replyKind + `'
 )`
+	// replyKind is the kind of those elements in the arrays of alerts that are replies. In such an
+	// element, n counts the replies of the transition from 1, step is the state, code is the sink,
+	// and message is the correlation id. The statement of the commit before has numbered the earlier
+	// replies of the run, and only one engine can write the next row of the run. So the numbers have
+	// no gaps.
+	replyKind = "#reply"
 	// noticeKind is the kind of those elements in the arrays of alerts that are notices. In such
 	// an element, n is the number of the journal row, and step is the state. Notices use these
 	// arrays, so that the commit statement needs no further arguments for them.
 	noticeKind     = "#notice"
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
-  USING unnest($40::int8[], $41::int8[]) c(run_id, id) JOIN landed l USING (run_id)
+  USING unnest($41::int8[], $42::int8[]) c(run_id, id) JOIN landed l USING (run_id)
   WHERE i.id = ANY (ARRAY[c.id]) AND i.run_id = ANY (ARRAY[c.run_id])
 )`
 	// The last part of the commit statement returns whether the fence row exists, and which
@@ -222,19 +241,24 @@ SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM claimed), EXISTS (SELECT FR
 	// If there is no such run, it returns the run that holds the submission's key. If there
 	// is neither, it returns no row.
 	submissionsMet = `
-SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name)
+SELECT s.n, coalesce(named.run_id, held.run_id), coalesce(named.name, held.name), named.run_id IS NULL AND held.gone
 FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[]) s(n, name, workflow, key)
 LEFT JOIN engine.run_name named ON named.name = s.name
 LEFT JOIN LATERAL (
-  SELECT c.run_id, h.name FROM engine.context c JOIN engine.run r USING (run_id) JOIN engine.run_name h USING (run_id)
-  WHERE c.workflow = s.workflow AND c.key = s.key AND r.state NOT IN (11, 12, 13)) held ON named.run_id IS NULL
+  SELECT c.run_id, coalesce(h.name, c.run) AS name, r.run_id IS NULL AS gone
+  FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name h USING (run_id)
+  WHERE c.workflow = s.workflow AND c.key = s.key AND (r.run_id IS NOT NULL OR c.run IS NOT NULL) AND ` + contextHeld + `) held ON named.run_id IS NULL
 WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
 	runNameHolder = `SELECT run_id, name FROM engine.run_name WHERE name = $1`
 	contextClaim  = `
-INSERT INTO engine.context AS c (workflow, key, run_id) VALUES ($1, $2, $3)
+INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
-	contextHolder  = `SELECT r.state, n.name FROM engine.run r JOIN engine.run_name n USING (run_id) WHERE r.run_id = $1`
-	contextReplace = `UPDATE engine.context SET run_id = $3 WHERE workflow = $1 AND key = $2`
+	contextHolder = `
+SELECT coalesce(n.name, c.run, ''), r.run_id IS NULL FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name n USING (run_id)
+WHERE c.workflow = $1 AND c.key = $2 AND ` + contextHeld
+	contextReplace = `
+INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
+ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id, ` + contextTaken
 
 	// A writer sends these statements to find out whether the server accepts new rows. They
 	// make the same changes as a commit, but for a run that never exists (trialID). Their

@@ -7,7 +7,8 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/storekit"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/postgres/admission"
 )
 
 // meet searches for earlier runs that have the names or hold the keys of the submissions in
@@ -48,7 +49,7 @@ func (c *commit) meet(ctx context.Context) {
 				i int
 				s = store.Submitted{Exists: true}
 			)
-			if err := rows.Scan(&i, &s.Run, &s.Name); err != nil {
+			if err := rows.Scan(&i, &s.Run, &s.Name, &s.Gone); err != nil {
 				return err
 			}
 			met[i] = s
@@ -63,7 +64,8 @@ func (c *commit) meet(ctx context.Context) {
 	for _, i := range c.doubt {
 		// If the found run has the id of this submission, an earlier try may have committed
 		// the submission. Then it stays in doubt, and the method named alone checks it.
-		if s, ok := met[i]; ok && s.Run != c.items[i].Run {
+		// It also stays if the found run is the one whose results it takes over, with its key.
+		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
 			c.out[i] = store.Outcome{Submitted: s}
 			continue
 		}
@@ -167,7 +169,7 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 }
 
 // write runs the statements of the transaction, and reports whether to commit. Locks are
-// taken in the same order as in the commit statement: fence, name, key, limit, journal.
+// taken in the same order as in the commit statement: fence, name, key, heir, checked rows, limit, journal.
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	if n == nil {
@@ -190,9 +192,18 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 		return false, s.found(ctx, sub)
 	}
 	if n.Key != "" {
-		if held, err := s.claimKey(ctx, sub); held || err != nil {
+		if held, err := s.claimKey(ctx, n, sub); held || err != nil {
 			return false, err
 		}
+	}
+	if n.From != 0 {
+		if err := s.inherit(ctx); err != nil {
+			return false, err
+		}
+	}
+	if mine, err := s.checked(ctx); mine || err != nil {
+		*sub = store.Submitted{Run: s.t.Run, Name: s.name}
+		return false, err
 	}
 	if err := s.room(ctx); err != nil {
 		return false, err
@@ -214,6 +225,32 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	}
 	*sub = store.Submitted{Run: s.t.Run, Name: s.name}
 	return true, nil
+}
+
+// checkLock locks the id of a run with checks until the transaction ends.
+const checkLock = `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.concat('check ', $1::int8), 7237102917307))`
+
+// checked runs the checks of the submission. If the run is in the store already, it runs no check: a
+// check that an earlier try has passed could refuse the run now, because the rows were changed after
+// the run was accepted. Then the result mine is true if an earlier try has committed this submission.
+// Otherwise the error is ErrExists. The lock waits for the COMMIT of an earlier try whose answer was
+// lost.
+func (s *submission) checked(ctx context.Context) (mine bool, err error) {
+	if len(s.t.Checks) == 0 {
+		return false, nil
+	}
+	if _, err := s.w.conn.ExecContext(ctx, checkLock, int64(s.t.Run)); err != nil {
+		return false, err
+	}
+	switch token, err := s.writer(ctx); {
+	case err != nil:
+		return false, err
+	case token == s.token:
+		return true, nil
+	case token != 0:
+		return false, store.ErrExists
+	}
+	return false, admission.Run(ctx, s.w.conn, s.t.Checks)
 }
 
 // found is called if the name or the id of the submission is in use. If an earlier try has
@@ -249,32 +286,31 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 }
 
 // claimKey gives the key to the run of the submission, unless another run holds the key. In
-// that case it sets sub to the other run and returns true. Its first statement locks the row
+// that case it sets sub to the other run and returns true. A run takes the key of the run whose
+// results it takes over. Its first statement locks the row
 // of the key, and may have to wait for the lock. It does not see what other transactions commit
 // during this wait, but the second statement does. So only the second statement reads the state
-// of the other run. A run that does not exist any more holds no key.
-func (s *submission) claimKey(ctx context.Context, sub *store.Submitted) (held bool, err error) {
-	n := s.t.Names
+// of the other run. A run that does not exist any more holds its key only if the row of the key
+// says so.
+func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
-	if err := s.w.conn.QueryRowContext(ctx, contextClaim, n.Workflow, n.Key, int64(s.t.Run)).Scan(&holder); err != nil {
+	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
+	if err := s.w.conn.QueryRowContext(ctx, contextClaim, args...).Scan(&holder); err != nil {
 		return false, err
 	}
 	if status.RunID(holder) == s.t.Run {
 		return false, nil
 	}
-	var (
-		state int16
-		name  string
-	)
-	err = s.w.conn.QueryRowContext(ctx, contextHolder, holder).Scan(&state, &name)
+	found := store.Submitted{Run: status.RunID(holder), Exists: true}
+	err = s.w.conn.QueryRowContext(ctx, contextHolder, n.Workflow, n.Key).Scan(&found.Name, &found.Gone)
+	if err == nil && found.Run != n.From {
+		*sub = found
+		return true, nil
+	}
 	if err != nil && !noRows(err) {
 		return false, err
 	}
-	if err == nil && storekit.HoldsKey(status.RunState(state)) {
-		*sub = store.Submitted{Run: status.RunID(holder), Name: name, Exists: true}
-		return true, nil
-	}
-	_, err = s.w.conn.ExecContext(ctx, contextReplace, n.Workflow, n.Key, int64(s.t.Run))
+	_, err = s.w.conn.ExecContext(ctx, contextReplace, args...)
 	return false, err
 }
 
@@ -292,4 +328,47 @@ func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fence
 		return nil
 	}
 	return fenced
+}
+
+const (
+	// heirClaim makes the run $2 the heir of the run $1, and returns the heir. If the run has an heir
+	// already, the statement waits until the transaction of that heir has ended, and returns that heir.
+	// It returns no row if the run $1 does not exist or has not ended. It locks the row of the run, so
+	// that retention does not remove the run meanwhile.
+	heirClaim = `
+INSERT INTO engine.heir AS h (run_id, heir) SELECT r.run_id, $2::int8 FROM engine.run r WHERE r.run_id = $1 AND r.state >= 10 FOR KEY SHARE OF r
+ON CONFLICT (run_id) DO UPDATE SET heir = h.heir RETURNING h.heir`
+	heirOf = `SELECT heir FROM engine.heir WHERE run_id = $1`
+)
+
+// inherit makes the run of the submission the heir of the run whose results it takes over. It returns
+// a *naming.HeirError if that run has another heir, and naming.ErrNoOrigin if that run does not exist.
+func (s *submission) inherit(ctx context.Context) error {
+	from := s.t.Names.From
+	var heir int64
+	err := s.w.conn.QueryRowContext(ctx, heirClaim, int64(from), int64(s.t.Run)).Scan(&heir)
+	switch {
+	case noRows(err):
+		return naming.ErrNoOrigin
+	case err == nil && status.RunID(heir) != s.t.Run:
+		return &naming.HeirError{Run: from, Heir: status.RunID(heir)}
+	}
+	return err
+}
+
+// heirs is the part of a Store that keeps which run has taken over the results of another one. It
+// implements naming.Heirs.
+type heirs struct{ *access }
+
+// Heir returns the run that has taken over the results of the given run; 0 = there is none.
+func (s *heirs) Heir(ctx context.Context, run status.RunID) (status.RunID, error) {
+	var heir int64
+	err := s.db.QueryRowContext(ctx, heirOf, int64(run)).Scan(&heir)
+	if noRows(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, wrap("find the heir of a run", err)
+	}
+	return status.RunID(heir), nil
 }

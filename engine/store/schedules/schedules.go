@@ -53,6 +53,7 @@ type Workflow struct {
 	// SQL: a list of objects with name, type, required, nullable and sensitive. Only stores with the
 	// role intake.Store keep Variables. Published does not return them.
 	Variables []byte
+	Events    []string // types of the events that start runs of the workflow
 }
 
 // A Row is a schedule of a published workflow. Times are whole microseconds.

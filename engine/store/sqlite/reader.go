@@ -199,7 +199,7 @@ const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
        r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0),
-       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0)
+       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0), coalesce(n.parent, 0)
 FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
@@ -286,7 +286,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 			id   int64
 			run  store.RunRow
 		)
-		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine)...)
+		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine, &run.Parent)...)
 		run.Head = head.head(status.RunID(id))
 		out = append(out, run)
 		return err

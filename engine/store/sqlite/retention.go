@@ -44,14 +44,21 @@ SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
   OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)`
 	retainRun  = `DELETE FROM run WHERE run_id = ?1`
 	retainGone = `INSERT INTO gone (run_id) VALUES (?1) ON CONFLICT DO NOTHING`
-	// retainKey must run before retainName and retainRun, because it reads the rows that
-	// they delete. If Names.Workflow of the submission was not the name of the run's
-	// workflow, the row of the key stays. This does no harm, because the run in that row
-	// does not exist any more.
+	// retainKey and retainGoal must run before retainName and retainRun, because they read the rows
+	// that those delete. If the run still holds its key at the time ?3, retainGoal keeps in the row of
+	// the key what the row of the run said. Otherwise retainKey removes the row of the key.
 	retainKey = `
 DELETE FROM context WHERE run_id = ?1
-  AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)`
-	retainName = runNameDrop
+  AND (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
+  AND NOT EXISTS (SELECT 1 FROM context c JOIN run r ON r.run_id = c.run_id WHERE c.workflow = context.workflow AND c.key = context.key AND ` + contextHeld + `)`
+	retainGoal = `
+UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
+WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
+	// retainGoals removes contexts of removed runs that do not hold their keys any more at the time ?1.
+	retainGoals = `
+DELETE FROM context WHERE (workflow, key) IN (
+  SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1 ORDER BY ended_at LIMIT ?2)`
+	retainName = `DELETE FROM run_name WHERE run_id = ?1`
 	goneRuns   = `SELECT run_id FROM gone LIMIT ?1`
 	goneDone   = `DELETE FROM gone WHERE run_id = ?1`
 )
@@ -68,6 +75,8 @@ var goneRows = []string{
 	`DELETE FROM log WHERE id IN (SELECT id FROM log WHERE run_id = ?1 LIMIT 128)`,
 	snapshotDrop,
 	`DELETE FROM place WHERE run_id = ?1`,
+	`DELETE FROM heir WHERE run_id = ?1`,
+	`DELETE FROM reply WHERE (run_id, n) IN (SELECT run_id, n FROM reply WHERE run_id = ?1 LIMIT 128)`,
 }
 
 const (
@@ -111,7 +120,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		looked += page.looked
 		if s.retained = page.last; through {
 			s.retained = 0
-			return stats, nil
+			freed, err := s.freeGoals(ctx, age.now)
+			stats.Rows += freed
+			return stats, err
 		}
 	}
 	stats.More = true
@@ -206,12 +217,32 @@ func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) 
 		return false, err
 	}
 	s.removed.Store(max(s.removed.Load(), run)) // no race: only one transaction runs at a time
-	for _, query := range []string{retainKey, retainName, retainRun, retainGone} {
+	for _, query := range []string{retainKey, retainGoal} {
+		if _, err := x.exec(query, run, nil, micros(age.now)); err != nil {
+			return false, err
+		}
+	}
+	for _, query := range []string{retainName, retainRun, retainGone} {
 		if _, err := x.exec(query, run); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// freeGoals removes contexts of removed runs that do not hold their keys any more. It returns their
+// number.
+func (s *retention) freeGoals(ctx context.Context, at time.Time) (freed int, err error) {
+	for {
+		n := int64(0)
+		err := s.write(ctx, "remove goals whose time is over", func(tx *tx) (err error) {
+			n, err = tx.changed(retainGoals, micros(at), retainPage)
+			return err
+		})
+		if freed += int(n); err != nil || n < retainPage {
+			return freed, err
+		}
+	}
 }
 
 // sweep removes the remaining rows of removed runs. It returns how many rows it removed.

@@ -24,7 +24,7 @@ func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run status.
 	ctx := t.Context()
 	first := store.Transition{
 		Run: run, At: retainBase, Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0"),
-		Names: &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)},
+		Names: &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run), Hold: naming.Hold{Scope: naming.ScopeActive}},
 	}
 	second := store.Transition{Run: run, Seq: 1, At: retainBase, State: state, NextCheck: store.Never, Data: []byte("1"), Alerts: []store.Alert{{Kind: "parked"}}}
 	for n := range int32(steps) {
@@ -67,7 +67,7 @@ func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run sta
 		t.Errorf("post to run %d: err = %v, want ErrNotFound", run, err)
 	}
 	again := store.Transition{Run: run + 1<<30, At: retainBase.AddDate(1, 0, 0), Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0")}
-	sub, err := storetest.Submit(ctx, w, again, naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run)})
+	sub, err := storetest.Submit(ctx, w, again, naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run), Hold: naming.Hold{Scope: naming.ScopeActive}})
 	if err != nil || sub.Exists || sub.Run != again.Run {
 		t.Errorf("submit under the names of run %d: %+v, err = %v, want a new run", run, sub, err)
 	}

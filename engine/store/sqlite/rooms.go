@@ -39,25 +39,28 @@ DELETE FROM place WHERE run_id IN (
 	placeAdd   = `INSERT INTO place (run_id, workflow, key, slots, rank, admitted) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`
 	placeAdmit = `UPDATE place SET admitted = 1 WHERE run_id = ?1`
 
-	// placeLines returns the limit of the first run in each line. It jumps from line to line in the
-	// index, so it does not read all runs that wait.
+	// placeLines returns each line. It jumps from line to line in the index, so it does not read all
+	// runs that wait.
 	placeLines = `
-WITH RECURSIVE line (run_id, workflow, key, slots) AS (
-  SELECT * FROM (SELECT run_id, workflow, key, slots FROM place WHERE admitted = 0 ORDER BY workflow, key, rank, run_id LIMIT 1)
+WITH RECURSIVE line (run_id, workflow, key) AS (
+  SELECT * FROM (SELECT run_id, workflow, key FROM place WHERE admitted = 0 ORDER BY workflow, key, rank, run_id LIMIT 1)
   UNION ALL
-  SELECT n.run_id, n.workflow, n.key, n.slots FROM line l CROSS JOIN place n ON n.run_id = (
+  SELECT n.run_id, n.workflow, n.key FROM line l CROSS JOIN place n ON n.run_id = (
     SELECT p.run_id FROM place p WHERE p.admitted = 0 AND (p.workflow, p.key) > (l.workflow, l.key)
     ORDER BY p.workflow, p.key, p.rank, p.run_id LIMIT 1)
 )
-SELECT workflow, key, slots FROM line`
-	// placeNext returns the first ?4 runs in a line, with their owners. It skips runs whose owner is
-	// not alive, so that they do not stop the line.
+SELECT workflow, key FROM line`
+	// placeNext returns the first ?4 runs in a line, with their owners and limits. It skips runs whose
+	// owner is not alive, so that they do not stop the line.
 	placeNext = `
-SELECT p.run_id, r.owner FROM place p CROSS JOIN run r ON r.run_id = p.run_id
+SELECT p.run_id, r.owner, p.slots FROM place p CROSS JOIN run r ON r.run_id = p.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
   AND EXISTS (SELECT 1 FROM member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > ?3)
 ORDER BY p.rank, p.run_id LIMIT ?4`
 )
+
+// mostNext is the largest number of runs of a line that one tick reads.
+const mostNext = 1000
 
 // A limit is the row of a run in the table place.
 type limit struct {
@@ -134,31 +137,54 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 	var lines []limit
 	err := x.each(placeLines, nil, func(r row) error {
 		var l limit
-		err := r.Scan(&l.workflow, &l.key, &l.slots)
+		err := r.Scan(&l.workflow, &l.key)
 		lines = append(lines, l)
 		return err
 	})
 	var next []status.RunID
 	for _, l := range lines {
-		var taken int32
-		if err == nil {
-			err = x.row(placeTaken, l.workflow, l.key).Scan(&taken)
-		}
 		if err != nil {
 			return nil, err
 		}
-		if taken >= l.slots {
+		// First look at one run: if there is no room for it, the others are not read.
+		var first []status.RunID
+		if first, err = nextOf(x, l, 0, at, 1); err != nil || len(first) == 0 {
 			continue
 		}
-		err = x.each(placeNext, []any{l.workflow, l.key, micros(at), l.slots - taken}, func(r row) error {
-			var run, owner int64
-			err := r.Scan(&run, &owner)
-			if store.EngineID(owner) == engine && len(next) < most {
-				next = append(next, status.RunID(run))
-			}
-			return err
-		})
+		var own []status.RunID
+		own, err = nextOf(x, l, engine, at, mostNext)
+		next = append(next, own[:min(len(own), most-len(next))]...)
 	}
+	return next, err
+}
+
+// nextOf reads the first runs of a line, at most as many as the parameter reads says. It returns those
+// of the given engine for which there is room; engine 0 = of all engines. Each run has its own limit: a
+// run for which there is no room stops the runs behind it.
+func nextOf(x *tx, l limit, engine store.EngineID, at time.Time, reads int) ([]status.RunID, error) {
+	var taken int32
+	if err := x.row(placeTaken, l.workflow, l.key).Scan(&taken); err != nil {
+		return nil, err
+	}
+	var next []status.RunID
+	stopped := false
+	err := x.each(placeNext, []any{l.workflow, l.key, micros(at), reads}, func(r row) error {
+		var (
+			run, owner int64
+			slots      int32
+		)
+		if err := r.Scan(&run, &owner, &slots); err != nil {
+			return err
+		}
+		if stopped = stopped || taken >= slots; stopped {
+			return nil
+		}
+		taken++
+		if engine == 0 || store.EngineID(owner) == engine {
+			next = append(next, status.RunID(run))
+		}
+		return nil
+	})
 	return next, err
 }
 

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/saga-engine/engine/engine/store"
@@ -11,11 +13,11 @@ import (
 
 const (
 	publishedPut = `
-INSERT INTO published (workflow, workflow_id, published_at, published_by, given) VALUES (?1, ?2, ?3, ?4, ?5)
-ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by, given = excluded.given`
+INSERT INTO published (workflow, workflow_id, published_at, published_by, given, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by, given = excluded.given, events = excluded.events`
 	publishedGive = `UPDATE published SET given = ?3 WHERE workflow = ?1 AND given = ?2`
 	publishedDrop = `DELETE FROM published WHERE workflow = ?1`
-	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM published ORDER BY workflow`
+	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given, events FROM published ORDER BY workflow`
 	schedulePut   = `
 INSERT INTO schedule (workflow, name, timetable, next_tick) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (workflow, name) DO UPDATE SET version = version + 1, timetable = excluded.timetable,
@@ -38,8 +40,12 @@ type published struct{ *file }
 
 // Publish replaces a published workflow and its schedules.
 func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
+	on, err := json.Marshal(append([]string{}, w.Events...))
+	if err != nil {
+		return fmt.Errorf("publish a workflow: %w", err)
+	}
 	return s.writeUnowned(ctx, "publish a workflow", func(tx *tx) error {
-		if _, err := tx.exec(publishedPut, w.Name, int64(w.ID), micros(now()), w.By, blob(w.Given)); err != nil {
+		if _, err := tx.exec(publishedPut, w.Name, int64(w.ID), micros(now()), w.By, blob(w.Given), string(on)); err != nil {
 			return err
 		}
 		former := map[string]bool{}
@@ -94,8 +100,12 @@ func (s *published) Published(ctx context.Context) (list []schedules.Workflow, e
 			w  schedules.Workflow
 			id int32
 			at int64
+			on []byte
 		)
-		err := r.Scan(&w.Name, &id, &at, &w.By, &w.Given)
+		if err := r.Scan(&w.Name, &id, &at, &w.By, &w.Given, &on); err != nil {
+			return err
+		}
+		err := json.Unmarshal(on, &w.Events)
 		w.ID, w.At = store.WorkflowID(id), fromMicros(at)
 		list = append(list, w)
 		return err

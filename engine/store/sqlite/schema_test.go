@@ -426,7 +426,7 @@ func TestPlans(t *testing.T) {
 		"runTake":       {runTake, 4, "SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"},
 		"runCheck":      {runCheck, 2, "SEARCH run USING INTEGER PRIMARY KEY (rowid=?)"},
 		"runNameHolder": {runNameHolder, 1, "SEARCH run_name USING"},
-		"contextHolder": {contextHolder, 2, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
+		"contextHolder": {contextHolder, 3, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
 		"runList":       {runList, 7, "SEARCH r USING INTEGER PRIMARY KEY (rowid<?)"}, // in the order of the list, up to its limit
 		"runListByKey":  {runListByKey, 8, "SEARCH n USING INDEX run_name_key (key=? AND rowid<?)"},
 		"runFindByName": {runFindByName, 2, "SEARCH n USING INDEX"},
@@ -452,7 +452,7 @@ func TestPlans(t *testing.T) {
 		"retainRuns":       {retainRuns, 4, "SEARCH r USING INTEGER PRIMARY KEY (rowid>?)"},
 		"retainStays":      {retainStays, 3, "SEARCH inbox USING"},
 		"retainOwn":        {retainOwn, 0, "SEARCH workflow USING COVERING INDEX workflow_retention"},
-		"retainKey":        {retainKey, 1, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
+		"retainKey":        {retainKey, 3, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
 		"retainRun":        {retainRun, 1, "SEARCH run USING INTEGER PRIMARY KEY"},
 		"goneRuns":         {goneRuns, 1, "SCAN gone"},
 		"goneRows 0":       {goneRows[0], 1, "SEARCH journal USING COVERING INDEX sqlite_autoindex_journal_1 (run_id=?)"},
@@ -466,12 +466,27 @@ func TestPlans(t *testing.T) {
 		"snapshotKeep":     {snapshotKeep, 5, "SEARCH journal EXISTS USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq=?)"},
 		"snapshotRuns":     {snapshotRuns, 1, "SEARCH s USING INTEGER PRIMARY KEY"},
 		"runLoadShort":     {runLoadShort, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},
+		"goneRows 9":       {goneRows[9], 1, "SEARCH reply USING PRIMARY KEY (run_id=?)"},
+		"replyNext":        {replyNext, 2, "SEARCH p USING INDEX reply_open (sink=?)"},
+		"replyNextDue":     {replyNextDue, 3, "SEARCH p USING INDEX reply_open (sink=? AND due<?)"},
+		"replyWaiting":     {replyWaiting, 2, "SEARCH p USING INDEX reply_open (sink=?)"},
+		"replyOfRun":       {replyOfRun, 1, "SEARCH p USING PRIMARY KEY (run_id=?)"},
+		"replyDone":        {replyDone, 2, "SEARCH reply USING PRIMARY KEY (run_id=? AND n=?)"},
+		"replyHold":        {replyHold, 3, "SEARCH reply USING PRIMARY KEY (run_id=? AND n>?)"},
+		"replyDue":         {replyDue, 4, "reply EXISTS USING COVERING INDEX reply_open (sink=? AND due<?)"},
+		"replyLag":         {replyLag, 4, "SEARCH reply USING COVERING INDEX reply_open (sink=?)"},
 		"goneRows 8":       {goneRows[8], 1, "SEARCH place USING INTEGER PRIMARY KEY"},
+		"retainGoal":       {retainGoal, 3, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
+		"retainGoals":      {retainGoals, 2, "context_ended_at"},
+		"goalOne":          {goalOne, 5, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?"},
+		"goalsAll":         {goalsAll, 5, "SEARCH c USING PRIMARY KEY ("},
+		"goalReset":        {goalReset, 3, "SEARCH context USING PRIMARY KEY (workflow=? AND key=?)"},
+		"resetsOfRun":      {resetsOfRun, 1, "SEARCH goal_reset USING INDEX goal_reset_run (run_id=?)"},
 		"placeTaken":       {placeTaken, 2, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"placeWaits":       {placeWaits, 2, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
 		"placeSweep":       {placeSweep, 2, "SEARCH place USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"placeLines":       {placeLines, 0, "SEARCH p USING COVERING INDEX place_line"},
-		"placeNext":        {placeNext, 4, "SEARCH p USING COVERING INDEX place_line (workflow=? AND key=?)"},
+		"placeNext":        {placeNext, 4, "SEARCH p USING INDEX place_line (workflow=? AND key=?)"},
 		"placeHolders":     {placeHolders, 3, "SEARCH p USING COVERING INDEX place_held (workflow=? AND key=?)"},
 		"noticeOpen":       {noticeOpen, 4, "SEARCH notice USING COVERING INDEX notice_open"},
 		"noticeDone":       {noticeDone, 3, "SEARCH notice USING PRIMARY KEY (run_id=? AND seq=? AND state=?)"},
@@ -499,7 +514,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice|reply|p|q)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") && !strings.Contains(scan, "VIRTUAL TABLE") {

@@ -25,10 +25,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/quota"
 	"github.com/saga-engine/engine/engine/store/rekey"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -59,12 +62,16 @@ type Store struct {
 	*runs
 	*hands
 	*published
+	*eventbox
 	*evidence
 	*views
 	*shorts
 	*retention
 	*resealer
 	*notices
+	*contexts
+	*heirs
+	*posts
 	*shares
 	*waker
 }
@@ -105,7 +112,10 @@ var _ interface {
 	store.Retainer
 	rekey.Resealer
 	notice.Keeper
+	goals.Keeper
+	replies.Keeper
 	schedules.Store
+	events.Store
 	quota.Sharer
 	snapshots.Keeper
 } = (*Store)(nil)
@@ -149,7 +159,11 @@ func newStore(f *file) *Store {
 		runs:      &runs{file: f},
 		hands:     &hands{file: f},
 		notices:   &notices{file: f},
+		contexts:  &contexts{file: f},
+		heirs:     &heirs{file: f},
+		posts:     &posts{file: f},
 		published: &published{file: f},
+		eventbox:  &eventbox{file: f},
 		evidence:  &evidence{file: f, views: v},
 		shorts:    &shorts{file: f},
 		retention: &retention{file: f},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -143,6 +144,9 @@ func validate(t *store.Transition) error {
 	if t.Seq != 0 {
 		return fmt.Errorf("sqlite: submission of run %d begins with seq %d", t.Run, t.Seq)
 	}
+	if len(t.Checks) > 0 {
+		return admission.Unable("an embedded file", t.Checks)
+	}
 	return t.Names.Validate()
 }
 
@@ -201,7 +205,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 			return err
 		}
 		for i := range items {
-			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) {
+			if out[i].Err != nil && !errors.Is(out[i].Err, store.ErrStale) && !errors.Is(out[i].Err, store.ErrExists) && !errors.Is(out[i].Err, naming.ErrFull) && !heirless(out[i].Err) {
 				continue
 			}
 			t := &items[i]
@@ -233,9 +237,18 @@ type landing struct {
 	boxed any   // last number that the method box has made an argument of a statement; nil = none yet
 }
 
-// landAny writes one transition and returns its outcome, as the method land does. If the transition
-// has a Room or admits its run, landAny also checks whether a place is free.
+// landAny writes one transition and returns its outcome, as the method land does. If the run of the
+// transition takes over results of another run, landAny also checks whether it may.
 func (x *landing) landAny(t *store.Transition) (store.Outcome, error) {
+	if t.Names != nil && t.Names.From != 0 {
+		return x.landHeir(t)
+	}
+	return x.landAdmitted(t)
+}
+
+// landAdmitted writes one transition and returns its outcome. If the transition has a Room or admits
+// its run, landAdmitted also checks whether a place is free.
+func (x *landing) landAdmitted(t *store.Transition) (store.Outcome, error) {
 	if t.Room != nil || t.Admit {
 		return x.landLimited(t)
 	}
@@ -330,7 +343,7 @@ UPDATE run SET state = ?, finished_at = ?, next_check = coalesce(?, next_check),
 WHERE run_id = ?`
 	runTake    = `UPDATE run SET owner = ?, fence = ?, next_check = coalesce(?, next_check) WHERE run_id = ?`
 	runCheck   = `UPDATE run SET next_check = ? WHERE run_id = ?`
-	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name`
 )
 
 // mostSteps is the largest size, in bytes, of step changes inside a journal row. Larger
@@ -461,6 +474,9 @@ func (x *landing) side(t *store.Transition, at int64) error {
 	if err := announce(x.tx, t.Run, t.Seq, t.Announce); err != nil {
 		return err
 	}
+	if err := post(x.tx, t.Run, at, t.Post); err != nil {
+		return err
+	}
 	return x.consume(t.Run, t.Consumed)
 }
 
@@ -468,9 +484,14 @@ const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	runNameDrop    = `DELETE FROM run_name WHERE run_id = ?1`
-	contextHolder  = `SELECT c.run_id, r.state, n.name FROM context c JOIN run r USING (run_id) JOIN run_name n USING (run_id) WHERE c.workflow = ?1 AND c.key = ?2`
-	contextPut     = `INSERT INTO context (workflow, key, run_id) VALUES (?, ?, ?) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id`
+	// contextHolder returns the run that holds a key at the time ?3 (naming.Hold.Holds), whether
+	// retention has removed the run, and the run's name.
+	contextHolder = `
+SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, '') FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
+WHERE c.workflow = ?1 AND c.key = ?2 AND ` + contextHeld
+	contextPut = `
+INSERT INTO context (workflow, key, run_id, scope, retain) VALUES (?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (workflow, key) DO UPDATE SET run_id = excluded.run_id,
+  scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`
 )
 
 // landedNow returns the outcome of a transition that was committed.
@@ -523,11 +544,11 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 		return store.Outcome{}, err
 	}
 	if !landed {
-		_, err := x.exec(runNameDrop, int64(t.Run))
+		_, err := x.exec(retainName, int64(t.Run))
 		return store.Outcome{Err: store.ErrExists}, err
 	}
 	if key != nil {
-		if _, err := x.exec(contextPut, t.Names.Workflow, key, int64(t.Run)); err != nil {
+		if err := x.takeKey(t.Names.Workflow, t.Names.Key, t.Run, t.Names.Hold); err != nil {
 			return store.Outcome{}, err
 		}
 	}
@@ -584,21 +605,82 @@ func (x *landing) disputed(t *store.Transition, found store.Submitted) (store.Ou
 // held returns the run that has the name or the key. If no run has one of them, the result is
 // zero and its field Exists is false.
 func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
-	var (
-		run   int64
-		state uint8
-		found = store.Submitted{Name: name, Exists: true}
-	)
+	var run int64
 	err := x.row(runNameHolder, name).Scan(&run)
-	if errors.Is(err, sql.ErrNoRows) && n.Key != "" {
-		err = x.row(contextHolder, n.Workflow, n.Key).Scan(&run, &state, &found.Name)
-		if err == nil && !storekit.HoldsKey(status.RunState(state)) {
-			err = sql.ErrNoRows
+	if errors.Is(err, sql.ErrNoRows) {
+		if n.Key == "" {
+			return store.Submitted{}, nil
 		}
+		found, err := x.keyHolder(n.Workflow, n.Key)
+		if found.Run == n.From { // a run takes the key of the run whose results it takes over
+			return store.Submitted{}, err
+		}
+		return found, err
 	}
+	return store.Submitted{Run: status.RunID(run), Name: name, Exists: true}, err
+}
+
+// keyHolder returns the run that holds a key. If no run holds it, the result is zero.
+func (x *landing) keyHolder(workflow, key string) (found store.Submitted, err error) {
+	var run int64
+	err = x.row(contextHolder, workflow, key, micros(now())).Scan(&run, &found.Gone, &found.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Submitted{}, nil
 	}
-	found.Run = status.RunID(run)
+	found.Run, found.Exists = status.RunID(run), true
 	return found, err
+}
+
+// takeKey gives a key to a run. The caller has found that no other run holds it.
+func (x *landing) takeKey(workflow, key string, run status.RunID, h naming.Hold) error {
+	_, err := x.exec(contextPut, workflow, key, int64(run), int64(h.Scope), h.Retain.Microseconds())
+	return err
+}
+
+// landHeir submits a run that takes over the results of an ended run. If another run has them
+// already, or the ended run does not exist, the outcome is an error. But if the submission has the
+// name of an existing run, or a key that a run holds, the outcome is that run.
+func (x *landing) landHeir(t *store.Transition) (store.Outcome, error) {
+	refused, err := x.mayInherit(t)
+	if err != nil {
+		return store.Outcome{}, err
+	}
+	if refused != nil {
+		if !t.Names.Kept() {
+			return store.Outcome{Err: refused}, nil
+		}
+		found, err := x.held(t.Names.Public(t.Run), t.Names)
+		if found.Exists {
+			return store.Outcome{Submitted: found}, err
+		}
+		return store.Outcome{Err: refused}, err
+	}
+	o, err := x.landAdmitted(t)
+	if err == nil && o.Landed {
+		_, err = x.exec(heirAdd, int64(t.Names.From), int64(t.Run))
+	}
+	return o, err
+}
+
+// mayInherit returns why the run of a submission may not take over results; nil = it may.
+func (x *landing) mayInherit(t *store.Transition) (refused, err error) {
+	var (
+		ended bool
+		heir  int64
+	)
+	err = x.row(heirAsk, int64(t.Names.From)).Scan(&ended, &heir)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !ended:
+		return naming.ErrNoOrigin, nil
+	case err == nil && heir != 0 && status.RunID(heir) != t.Run:
+		return &naming.HeirError{Run: t.Names.From, Heir: status.RunID(heir)}, nil
+	}
+	return nil, err
+}
+
+// heirless reports whether an outcome says that the run may not take over results. A later try of the
+// same batch decides this again.
+func heirless(err error) bool {
+	var heir *naming.HeirError
+	return errors.Is(err, naming.ErrNoOrigin) || errors.As(err, &heir)
 }

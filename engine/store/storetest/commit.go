@@ -155,14 +155,19 @@ var commitRules = []rule{
 		if h, _ := w.load(id); h.State != status.RunCompensating || !h.FinishedAt.IsZero() {
 			w.Errorf("undone child = %+v, want compensating and not finished", h)
 		}
-		for _, s := range []status.RunState{status.RunPaused, status.RunCompensationFailed, status.RunFailed, status.RunCompensated} {
+		for _, to := range []status.RunState{status.RunPaused, status.RunFailed, status.RunCompensated, status.RunCompensationFailed, status.RunCancelled} {
 			id := w.started(a, 1)[0]
 			w.land(a.writers[0], end(id, 1, status.RunSucceeded))
-			undo := next(id, 2)
-			undo.State, undo.NextCheck = s, base
-			w.land(a.writers[0], undo)
-			if h, _ := w.load(id); h.State != s || h.FinishedAt.IsZero() == s.Final() {
-				w.Errorf("child that was undone in one row = %+v, want %v", h, s)
+			out := w.commit(a.writers[0], end(id, 2, to))
+			if want := to != status.RunCancelled; out[0].Landed != want {
+				w.Errorf("succeeded to %v: outcome = %+v, want landed = %t", to, out[0], want)
+			}
+			want := to
+			if to == status.RunCancelled {
+				want = status.RunSucceeded
+			}
+			if h, _ := w.load(id); h.State != want || h.FinishedAt.IsZero() == want.Final() {
+				w.Errorf("succeeded to %v: %+v", to, h)
 			}
 		}
 	}},

@@ -38,6 +38,30 @@ var familyRules = []rule{
 			w.Errorf("children %v, want %v", got, want)
 		}
 	}},
+	{name: "children/each list names the parent of a run", why: "a list of the runs that need a person goes up from a child to its parents", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		parent := w.create(a)
+		w.land(a.writers[0], parent)
+		child := w.child(a, parent.Run, "p.a", "k")
+		for name, f := range map[string]store.RunFilter{
+			"by state":  {States: []status.RunState{status.RunRunning, status.RunQueued}},
+			"all":       {Limit: 10},
+			"by key":    {Key: "k"},
+			"by ids":    {IDs: []status.RunID{parent.Run, child}},
+			"by name":   {Name: "p.a"},
+			"by parent": {Parent: parent.Run},
+		} {
+			rows, err := w.Other.Runs(w.ctx, f)
+			if err != nil || len(rows) == 0 {
+				w.Errorf("%s: %d runs, err = %v", name, len(rows), err)
+			}
+			for _, r := range rows {
+				if want := map[status.RunID]status.RunID{child: parent.Run}[r.Run]; r.Parent != want {
+					w.Errorf("%s: run %d has the parent %d, want %d", name, r.Run, r.Parent, want)
+				}
+			}
+		}
+	}},
 	{name: "children/every way to submit keeps the parent", why: "a store has several ways to write a batch, and a child that lost its parent is never undone with it", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		parent := w.create(a)

@@ -241,7 +241,7 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)
 	t.NewNodes = []store.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
-	if sub := w.submit(a.writers[0], t, naming.Names{Name: name, Workflow: flowName, Key: key}); sub.Exists {
+	if sub := w.submit(a.writers[0], t, naming.Names{Name: name, Workflow: flowName, Key: key, Hold: naming.Hold{Scope: naming.ScopeActive}}); sub.Exists {
 		w.Fatalf("submit %s: it exists", name)
 	}
 	second := next(t.Run, 1)

@@ -92,6 +92,23 @@ var roomRules = []rule{
 		}
 		w.wantNext(a, want[:2]...)
 	}},
+	{name: "room/each run has its own limit", why: "definitions with other limits share a line: a run for which there is no room stops the runs behind it", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
+		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
+		var line []status.RunID
+		for n, limit := range []int32{3, 5, 4, 9} { // with 2 open runs: there is room for 1 more, then for 2, and the third run stops the line
+			t := w.limited(a, "eu", limit, time.Duration(n)*time.Second, false)
+			w.land(a.writers[0], t)
+			line = append(line, t.Run)
+		}
+		w.wantNext(a, line[:2]...)
+		strict := w.limited(a, "eu", 2, -time.Second, false)
+		w.land(a.writers[0], strict)
+		w.wantNext(a) // the first run in line finds no room
+		w.land(a.writers[0], end(strict.Run, 1, status.RunCancelled))
+		w.wantNext(a, line[:2]...) // a run that has ended stops nothing, and its limit does not count
+	}},
 	{name: "room/only runs of living engines are next", why: "a run that no engine can start must not hold up the line", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		nobody := w.limited(a, "eu", 1, -2*time.Second, false)

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-var submitRules = slices.Concat(submissionRules, needed(hasViews, roomRules))
+var submitRules = slices.Concat(submissionRules, admitRules, needed(hasViews, roomRules))
 
 var submissionRules = []rule{
 	{name: "submit/the run shows under its names", why: "a public id and a key are what people hold in their hands (S85)", run: func(w *world) {

@@ -47,17 +47,17 @@ var viewRules = []rule{
 			store.StepView{Name: "charge", StepRow: store.StepRow{Node: 1, State: status.StepPending}},
 			store.StepView{Name: "ship", LockedBy: a.id, StepRow: store.StepRow{Node: 2, State: status.StepRunning, Attempt: 300, Failures: 255, CompleteBy: by}})
 	}},
-	{name: "view/a moved run shows its present steps", need: hasViews, why: "engine migrate renames steps and adds some; the first name that a run gives to a node stays", run: func(w *world) {
+	{name: "view/a moved run shows its present steps", need: hasViews, why: "engine migrate renames steps and adds some; the last name of a node counts", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		id := w.started(a, 1)[0]
 		t := next(id, 1)
 		t.NewNodes = []store.NodeName{{Node: 0, Step: 0, Name: "book"}, {Node: 3, Step: 3, Name: "extra"}}
 		w.land(a.writers[0], t)
 		u := next(id, 2)
-		u.NewNodes = []store.NodeName{{Node: 0, Step: 0, Name: "later"}}
+		u.NewNodes = []store.NodeName{{Node: 0, Step: 0, Name: "later"}, {Node: 3, Step: 3, Name: "more"}}
 		w.land(a.writers[0], u)
 		var want []store.StepView
-		for i, name := range []string{"book", "charge", "ship", "extra"} {
+		for i, name := range []string{"later", "charge", "ship", "more"} {
 			want = append(want, store.StepView{Name: name, StepRow: store.StepRow{Node: int32(i), State: status.StepPending}})
 		}
 		w.wantSteps(id, want...)

@@ -15,6 +15,9 @@ import (
 // Run brings a run of the workflow at path to its end. With --detach it only records the run.
 // If nothing else fails, the returned error holds the exit code of the run; nil means 0.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
+	if o.Each != "" || o.EachKey != "" {
+		return each(ctx, a, path, o)
+	}
 	if o.Detach {
 		return detach(ctx, a, path, o)
 	}

@@ -75,8 +75,8 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 		return &row, nil
 	}
 	key, err := uniqueKey(w)
-	if key == "" || err != nil {
-		return nil, err
+	if key == "" || err != nil || w.r.Workflow.Unique.Reject {
+		return nil, err // with on_conflict = "reject" the engine refuses the submission
 	}
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)
 }

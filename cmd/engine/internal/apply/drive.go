@@ -60,8 +60,12 @@ func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, er
 	if err != nil {
 		return follow.Outcome{}, err
 	}
+	sinks, err := engines.ReplySinks(w.a, w.o.ReplySinks)
+	if err != nil {
+		return follow.Outcome{}, err
+	}
 	node, err := engines.NewNode(w.a, s, pool, engines.Parts{
-		Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, Alone: w.o.Only}),
+		Replies: sinks, Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, Alone: w.o.Only}),
 	})
 	if err != nil {
 		return follow.Outcome{}, err
@@ -182,6 +186,7 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	}
 	sub, err := node.Submit(ctx, engine.Submission{
 		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
+		ReplyTo: w.o.ReplyTo, Correlation: w.o.Correlation, StartBy: w.o.startBy(),
 	})
 	if err != nil && sub.Run != 0 {
 		sub, err = reread(ctx, w, s, sub, err)

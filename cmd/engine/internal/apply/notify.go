@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/saga-engine/engine/engine/store"
@@ -11,14 +12,15 @@ import (
 // ended then, another engine or the next apply continues with it.
 const notifyPatience = 10 * time.Second
 
-// notified waits until the notifications of the run have ended. It stops waiting after
+// notified waits until the notifications of the run have ended, and its replies to a webhook are
+// delivered. It stops waiting after
 // notifyPatience, or when the user stops the command. Then it prints a note that a notification has
 // not ended.
 func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- e.node.AwaitNotifications(ctx, run) }()
+	go func() { done <- errors.Join(e.node.AwaitNotifications(ctx, run), e.node.AwaitReplies(ctx, run)) }()
 	for {
 		select {
 		case fn := <-w.Updates:
@@ -30,7 +32,7 @@ func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 			interrupt(w, e)
 		case err := <-done:
 			if err != nil {
-				w.View.Note("A notification of the run has not ended. The next engine serve or engine apply goes on with it; engine show lists it.")
+				w.View.Note("A notification or a reply of the run is not delivered yet. The next engine serve or engine apply goes on with it; engine show lists it.")
 			}
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/replies"
 )
 
 // applyLease is the lease of the engine of `engine apply`. It is shorter than the lease of
@@ -22,9 +23,16 @@ type Options struct {
 	Confirm  bool
 	Only     bool
 	Detach   bool
+	Each     string        // file with one set of values on each line; "" = one run
+	EachKey  string        // variable whose value names the run of a line; "" = a hash of the line
+	StartIn  time.Duration // the run fails if no step has begun after this time; 0 = no limit
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags
 	Ceilings engines.Ceilings
+
+	ReplyTo     string // sink of the replies; "" = none
+	Correlation string
+	ReplySinks  string // file with webhooks; "" = none
 }
 
 // check returns an error if a flag has an impossible value, or if two flags contradict each
@@ -36,6 +44,9 @@ func (o *Options) check(a *cli.App) error {
 	case o.Detach && (o.Wait > 0 || o.Only):
 		return cli.Failed("Invalid flag", "--detach waits for nothing and works on nothing: it cannot be combined with --wait-timeout or --only.")
 	}
+	if err := replies.Check(o.ReplyTo, o.Correlation); err != nil {
+		return cli.Failed("Invalid flag", "--reply-to: %s.", err)
+	}
 	if _, given := naming.ParseRunName(o.RunID); given {
 		return nil // the id of an existing run is a valid --run-id
 	}
@@ -43,4 +54,12 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))
 	}
 	return nil
+}
+
+// startBy returns the time by which the first step of the run must begin; zero = there is no such time.
+func (o *Options) startBy() time.Time {
+	if o.StartIn == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(o.StartIn)
 }

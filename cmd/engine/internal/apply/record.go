@@ -26,6 +26,7 @@ func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitte
 	context.AfterFunc(ctx, stop) // after the first signal, a second signal ends the process
 	all, err := engine.EnqueueAll(ctx, engines.Visitor(w.a, s, w.o.Ceilings.To(engine.Options{Lease: applyLease})), []engine.Submission{{
 		Definition: w.r.Def, Workflow: w.r.Workflow.Name, Vars: w.r.Vars, Name: w.o.RunID, By: cli.UserName(),
+		ReplyTo: w.o.ReplyTo, Correlation: w.o.Correlation, StartBy: w.o.startBy(),
 	}})
 	sub := all[0]
 	switch {

@@ -27,8 +27,9 @@ func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 	c.s = s
 	c.say("state", health.OK, "", "%s answers.", s.Shown)
 	for _, check := range []func(context.Context) error{
-		c.settings, c.key, c.engines, c.leases, c.runs, c.histories, c.definitions, c.redundancy,
+		c.settings, c.key, c.engines, c.leases, c.queue, c.runs, c.histories, c.definitions, c.redundancy,
 		func(ctx context.Context) error { return c.plugins(ctx, f) }, c.alerts,
+		func(ctx context.Context) error { return checkReplies(ctx, c) },
 	} {
 		if err := check(ctx); err != nil {
 			if ctx.Err() != nil {

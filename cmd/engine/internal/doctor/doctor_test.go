@@ -85,3 +85,21 @@ func TestDoctorNamesSlowDecisions(t *testing.T) {
 		t.Errorf("found %+v", f)
 	}
 }
+
+// S65: runs that no engine has taken for long are a warning, although they have not failed.
+func TestDoctorNamesAnOldQueue(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	row := func(owner store.EngineID, state status.RunState, age time.Duration) store.RunRow {
+		return store.RunRow{Head: store.Head{Owner: owner, State: state, CreatedAt: now.Add(-age)}}
+	}
+	c := &checkup{a: &cli.App{Now: func() time.Time { return now }}, live: []store.Member{{Engine: 1}}, open: []store.RunRow{
+		row(0, status.RunQueued, time.Minute), row(1, status.RunQueued, time.Hour), row(0, status.RunRunning, time.Hour),
+	}}
+	if err := c.queue(t.Context()); err != nil || len(c.found) > 0 {
+		t.Errorf("found %+v, %v", c.found, err)
+	}
+	c.open = append(c.open, row(0, status.RunQueued, 9*time.Minute), row(0, status.RunQueued, 7*time.Minute))
+	if err := c.queue(t.Context()); err != nil || len(c.found) != 1 || c.found[0].Level != health.Warning || !strings.Contains(c.found[0].Message, "2 queued runs; the oldest waits for 9m") {
+		t.Errorf("found %+v, %v", c.found, err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
 )
@@ -31,6 +32,8 @@ const (
 	leaseLook = time.Second
 	// staleAlert is how long an alert may wait to be pushed before the doctor warns.
 	staleAlert = 10 * time.Minute
+	// staleQueue is how long a run may wait for an engine to take it before the doctor warns.
+	staleQueue = 5 * time.Minute
 )
 
 // engines reports which engines are alive, and warns if too few are.
@@ -64,6 +67,26 @@ func (c *checkup) engines(ctx context.Context) error {
 			names = append(names, history.MemberText(m))
 		}
 		c.say("engines", health.OK, "", "%s alive: %s.", render.Count(len(c.live), "engine"), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// queue warns about runs that no engine has taken for a long time although engines are alive. Waiting
+// is no failure of the run, so nothing else reports it (S65).
+func (c *checkup) queue(context.Context) error {
+	var oldest time.Time
+	late := 0
+	for _, r := range c.open {
+		if r.State != status.RunQueued || r.Owner != 0 || c.a.Now().Sub(r.CreatedAt) < staleQueue {
+			continue
+		}
+		if late++; oldest.IsZero() || r.CreatedAt.Before(oldest) {
+			oldest = r.CreatedAt
+		}
+	}
+	if late > 0 && len(c.live) > 0 {
+		c.say("queue", health.Warning, "Start another engine with `engine serve`, or see with `engine explain RUN` which agent is missing.",
+			"No engine has taken %s; the oldest waits for %s.", render.Count(late, "queued run"), render.Span(c.a.Now().Sub(oldest).Truncate(time.Second)))
 	}
 	return nil
 }
@@ -117,10 +140,17 @@ func (c *checkup) runs(ctx context.Context) error {
 	if found, err = history.WithOverdue(ctx, c.s, filter, found); err != nil {
 		return err
 	}
+	own := len(found)
+	if found, _, err = history.WithParents(ctx, c.s, filter, found); err != nil {
+		return err
+	}
 	if n := len(found); n > 0 { // the newest run comes first
 		need, them := fmt.Sprintf("%d runs need attention; the oldest", n), "them"
 		if n == 1 {
 			need, them = "1 run needs attention; it", "it"
+		}
+		if through := n - own; through > 0 {
+			need = fmt.Sprintf("%d runs need attention, %d of them through a child run; the oldest", n, through)
 		}
 		c.say("runs", health.Warning, "`engine list --status attention` shows "+them+", `engine explain RUN` says what to do.",
 			"%s is %s old.", need, render.Span(c.a.Now().Sub(found[n-1].CreatedAt).Truncate(time.Second)))

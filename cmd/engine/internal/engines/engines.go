@@ -17,6 +17,8 @@ import (
 type Parts struct {
 	Capacity invoke.Capacity
 	Observer engine.Observer // nil = none
+	// Replies sends replies to webhooks; nil = the engine sends none.
+	Replies engine.ReplySender
 	// Options are the options of the engine. If Address is "", NewNode sets it to HOST:PID. If
 	// Writers is 0 and the state is embedded, NewNode sets it to 1.
 	Options engine.Options
@@ -32,7 +34,7 @@ func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engin
 	}
 	return engine.NewNode(engine.Config{
 		Store: s.Store, Invoker: pool, Capacity: p.Capacity, Sealer: s.Sealer, Secrets: secrets(a),
-		Observer: p.Observer, Logger: a.Logger(), Options: p.Options,
+		Observer: p.Observer, Logger: a.Logger(), Options: p.Options, Replies: p.Replies,
 	})
 }
 

@@ -64,6 +64,12 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 		if err := x.room(ctx, s, r); err != nil {
 			return err
 		}
+		if err := x.children(ctx, s, r); err != nil {
+			return err
+		}
+	}
+	if err := x.restarts(ctx, s, r); err != nil {
+		return err
 	}
 	x.engines()
 	if r != nil && x.lacks() {
@@ -86,10 +92,27 @@ type explained struct {
 	owner  *store.Member // the engine that owns the run, which may be dead; nil = not known
 	alerts []store.AlertRow
 	inbox  []store.Message
+	// through has the names of the child runs, at any depth, through which the run needs a person.
+	through []string
 }
 
 func (x *explained) say(format string, args ...any) {
 	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
+}
+
+// restarts adds sentences about the run from which this run has taken over results, and about the run
+// that has taken over the results of this run. The parameter r is nil if the journal cannot be read.
+func (x *explained) restarts(ctx context.Context, s *session.Session, r *history.Run) error {
+	if r != nil {
+		if from := r.State.Run().Origin(); from != nil {
+			x.say("It started from step %s, with results of run %s.", render.Clean(from.From), render.Clean(from.Name))
+		}
+	}
+	heir, err := history.Heir(ctx, s, x.row.Run)
+	if err == nil && heir != "" {
+		x.say("Run %s has taken over its results.", render.Clean(heir))
+	}
+	return err
 }
 
 // quarantined adds sentences about a run whose journal this command cannot read.
@@ -263,6 +286,9 @@ func (x *explained) print(a *cli.App) error {
 		m["owner"] = owner
 		if al, ok := history.Missing(x.alerts, x.row); ok && !alive {
 			m["agents_missing"] = history.AlertJSON(al)
+		}
+		if len(x.through) > 0 {
+			m["needs_person_through"] = x.through
 		}
 		if !x.Next.IsZero() {
 			m["next"] = x.Next.In(time.UTC)

@@ -22,6 +22,7 @@ type Node struct {
 	Action  string `json:"action"`
 	ForEach bool   `json:"for_each,omitempty"`
 	Repeat  bool   `json:"repeat,omitempty"`
+	Limited bool   `json:"limited,omitempty"` // a concurrency block limits the child runs of the step
 	When    bool   `json:"when,omitempty"`
 	Pivot   bool   `json:"pivot,omitempty"`
 	Undo    string `json:"undo,omitempty"`
@@ -44,6 +45,7 @@ func New(wf *dsl.Workflow, undo bool) Graph {
 			continue
 		}
 		n := Node{Name: s.Name, Action: Does(s), ForEach: s.ForEach != nil, Repeat: s.Repeat != nil && !undo, When: s.When != nil || s.WhenEach != nil, Pivot: s.Pivot}
+		n.Limited = s.Child != nil && s.Child.Workflow.Concurrency != nil && !undo
 		if s.Undo != nil {
 			n.Undo = UndoName(s)
 		}
@@ -157,6 +159,9 @@ func (n Node) caption() string {
 	}
 	if n.Repeat {
 		s += ", repeated"
+	}
+	if n.Limited {
+		s += ", limited"
 	}
 	if n.Pivot {
 		s += " (pivot)"

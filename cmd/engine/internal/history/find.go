@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl/diag"
-	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 )
 
 // Find returns the run that the argument RUN names. This is the run with that name. If there is
@@ -79,18 +79,24 @@ func unknownRun(ctx context.Context, s *session.Session, name string) error {
 		name, s.Shown, diag.DidYouMean(name, names))
 }
 
-// Holder returns the run that holds a unique key now: an open run, or a run that has succeeded. It
-// returns nil if no such run has the key.
+// Holder returns the run that holds a unique key now. It returns nil if no run holds the key, or if
+// retention has removed the run.
 func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
-	holds := append(OpenStates(), status.RunSucceeded)
-	rows, err := s.Store.Runs(ctx, store.RunFilter{Workflow: workflow, Key: key, States: holds, Limit: 1})
+	g, err := goals.Find(ctx, s.Store, workflow, key)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (!g.Held() || g.Gone) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, s.Wrap("look up the key", err)
 	}
-	if len(rows) == 0 {
+	row, err := s.Store.Find(ctx, g.Name)
+	if errors.Is(err, store.ErrNotFound) { // retention has just removed the run
 		return nil, nil
 	}
-	return &rows[0], nil
+	if err != nil {
+		return nil, s.Wrap("look up the key", err)
+	}
+	return &row, nil
 }
 
 // Arg returns a run's name, quoted as an argument of a command line.

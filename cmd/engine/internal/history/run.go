@@ -12,7 +12,9 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/notice"
+	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -27,8 +29,11 @@ type Run struct {
 	Alerts  []store.AlertRow
 	Late    []Late
 	Inbox   []store.Message
+	Resets  []goals.Reset     // resets of the goals that the run had reached
 	Notices []notice.Sent     // states of the run that notify blocks announce, with their notifications
+	Replies []replies.Reply   // replies of the run; nil = it has none, or none was written yet
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
+	Heir    string            // name of the run that has taken over the results of this run; "" = none
 	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
@@ -63,8 +68,21 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if r.Room, err = RoomOf(ctx, s, r); err != nil {
 		return nil, err
 	}
-	if r.Notices, err = notice.Find(ctx, s.Store, row); err != nil {
+	if r.Notices, err = notice.Find(ctx, s.Store, row, func(state string) int { return len(r.Flow.Notifications(state)) }); err != nil {
 		return nil, s.Wrap("read the notices", err)
+	}
+	if role, ok := goals.Of(s.Store); ok {
+		if r.Resets, err = role.Resets(ctx, row.Run); err != nil {
+			return nil, s.Wrap("read the resets", err)
+		}
+	}
+	if r.Heir, err = Heir(ctx, s, row.Run); err != nil {
+		return nil, err
+	}
+	if box, ok := replies.Of(s.Store); ok {
+		if r.Replies, err = box.OfRun(ctx, row.Run); err != nil {
+			return nil, s.Wrap("read the replies", err)
+		}
 	}
 	r.Owner, err = OwnerOf(ctx, s, row)
 	return r, err

@@ -129,6 +129,9 @@ func (p *step) worstChild(limit time.Duration) (time.Duration, bool) {
 	if d := p.child.deadline.After; d > 0 && (!bounded || one > d) {
 		one, bounded = d, true
 	}
+	if l := limitedOf(p.step); l != nil && !l.reject {
+		bounded = false // it is not known how long a child run waits in line
+	}
 	total := one * time.Duration(p.rounds())
 	if limit > 0 && (!bounded || total > limit) {
 		return limit, true

@@ -14,6 +14,13 @@ func (p *Plan) JSON() map[string]any {
 		"workflow": p.flow.Name, "definition": p.flow.Digest, "steps": steps, "time": p.times.json(), "work": p.HasWork(),
 		"open_runs": map[string]any{"same_definition": p.sameOpen, "other_definitions": p.others},
 	}
+	if len(p.flow.Admits) > 0 {
+		admits := make([]map[string]any, len(p.flow.Admits))
+		for i, a := range p.flow.Admits {
+			admits[i] = map[string]any{"name": a.Name, "lock": a.Lock, "refused": p.embedded}
+		}
+		m["admit"] = admits
+	}
 	if p.flow.UniqueKey != nil {
 		m["key"] = p.key
 	}

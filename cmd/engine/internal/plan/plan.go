@@ -26,6 +26,7 @@ type Plan struct {
 	earlier  *store.RunRow  // the run that has the unique key now; nil = none
 	others   map[string]int // number of open runs of each other definition; the key is its digest
 	sameOpen int            // number of open runs of this definition
+	embedded bool           // the state is an embedded file, which cannot check rows of an application
 }
 
 // New makes the plan of a request. It looks up the runs that exist, and changes nothing.
@@ -51,6 +52,7 @@ func addRuns(ctx context.Context, a *cli.App, r *module.Request, p *Plan) error 
 		return err
 	}
 	if t.Postgres == "" {
+		p.embedded = true
 		if _, err := os.Stat(t.Path); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -147,6 +147,9 @@ func (p *step) describe() []string {
 	if p.loop != nil {
 		notes = append(notes, p.loop.text())
 	}
+	if l := limitedOf(p.step); l != nil {
+		notes = append(notes, l.text())
+	}
 	if s := p.settings; s == nil {
 		notes = append(notes, "limits known at run time")
 	} else {
@@ -280,6 +283,9 @@ func (p *step) json(mode dsl.Mode) map[string]any {
 	}
 	if p.loop != nil {
 		m["repeat"] = p.loop.json()
+	}
+	if l := limitedOf(p.step); l != nil {
+		m["concurrency"] = l.json()
 	}
 	if rungs := p.afterUnknown(); len(rungs) > 0 {
 		m["after_unknown"] = rungs

@@ -32,9 +32,20 @@ func (p *Plan) Write(w io.Writer) error {
 	if text := p.undosText(); text != "" {
 		b.WriteString(text + "\n")
 	}
+	for _, a := range p.flow.Admits {
+		b.WriteString(p.admitText(a.Name, a.Lock) + "\n")
+	}
 	fmt.Fprintf(&b, "%s  %s\n", p.times.text(), p.runText())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// admitText returns the line about an admit block. A plan does not run the check.
+func (p *Plan) admitText(name, lock string) string {
+	if p.embedded {
+		return fmt.Sprintf("Admit %q: apply is refused, because the check needs rows in PostgreSQL, and this state is an embedded file.", name)
+	}
+	return fmt.Sprintf("Admit %q: checked when the run is accepted, lock %s.", name, lock)
 }
 
 // undosText returns one line about the undos of all steps. If the undo of a step differs from this

@@ -45,9 +45,14 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 	session.NotePlace(a, s)
 	rows, err := engine.Publish(ctx, engines.Visitor(a, s, engine.Options{}), p)
 	var vars *engine.VariableError
+	var sel *engine.SelectionError
 	switch {
 	case errors.As(err, &vars):
 		return cli.Failed("Variables without valid values", "%s", vars)
+	case errors.Is(err, engine.ErrNoSelections):
+		return noSelections(s)
+	case errors.As(err, &sel):
+		return cli.Failed("Selection refused by the database", "Schedule %q of workflow %q: %s.", sel.Schedule, sel.Workflow, sel.Err)
 	case err != nil:
 		return s.Wrap("publish", err)
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	RemoteHTTP    bool
 	OnAlert       string
 	Webhook       string
+	ReplySinks    string // file with webhooks; "" = none
 	Agents        module.AgentFlags
 	Ceilings      engines.Ceilings
 }

@@ -61,9 +61,13 @@ func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Option
 	if o.pushes() {
 		v.hook = alerts.NewHook(s.Store, alerts.To(o.OnAlert, o.Webhook, a.Environ()), v.log, meters)
 	}
-	var err error
+	sinks, err := engines.ReplySinks(a, o.ReplySinks)
+	if err != nil {
+		v.pool.Close()
+		return nil, err
+	}
 	v.node, err = engines.NewNode(a, s, v.pool, engines.Parts{
-		Capacity: engines.LimitCalls(v.pool, o.Concurrency), Observer: observers{meters, v.runs, alertWatch{hook: v.hook}}, Options: o.node(),
+		Capacity: engines.LimitCalls(v.pool, o.Concurrency), Observer: observers{meters, v.runs, alertWatch{hook: v.hook}}, Options: o.node(), Replies: sinks,
 	})
 	if err == nil && o.HTTP != "off" {
 		v.web, err = listenWeb(o.HTTP, meters.Handler(), v.ready)
@@ -168,7 +172,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	now := v.node.Status()
 	s := telemetry.Snapshot{
 		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
-		Queued: now.Queued, Behind: now.Behind.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
+		Queued: now.Queued, Behind: now.Behind.Seconds(), QueueAge: now.QueueAge.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
 	}
 	if v.hook != nil {
 		if alerts, err := v.s.Store.Undelivered(ctx, 1000); err == nil {

@@ -23,21 +23,19 @@ func Heading(r *history.Run) string {
 	}
 	field("Definition", "%.12s", r.Row.Digest)
 	field("Created", "%s by %s", words.Stamp(r.State.Run().Started.Time()), r.State.Run().StartedBy)
+	if trigger := triggerText(r); trigger != "" {
+		field("Trigger", "%s", trigger)
+	}
+	for _, text := range restarts(r) {
+		field("Restarted", "%s", text)
+	}
 	if !r.State.Status().Final() {
 		field("Owner", "%s", tablesOf(r).ownerText())
 	}
 	if l := r.State.Run().Line; l.Lift != 0 {
 		field("Priority", "%d", l.Priority())
 	}
-	if d := r.State.Run().Deadline.Time(); !d.IsZero() && !r.State.Status().Final() {
-		field("Deadline", "%s", words.Stamp(d))
-	}
-	if d := r.State.Run().UndoDeadline.Time(); !d.IsZero() && !r.State.Status().Final() {
-		field("Undo by", "%s", words.Stamp(d))
-	}
-	if f := r.State.Run().Finished.Time(); !f.IsZero() {
-		field("Finished", "%s, after %s", words.Stamp(f), render.Took(f.Sub(r.State.Run().Started.Time())))
-	}
+	timeFields(r, field)
 	if f := r.State.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(words.Join(": ", f.Step, f.Code, f.Message), ": "))
 		field("Undone", "%d, %d left as is, %d not undone by declaration", int(r.State.Run().Undone), int(r.State.Run().Left), int(r.State.Run().Undeclared))
@@ -72,8 +70,36 @@ func Heading(r *history.Run) string {
 	for _, line := range noticeLines(r.Notices) {
 		field("Notify", "%s", line)
 	}
+	for _, x := range r.Resets {
+		field("Reset", "%s by %s: %s", words.Stamp(x.At), x.By, x.Reason)
+	}
+	if line := replyLine(r); line != "" {
+		field("Replies", "%s", line)
+	}
 	for _, al := range r.Alerts {
 		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}
 	return b.String()
+}
+
+// triggerText says what has started a run; "" = a person.
+func triggerText(r *history.Run) string {
+	if trigger := r.State.Run().Trigger; trigger != "manual" {
+		return trigger
+	}
+	return ""
+}
+
+// timeFields prints the deadlines and the end of a run.
+func timeFields(r *history.Run, field func(name, format string, args ...any)) {
+	run, open := r.State.Run(), !r.State.Status().Final()
+	if d := run.Deadline.Time(); !d.IsZero() && open {
+		field("Deadline", "%s", words.Stamp(d))
+	}
+	if d := run.UndoDeadline.Time(); !d.IsZero() && open {
+		field("Undo by", "%s", words.Stamp(d))
+	}
+	if f := run.Finished.Time(); !f.IsZero() {
+		field("Finished", "%s, after %s", words.Stamp(f), render.Took(f.Sub(run.Started.Time())))
+	}
 }

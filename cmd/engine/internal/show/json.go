@@ -19,6 +19,7 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m := history.RowJSON(r.Row)
 	f := r.State.Failure()
 	m["started_by"] = r.State.Run().StartedBy
+	m["trigger"] = r.State.Run().Trigger
 	m["priority"] = r.State.Run().Line.Priority()
 	if r.Room != nil {
 		m["room"] = r.Room.JSON()
@@ -59,6 +60,9 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	}
 	m["alerts"] = alerts
 	m["notices"] = noticesJSON(r.Notices)
+	m["goal_resets"] = resetsJSON(r.Resets)
+	addRestarts(m, r)
+	m["replies"] = repliesJSON(r)
 	tablesOf(r).addStore(m)
 	if events {
 		m["events"] = Events(r, now)

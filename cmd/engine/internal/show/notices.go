@@ -2,8 +2,10 @@ package show
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/notice"
 )
 
@@ -18,6 +20,15 @@ func noticeLines(all []notice.Sent) []string {
 		for _, r := range n.Notifications {
 			out = append(out, fmt.Sprintf("%s: %s, run %s", n.State, history.StatusText(r), r.Name))
 		}
+	}
+	return out
+}
+
+// resetsJSON returns the resets of the goals that a run had reached, for --json.
+func resetsJSON(all []goals.Reset) []map[string]any {
+	out := []map[string]any{}
+	for _, x := range all {
+		out = append(out, map[string]any{"key": x.Key, "at": x.At.UTC().Format(time.RFC3339Nano), "by": x.By, "reason": x.Reason})
 	}
 	return out
 }

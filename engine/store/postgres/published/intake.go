@@ -12,7 +12,7 @@ import (
 
 const (
 	submissionList = `
-SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given
+SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given, coalesce(s.reply_to, ''), coalesce(s.correlation, '')
 FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.refused IS NULL AND s.submission_id > $1 ORDER BY s.submission_id LIMIT $2`
 	submissionDrop   = `DELETE FROM engine.submission WHERE submission_id = ANY ($1::int8[])`
 	submissionRefuse = `UPDATE engine.submission SET refused = $2 WHERE submission_id = $1`
@@ -34,7 +34,7 @@ func (s *Intake) Submissions(ctx context.Context, after int64, limit int) ([]int
 			x  intake.Submission
 			id sql.NullInt32
 		)
-		if err := rows.Scan(&x.ID, &x.Run, &x.Workflow, &x.Input, &x.By, &x.At, &id, &x.Given); err != nil {
+		if err := rows.Scan(&x.ID, &x.Run, &x.Workflow, &x.Input, &x.By, &x.At, &id, &x.Given, &x.ReplyTo, &x.Correlation); err != nil {
 			return nil, s.Wrap("list submissions", err)
 		}
 		x.WorkflowID, x.At = store.WorkflowID(id.Int32), x.At.UTC()

@@ -1,9 +1,9 @@
-// Package published keeps published workflows, their schedules, and submissions of other programs in
-// PostgreSQL.
+// Package published keeps published workflows, their schedules, submissions of other programs, and events
+// in PostgreSQL.
 //
-// In: the calls of the roles schedules.Store and intake.Store. Out: statements on the tables
-// engine.published, engine.schedule and engine.submission. The package opens no connection of its
-// own.
+// In: the calls of the roles schedules.Store, intake.Store and events.Store. Out: statements on the tables
+// engine.published, engine.schedule, engine.submission and engine.events. The package opens no
+// connection of its own.
 package published
 
 import (
@@ -20,12 +20,12 @@ import (
 
 const (
 	publishedPut = `
-INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables, events) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by,
-  given = excluded.given, variables = excluded.variables`
+  given = excluded.given, variables = excluded.variables, events = excluded.events`
 	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
-	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given FROM engine.published ORDER BY workflow`
+	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given, events FROM engine.published ORDER BY workflow`
 	// schedulePut stores the schedules of a workflow. After the workflow, each argument is the
 	// array of one column.
 	schedulePut = `
@@ -84,7 +84,7 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 			err = errors.Join(err, e)
 		}
 	}()
-	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables); err != nil {
+	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables, pq.StringArray(append([]string{}, w.Events...))); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, scheduleDrop, w.Name, names); err != nil {
@@ -137,11 +137,12 @@ func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
 		var (
 			w  schedules.Workflow
 			id int32
+			on pq.StringArray
 		)
-		if err := rows.Scan(&w.Name, &id, &w.At, &w.By, &w.Given); err != nil {
+		if err := rows.Scan(&w.Name, &id, &w.At, &w.By, &w.Given, &on); err != nil {
 			return nil, s.Wrap("list published workflows", err)
 		}
-		w.ID, w.At = store.WorkflowID(id), w.At.UTC()
+		w.ID, w.At, w.Events = store.WorkflowID(id), w.At.UTC(), on
 		list = append(list, w)
 	}
 	return list, s.wrapped("list published workflows", rows.Err())

@@ -30,6 +30,12 @@ On a PostgreSQL database other engines work too: a run that one of them owns is
 followed, and taken over when that engine dies. --detach only records the run
 and prints its name; an engine that serves the state takes it.
 
+--each records a run for each line of a file, as --detach does for one. A line is
+a JSON object with values of variables. A line that cannot start a run is reported
+and stops no other. With --run-id PREFIX the runs are named PREFIX.KEY, so the
+command can be repeated. Then the exit code is 0 if each line has its run, 1 if a
+line was refused, and 7 if a run may have been recorded.
+
 Exit code: 0 succeeded, 4 ended otherwise and undid all that the workflow lets it
 undo, 5 needs a human, 6 still open, 7 may have been accepted, 1 could not be
 done. After 4 the last line names the steps with compensation = "none" whose
@@ -43,7 +49,13 @@ effects stay.`,
 	f.BoolVar(&o.Confirm, "confirm", false, "show the plan and ask first")
 	f.BoolVar(&o.Only, "only", false, "leave other open runs alone")
 	f.BoolVar(&o.Detach, "detach", false, "record the run, print its name and leave it to an engine that serves")
+	f.StringVar(&o.Each, "each", "", "record a run for each line of this file, which has JSON objects (- = standard input)")
+	f.StringVar(&o.EachKey, "each-key", "", "variable whose value is the KEY of a line; without it a hash of the line")
+	f.Var(words.Span(&o.StartIn), "start-by", "the run fails, and does nothing, if no step of it has begun after this time")
 	f.Var(words.Span(&o.Wait), "wait-timeout", "stop as Ctrl-C does if the run is still open after this time (exit 6)")
+	f.StringVar(&o.ReplyTo, "reply-to", "", "where replies of the run go: table:QUEUE, webhook:NAME or webhook:URL")
+	f.StringVar(&o.Correlation, "correlation", "", "a text that each reply repeats")
+	f.StringVar(&o.ReplySinks, "reply-sinks", "", "JSON file with the webhooks to which this engine may send replies")
 	module.ValueFlags(cmd, &o.Values)
 	o.Agents.Add(cmd)
 	o.Ceilings.Add(cmd)

@@ -46,6 +46,7 @@ code 0. A second one leaves at once; exit code 6. SIGHUP is ignored.`,
 	f.BoolVar(&o.RemoteHTTP, "http-allow-remote", false, "let --http listen beyond this machine; it asks nobody who they are")
 	f.StringVar(&o.OnAlert, "on-alert", "", "program to run for every alert, which it reads from stdin as JSON")
 	f.StringVar(&o.Webhook, "alert-webhook", "", "URL to POST every alert to as JSON")
+	f.StringVar(&o.ReplySinks, "reply-sinks", "", "JSON file with the webhooks to which this engine may send replies")
 	o.Agents.Add(cmd)
 	o.Ceilings.Add(cmd)
 	return cmd

@@ -36,8 +36,8 @@ func List(a *cli.App) *cobra.Command {
 		Short: "List runs, newest first",
 		Long: `Lists runs, newest first. --status takes what a run's status may be, and two words that mean
 several: open = whatever has not ended; attention = whatever needs a person: runs
-that are parked, whose undo failed, that are past their deadline, or that no living
-engine has the agents of.
+that are parked, whose undo failed, that are past their deadline, that no living
+engine has the agents of, or that wait for a child run which needs a person.
 
 --alerts lists what an operator was told instead, newest first: parked,
 compensation_failed, overdue, late_reply, set_aside, slow_decision, snapshot_refused
@@ -78,15 +78,19 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 	if err != nil {
 		return s.Wrap("list runs", err)
 	}
+	through := history.Through{}
 	if slices.Contains(o.status, history.Attention) {
 		if runs, err = history.WithOverdue(ctx, s, filter, runs); err != nil {
+			return err
+		}
+		if runs, through, err = history.WithParents(ctx, s, filter, runs); err != nil {
 			return err
 		}
 	}
 	if a.JSON {
 		out := make([]map[string]any, len(runs))
 		for i, r := range runs {
-			out[i] = history.RowJSON(r)
+			out[i] = through.JSON(r)
 		}
 		return a.PrintJSON(map[string]any{"runs": out})
 	}
@@ -100,7 +104,7 @@ func list(ctx context.Context, a *cli.App, o listOptions) error {
 		if !r.FinishedAt.IsZero() {
 			took = render.Took(r.FinishedAt.Sub(r.CreatedAt))
 		}
-		table.Add(r.Name, r.WorkflowName, history.StatusText(r), r.Key, words.Stamp(r.CreatedAt), took)
+		table.Add(r.Name, r.WorkflowName, through.Status(r), r.Key, words.Stamp(r.CreatedAt), took)
 	}
 	return table.Write(a.Stdout)
 }

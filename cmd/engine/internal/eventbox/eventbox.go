@@ -1,0 +1,185 @@
+package eventbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl/diag"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+// maxListed is the largest number of events that a command reads.
+const maxListed = 10_000
+
+// SendOptions are the flags of `engine event send`.
+type SendOptions struct {
+	Data string // JSON
+	ID   string // "" = the command makes an id
+}
+
+// Send sends an event.
+func Send(ctx context.Context, a *cli.App, kind string, o SendOptions) error {
+	if !json.Valid([]byte(o.Data)) {
+		return cli.Failed("Invalid data", "--data is JSON, such as --data '{\"id\": \"o-1\"}'. A text needs double quotes inside of it: --data '\"text\"'.")
+	}
+	e := events.Event{ID: o.ID, Type: kind, Data: []byte(o.Data), By: cli.UserName()}
+	if e.ID == "" {
+		e.ID = strings.ToLower(rand.Text())
+	}
+	if err := e.Validate(); err != nil {
+		return cli.Failed("Invalid event", "%s.", strings.TrimPrefix(err.Error(), "engine: "))
+	}
+	s, role, err := open(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	sent, err := role.SendEvent(ctx, e)
+	if err != nil {
+		return s.Wrap("send an event", err)
+	}
+	if err := warn(ctx, a, s, kind); err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"id": e.ID, "sent": sent})
+	}
+	if !sent {
+		a.Note("Event %s is in the inbox already. Nothing was sent.", e.ID)
+	}
+	return a.Print("%s\n", e.ID)
+}
+
+// warn warns if no published workflow wants events of a type.
+func warn(ctx context.Context, a *cli.App, s *session.Session, kind string) error {
+	role, ok := schedules.Of(s.Store)
+	if !ok {
+		return nil
+	}
+	flows, err := role.Published(ctx)
+	if err != nil {
+		return s.Wrap("list published workflows", err)
+	}
+	var known []string
+	for _, f := range flows {
+		for _, on := range f.Events {
+			if on == kind {
+				return nil
+			}
+			known = append(known, on)
+		}
+	}
+	a.Note("Warning: no published workflow has an on_event or reset_on block for type %s.%s An engine will quarantine the event. Publish a workflow with `engine publish PATH`, then use `engine event retry ID`.", kind, diag.DidYouMean(kind, known))
+	return nil
+}
+
+// List prints the events in the inbox. If quarantined is true, it prints only quarantined events.
+func List(ctx context.Context, a *cli.App, quarantined bool) error {
+	s, role, err := open(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	list, err := role.ListEvents(ctx, quarantined, maxListed)
+	if err != nil {
+		return s.Wrap("list events", err)
+	}
+	if a.JSON {
+		out := []map[string]any{}
+		for _, e := range list {
+			out = append(out, map[string]any{
+				"id": e.ID, "type": e.Type, "data": json.RawMessage(e.Data), "by": e.By, "at": e.At.UTC().Format(time.RFC3339Nano),
+				"done": append([]string{}, e.Done...), "quarantined": e.Quarantined,
+			})
+		}
+		return a.PrintJSON(map[string]any{"events": out})
+	}
+	if len(list) == 0 {
+		a.Note("There are no such events. Engines remove an event when its runs are recorded.")
+		return nil
+	}
+	table := render.Table{Head: []string{"EVENT", "TYPE", "SENT", "STATUS"}}
+	for _, e := range list {
+		state := "waits"
+		if e.Quarantined != "" {
+			state = "quarantined: " + strings.Join(strings.Fields(e.Quarantined), " ")
+		}
+		table.Add(e.ID, e.Type, e.At.UTC().Format(time.RFC3339), state)
+	}
+	if err := table.Write(a.Stdout); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return nil
+}
+
+// Retry makes an event wait again, so that an engine works on it.
+func Retry(ctx context.Context, a *cli.App, id string) error {
+	s, role, err := open(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	found, err := role.RetryEvent(ctx, id)
+	switch {
+	case err != nil:
+		return s.Wrap("retry an event", err)
+	case !found:
+		return unknown(s, id)
+	case a.JSON:
+		return a.PrintJSON(map[string]any{"id": id})
+	}
+	return a.Print("Event %s waits again.\n", id)
+}
+
+// Drop removes an event from the inbox. It starts no run any more.
+func Drop(ctx context.Context, a *cli.App, id string) error {
+	s, role, err := open(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	list, err := role.ListEvents(ctx, false, maxListed)
+	if err != nil {
+		return s.Wrap("list events", err)
+	}
+	for _, e := range list {
+		if e.ID != id {
+			continue
+		}
+		if err := role.RemoveEvents(ctx, e.Seq); err != nil {
+			return s.Wrap("remove an event", err)
+		}
+		if a.JSON {
+			return a.PrintJSON(map[string]any{"id": id})
+		}
+		return a.Print("Dropped event %s.\n", id)
+	}
+	return unknown(s, id)
+}
+
+// unknown returns the error for an event that is not in the inbox.
+func unknown(s *session.Session, id string) error {
+	return cli.Failed("Unknown event", "No event %q is in the inbox of %s. Its runs may be recorded already. `engine event list` shows the events that are in the inbox.", id, s.Shown)
+}
+
+// open opens the state of --dsn and returns it with its inbox of events.
+func open(ctx context.Context, a *cli.App) (*session.Session, events.Store, error) {
+	s, err := session.OpenSpeaker(ctx, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	role, ok := events.Of(s.Store)
+	if !ok {
+		s.Close()
+		return nil, nil, cli.Failed("No events", "This state keeps no events. Use PostgreSQL or an embedded state.")
+	}
+	return s, role, nil
+}

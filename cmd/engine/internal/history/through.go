@@ -1,0 +1,153 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+const (
+	// maxNeedy is the highest number of runs that need a person and whose parents a command reads.
+	maxNeedy = 10000
+	// maxLevels is the highest number of parents above a run that a command reads. The language
+	// allows child runs that are nested 8 deep.
+	maxLevels = 16
+	// maxIDs is the highest number of ids in one question to the store.
+	maxIDs = 1000
+)
+
+// A Through says which open runs need a person because a child run of theirs does, at any depth. The
+// key is the id of the parent. The value has the names of the child runs that need the person, in the
+// order of their ids, newest first.
+type Through map[status.RunID][]string
+
+// Text says through which child runs a run needs a person; "" = through none.
+func (t Through) Text(run status.RunID) string {
+	names := t[run]
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "needs a person through its child " + names[0]
+	}
+	return fmt.Sprintf("needs a person through its children %s and %d more", names[0], len(names)-1)
+}
+
+// JSON returns the row of a run for --json, with the child runs through which it needs a person.
+func (t Through) JSON(r store.RunRow) map[string]any {
+	m := RowJSON(r)
+	if names := t[r.Run]; len(names) > 0 {
+		m["needs_person_through"] = names
+	}
+	return m
+}
+
+// Status returns a run's status as StatusText does. It adds through which child runs the run needs a
+// person.
+func (t Through) Status(r store.RunRow) string {
+	if text := t.Text(r.Run); text != "" {
+		return r.State.String() + " (" + text + ")"
+	}
+	return StatusText(r)
+}
+
+// ThroughChildren finds the open runs that need a person because a child run of theirs does. It begins
+// with the runs that need a person and goes up to their parents. So it reads no journal, and its cost
+// does not grow with the number of runs. It also returns the rows of these parents.
+func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.RunRow, error) {
+	f := store.RunFilter{States: AttentionStates(), Limit: maxNeedy}
+	needy, err := s.Store.Runs(ctx, f)
+	if err != nil {
+		return nil, nil, s.Wrap("list runs that need a person", err)
+	}
+	if needy, err = WithOverdue(ctx, s, f, needy); err != nil {
+		return nil, nil, err
+	}
+	return above(ctx, s, needy)
+}
+
+// above goes from the given runs up to their parents, level by level.
+func above(ctx context.Context, s *session.Session, needy []store.RunRow) (Through, []store.RunRow, error) {
+	through, known := Through{}, map[status.RunID]store.RunRow{}
+	// below has, for each run of the present level, the names of the runs that need a person.
+	below := map[status.RunID][]string{}
+	for _, r := range needy {
+		if r.Parent != 0 {
+			below[r.Parent] = append(below[r.Parent], r.Name)
+		}
+	}
+	for level := 0; level < maxLevels && len(below) > 0; level++ {
+		if err := rowsOf(ctx, s, below, known); err != nil {
+			return nil, nil, err
+		}
+		next := map[status.RunID][]string{}
+		for id, names := range below {
+			r, found := known[id]
+			if !found || r.State.Final() {
+				continue
+			}
+			through[id] = append(through[id], names...)
+			if r.Parent != 0 {
+				next[r.Parent] = append(next[r.Parent], names...)
+			}
+		}
+		below = next
+	}
+	order := map[string]int{}
+	for i, r := range needy {
+		order[r.Name] = i
+	}
+	var rows []store.RunRow
+	for id, names := range through {
+		slices.SortFunc(names, func(x, y string) int { return order[x] - order[y] })
+		rows = append(rows, known[id])
+	}
+	slices.SortFunc(rows, func(x, y store.RunRow) int { return strings.Compare(y.Name, x.Name) })
+	return through, rows, nil
+}
+
+// rowsOf reads the rows of the runs in below, and adds them to known. It asks for no run twice.
+func rowsOf(ctx context.Context, s *session.Session, below map[status.RunID][]string, known map[status.RunID]store.RunRow) error {
+	var ids []status.RunID
+	for id := range below {
+		if _, ok := known[id]; !ok {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for page := range slices.Chunk(ids, maxIDs) {
+		rows, err := s.Store.Runs(ctx, store.RunFilter{IDs: page})
+		if err != nil {
+			return s.Wrap("list parents of runs", err)
+		}
+		for _, r := range rows {
+			known[r.Run] = r
+		}
+	}
+	return nil
+}
+
+// WithParents returns the given runs and, in addition, the runs that need a person through a child run.
+// The parameter f selects runs as in a list. The result has at most f.Limit runs, newest first.
+func WithParents(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, Through, error) {
+	through, parents, err := ThroughChildren(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	listed := map[status.RunID]bool{}
+	for _, r := range runs {
+		listed[r.Run] = true
+	}
+	for _, r := range parents {
+		if !listed[r.Run] && (f.Workflow == "" || r.WorkflowName == f.Workflow) && (f.Key == "" || r.Key == f.Key) && !r.CreatedAt.Before(f.Since) {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortStableFunc(runs, func(x, y store.RunRow) int { return y.CreatedAt.Compare(x.CreatedAt) })
+	return runs[:min(len(runs), f.Limit)], through, nil
+}

@@ -1,0 +1,340 @@
+package restart
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/engines"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/module"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/moving"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// Options are the flags of `engine restart`.
+type Options struct {
+	From, To, RunID, Reason string
+	Again, Yes, DryRun      bool
+	Agents                  module.AgentFlags
+}
+
+// Check returns an error if flags are missing or exclude each other.
+func (o Options) Check() error {
+	switch {
+	case o.From == "":
+		return cli.Failed("Missing flag", "Say with --from STEP from which step the new run starts.")
+	case o.Yes && o.DryRun:
+		return cli.Failed("Invalid flag", "--yes and --dry-run exclude each other.")
+	}
+	return verbs.CheckReason(o.Reason, "")
+}
+
+// Run starts a new run from the results of an ended run. It shows first what the new run takes over.
+// Without --yes it asks.
+func Run(ctx context.Context, a *cli.App, run string, o Options) error {
+	var next *module.Linked
+	if o.To != "" {
+		var err error
+		if next, err = module.Link(ctx, a, o.To, o.Agents); err != nil {
+			return err
+		}
+	}
+	s, err := session.OpenSpeaker(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.RightKey(ctx); err != nil {
+		return err
+	}
+	row, err := history.Find(ctx, a, s, run)
+	if err != nil {
+		return err
+	}
+	r, err := history.Read(ctx, s, row)
+	if err != nil {
+		return err
+	}
+	def, err := definition(ctx, s, r, next)
+	if err != nil {
+		return err
+	}
+	w := work{a: a, s: s, r: r, o: o}
+	past := &moving.Past{Run: r.State.Run(), Nodes: r.State.Nodes(), Flow: r.Flow}
+	w.plan = past.Succession(def.Workflow(r.Flow.Name), moving.From{Run: row.Run, Step: o.From, Again: o.Again})
+	if err := w.inherited(ctx); err != nil {
+		return err
+	}
+	return w.record(ctx, def)
+}
+
+// definition returns the definition of the new run: the one of --to, or the one with which the ended
+// run has ended.
+func definition(ctx context.Context, s *session.Session, r *history.Run, next *module.Linked) (*dsl.Definition, error) {
+	if next == nil {
+		def, err := s.Defs.Definition(ctx, r.Workflow())
+		if err != nil {
+			return nil, s.Wrap("read the definition of the run", err)
+		}
+		return def, nil
+	}
+	_, err := module.Choose(next.Def, r.Flow.Name)
+	return next.Def, err
+}
+
+// A work is one use of the command.
+type work struct {
+	a    *cli.App
+	s    *session.Session
+	r    *history.Run
+	o    Options
+	plan moving.Succession
+}
+
+// inherited adds a refusal to the plan if another run has taken over the results of the run. A
+// restart under the name of that run is not refused: it may be a repetition of the same command.
+func (w *work) inherited(ctx context.Context) error {
+	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
+	if err != nil || heir == "" || heir == w.o.RunID {
+		return err
+	}
+	w.plan.Refusals = append(w.plan.Refusals, heirRefusal(heir))
+	return nil
+}
+
+func heirRefusal(heir string) moving.Refusal {
+	return moving.Refusal{
+		Reason: fmt.Sprintf("run %s has taken over its results already", render.Clean(heir)),
+		Next:   fmt.Sprintf("`engine restart %s --from STEP` starts from there, when that run has ended", words.Quote(render.Clean(heir))),
+	}
+}
+
+// record shows the plan, asks, and records the new run.
+func (w *work) record(ctx context.Context, def *dsl.Definition) error {
+	if w.a.JSON && !w.o.Yes {
+		return w.planJSON()
+	}
+	if !w.a.JSON {
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(w.plan.Refusals) > 0:
+		return w.refused(w.plan.Refusals)
+	case w.o.DryRun:
+		w.a.Note("Nothing was changed. Without --dry-run the command asks, and then starts the new run.")
+		return nil
+	}
+	if !w.o.Yes {
+		if err := ask(w.a); err != nil {
+			return err
+		}
+	}
+	sub, err := engine.Restart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), engine.Restarting{
+		Definition: def, Run: w.r.Row.Run, Step: w.o.From, Again: w.o.Again, Name: w.o.RunID, By: verbs.Person(), Reason: w.o.Reason,
+	})
+	if err != nil {
+		return w.problem(ctx, sub, err)
+	}
+	if sub.Exists {
+		if err := w.mine(ctx, sub); err != nil {
+			return err
+		}
+	}
+	return w.recorded(ctx, sub)
+}
+
+// ask asks the person whether to start the new run. It returns an error unless the answer is "yes".
+func ask(a *cli.App) error {
+	if err := a.Print("Start the new run? Only \"yes\" goes on: "); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	if strings.TrimSpace(answer) != "yes" {
+		return cli.Failed("Not confirmed", "No run was started. With --yes the command does not ask.")
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // the last line may have no line break
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}
+
+// problem returns the error for people after a restart that the engine refused, or whose outcome is
+// not known.
+func (w *work) problem(ctx context.Context, sub store.Submitted, err error) error {
+	var (
+		heir    *naming.HeirError
+		refused *engine.RestartError
+	)
+	switch {
+	case errors.As(err, &heir):
+		name, lost := history.NameOf(ctx, w.s, heir.Heir)
+		if lost != nil {
+			return lost
+		}
+		return w.refused([]moving.Refusal{heirRefusal(name)})
+	case errors.As(err, &refused):
+		return w.refused(refused.Refusals)
+	case errors.Is(err, naming.ErrNoOrigin):
+		return cli.Failed("Run cannot be restarted", "Run %s was removed meanwhile. `engine apply` starts a new run.", render.Clean(w.r.Row.Name))
+	case sub.Run != 0:
+		return &cli.UnsureError{Run: sub.Name, Show: "engine show " + words.Quote(sub.Name), Safe: true, Place: w.s.Shown, Err: err}
+	}
+	return w.s.Wrap("record the run", err)
+}
+
+// mine returns an error unless an earlier restart of the same run has recorded the run that exists.
+func (w *work) mine(ctx context.Context, sub store.Submitted) error {
+	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
+	if err != nil {
+		return err
+	}
+	if heir == sub.Name {
+		return nil
+	}
+	return cli.Failed("Run exists", "Run %s has this name or the unique key, and has not taken over the results of run %s. `engine show %s` tells its story; give the new run another name with --run-id.",
+		render.Clean(sub.Name), render.Clean(w.r.Row.Name), words.Quote(render.Clean(sub.Name)))
+}
+
+// recorded says which run was recorded. It warns if no engine works on the state.
+func (w *work) recorded(ctx context.Context, sub store.Submitted) error {
+	live := -1
+	if members, err := w.s.Store.Live(ctx); err == nil {
+		live = len(members)
+	} else { // not fatal: the run is recorded already
+		w.a.Note("Warning: whether an engine works on this state could not be asked: %s", w.s.Wrap("look for engines", err))
+	}
+	if w.a.JSON {
+		m := w.result()
+		m["new_run"], m["exists"], m["dry_run"] = sub.Name, sub.Exists, false
+		if live >= 0 {
+			m["live_engines"] = live
+		}
+		return w.a.PrintJSON(m)
+	}
+	if sub.Exists {
+		w.a.Note("Run %s exists already: an earlier restart of run %s has recorded it.", sub.Name, render.Clean(w.r.Row.Name))
+	} else {
+		w.a.Note("Run %s takes over %s of run %s.", sub.Name, render.Count(w.taken(), "result"), render.Clean(w.r.Row.Name))
+	}
+	if live == 0 {
+		w.a.Note("No engine works on this state now, so the run waits. `engine apply PATH --run-id %s` or `engine serve PATH` works on it.", words.Quote(sub.Name))
+	}
+	return w.a.Print("%s\n", sub.Name)
+}
+
+func (w *work) taken() int {
+	n := 0
+	for _, h := range w.plan.Steps {
+		if h.Taken {
+			n++
+		}
+	}
+	return n
+}
+
+// refused returns the error that the run cannot be restarted, with all reasons.
+func (w *work) refused(all []moving.Refusal) error {
+	var lines []string
+	for _, why := range all {
+		lines = append(lines, "- "+render.Clean(why.String())+".")
+	}
+	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), strings.Join(lines, "\n"))
+}
+
+// write shows what the new run takes over.
+func (w *work) write() error {
+	if len(w.plan.Steps) == 0 {
+		return nil
+	}
+	table := render.Table{Head: []string{"STEP", "OLD RUN", "NEW RUN"}}
+	for _, h := range w.plan.Steps {
+		was := "-"
+		if h.Node >= 0 {
+			was = h.State.String()
+		}
+		table.Add(h.Name, was, becomes(h))
+	}
+	if err := w.a.Print("Run %s, workflow %s, from step %s\n\n", render.Clean(w.r.Row.Name), w.r.Flow.Name, render.Clean(w.o.From)); err != nil {
+		return err
+	}
+	if err := table.Write(w.a.Stdout); err != nil {
+		return fmt.Errorf("write to stdout: %w", err)
+	}
+	return w.a.Print("\n")
+}
+
+// becomes says in words what becomes of a step.
+func becomes(h moving.Heritage) string {
+	text := "runs"
+	switch {
+	case h.Taken && h.Undoes:
+		text = "takes over the result and the effect, and undoes the effect if it fails"
+	case h.Taken && h.Effect:
+		text = "takes over the result; the effect stays"
+	case h.Taken:
+		text = "takes over the result"
+	case h.Effect:
+		text = "runs, and takes effect a second time"
+	}
+	if h.Was != "" {
+		text += " (was " + h.Was + ")"
+	}
+	return text
+}
+
+// planJSON prints what the new run would take over, as JSON.
+func (w *work) planJSON() error {
+	m := w.result()
+	m["dry_run"] = true
+	if err := w.a.PrintJSON(m); err != nil {
+		return err
+	}
+	if len(w.plan.Refusals) > 0 {
+		return exit.Code(exit.Failed)
+	}
+	return nil
+}
+
+// result returns the JSON object of the command, without what is known only after the restart.
+func (w *work) result() map[string]any {
+	steps, refusals := []map[string]any{}, []map[string]any{}
+	for _, h := range w.plan.Steps {
+		m := map[string]any{"step": h.Name, "taken_over": h.Taken, "effect": h.Effect, "undone_on_failure": h.Undoes}
+		if h.Node >= 0 {
+			m["state"] = h.State.String()
+		}
+		if h.Was != "" {
+			m["was"] = h.Was
+		}
+		steps = append(steps, m)
+	}
+	for _, why := range w.plan.Refusals {
+		m := map[string]any{"reason": why.Reason}
+		if why.Step != "" {
+			m["step"] = why.Step
+		}
+		if why.Next != "" {
+			m["next"] = why.Next
+		}
+		refusals = append(refusals, m)
+	}
+	return map[string]any{
+		"run": w.r.Row.Name, "workflow": w.r.Flow.Name, "from": w.o.From, "can_restart": len(w.plan.Refusals) == 0,
+		"steps": steps, "refusals": refusals,
+	}
+}

@@ -1,0 +1,274 @@
+// Package outbox delivers the replies of runs.
+//
+// In: the replies that wait in the store (replies.Outbox). Out: one call of Config.Send for each reply
+// to a webhook, and hints for the consumers of queues. A reply is sent at least once, and the replies
+// of a run are sent in order: the store gives out a reply only when the one before it is done. An
+// engine claims replies for a while. If it dies, the claim ends, and another engine sends them. Each
+// sink has its own goroutine, so a slow sink holds up no other one, and no run.
+package outbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/guard"
+	"github.com/saga-engine/engine/engine/store/replies"
+)
+
+const (
+	sinksAtOnce = 256              // largest number of sinks to which one engine sends at the same time
+	batch       = 16               // largest number of replies sent to one sink at the same time
+	sendTime    = 10 * time.Second // longest time of one try
+	hold        = 60 * time.Second // how long a claim lasts; much longer than a try
+	leastPause  = time.Second      // pause of a sink after its first failure; each further failure doubles it
+	mostPause   = 5 * time.Minute
+)
+
+// Config holds what a Postman needs. All fields are required, except Send.
+type Config struct {
+	Box    replies.Outbox
+	Logger *slog.Logger
+	// Send delivers a reply to a webhook. nil = this engine sends nothing to webhooks, and other engines
+	// do it.
+	Send func(ctx context.Context, r replies.Reply) error
+	// Most is the longest pause between two looks into the store.
+	Most time.Duration
+	// First is the pause of a sink after its first failure; 0 = 1 s.
+	First time.Duration
+}
+
+// A Postman delivers replies. Several goroutines may call Posted.
+type Postman struct {
+	cfg  Config
+	wake chan struct{}
+
+	mu     sync.Mutex // protects following fields
+	queues map[string]bool
+	sinks  map[string]*sink
+}
+
+// A sink is a webhook that has replies, or that failed a short time ago.
+type sink struct {
+	busy     bool
+	failures int       // tries that failed in a row
+	next     time.Time // no try before this time
+}
+
+// New returns a Postman.
+func New(cfg Config) *Postman {
+	if cfg.First == 0 {
+		cfg.First = leastPause
+	}
+	return &Postman{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
+}
+
+// Posted says that a reply to a sink is in the store. It does not block.
+func (p *Postman) Posted(to string) {
+	if queue, table := strings.CutPrefix(to, replies.Table); table {
+		p.mu.Lock()
+		p.queues[queue] = true
+		p.mu.Unlock()
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run delivers replies until ctx ends, and then waits for the tries in progress.
+func (p *Postman) Run(ctx context.Context) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	for ctx.Err() == nil {
+		p.hint(ctx)
+		if p.cfg.Send != nil {
+			if err := p.look(ctx, &work); err != nil && ctx.Err() == nil {
+				p.cfg.Logger.Warn("look for replies to send", "error", err)
+			}
+		}
+		timer := time.NewTimer(p.pause())
+		select {
+		case <-timer.C:
+		case <-p.wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// hint tells the consumers of queues that replies wait. A lost hint costs only time, because consumers
+// also look from time to time.
+func (p *Postman) hint(ctx context.Context) {
+	p.mu.Lock()
+	var queues []string
+	for q := range p.queues {
+		queues = append(queues, q)
+	}
+	clear(p.queues)
+	p.mu.Unlock()
+	if len(queues) == 0 {
+		return
+	}
+	if err := p.cfg.Box.Hint(ctx, queues...); err != nil && ctx.Err() == nil {
+		p.cfg.Logger.Debug("a hint to the consumers of replies is lost", "error", err)
+	}
+}
+
+// pause returns the time until the next look: until a sink that has failed may be tried again, but at
+// most Config.Most.
+func (p *Postman) pause() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pause := p.cfg.Most
+	for _, s := range p.sinks {
+		if !s.busy {
+			pause = min(pause, time.Until(s.next))
+		}
+	}
+	return max(pause, p.cfg.First/10)
+}
+
+// look starts a goroutine for each webhook that has replies to send, if it has none yet.
+func (p *Postman) look(ctx context.Context, work *sync.WaitGroup) error {
+	after, end := replies.Webhook, strings.TrimSuffix(replies.Webhook, ":")+";"
+	for {
+		due, err := p.cfg.Box.Due(ctx, after, end, replies.MaxSinks)
+		if err != nil {
+			return err
+		}
+		for _, to := range due {
+			if after = to; p.begin(to) {
+				work.Go(func() { p.serve(ctx, to) })
+			}
+		}
+		if len(due) < replies.MaxSinks {
+			return nil
+		}
+	}
+}
+
+// begin reports whether the caller should begin to send to a sink now.
+func (p *Postman) begin(to string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	busy := 0
+	for name, s := range p.sinks {
+		if s.busy {
+			busy++
+		} else if s.failures == 0 || time.Since(s.next) > mostPause {
+			delete(p.sinks, name)
+		}
+	}
+	s := p.sinks[to]
+	if s == nil {
+		s = &sink{}
+	}
+	if busy >= sinksAtOnce || s.busy || time.Now().Before(s.next) {
+		return false
+	}
+	s.busy = true
+	p.sinks[to] = s
+	return true
+}
+
+// serve sends the replies for one sink until none is due, or the sink has failed. A sink that has
+// failed before gets only one reply at a time.
+func (p *Postman) serve(ctx context.Context, to string) {
+	defer func() {
+		p.mu.Lock()
+		p.sinks[to].busy = false
+		p.mu.Unlock()
+		p.Posted("") // a reply may have come meanwhile
+	}()
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		limit := batch
+		if p.sinks[to].failures > 0 {
+			limit = 1
+		}
+		p.mu.Unlock()
+		list, err := p.cfg.Box.Claim(ctx, to, limit, hold)
+		if err != nil {
+			if ctx.Err() == nil {
+				p.cfg.Logger.Warn("claim replies", "error", err)
+			}
+			p.failed(to)
+			return
+		}
+		if len(list) == 0 || !p.send(ctx, to, list) {
+			return
+		}
+	}
+}
+
+// send sends replies of different runs at the same time, and records the outcomes. It returns false if
+// a try has failed.
+func (p *Postman) send(ctx context.Context, to string, list []replies.Reply) bool {
+	errs := make([]error, len(list))
+	var work sync.WaitGroup
+	for i, r := range list {
+		work.Go(func() {
+			try, cancel := context.WithTimeout(ctx, sendTime)
+			defer cancel()
+			errs[i] = guard.Do(func() error { return p.cfg.Send(try, r) })
+		})
+	}
+	work.Wait()
+	pause := time.Duration(0)
+	for _, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			pause = p.failed(to)
+			break
+		}
+	}
+	// The engine may be stopping. Then another engine should get the other replies at once.
+	note, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
+	defer cancel()
+	var done []replies.ID
+	var lost error
+	for i, r := range list {
+		switch {
+		case errs[i] == nil:
+			done = append(done, r.ID)
+		case ctx.Err() != nil:
+			lost = errors.Join(lost, p.cfg.Box.Later(note, r.ID, 0, r.Why))
+		default:
+			p.cfg.Logger.Warn("a reply could not be delivered; it is tried again", "run", r.Name, "seq", r.N, "status", r.State, "sink", r.Sink, "error", errs[i], "in", pause.String())
+			lost = errors.Join(lost, p.cfg.Box.Later(note, r.ID, max(pause, backoff(p.cfg.First, r.Tries)), errs[i].Error()))
+		}
+	}
+	if lost = errors.Join(lost, p.cfg.Box.Delivered(note, done...)); lost != nil {
+		p.cfg.Logger.Warn("the outcome of a reply is not recorded; the reply is sent again", "error", lost)
+	}
+	if len(done) == len(list) && lost == nil {
+		p.mu.Lock()
+		p.sinks[to].failures = 0
+		p.mu.Unlock()
+		return true
+	}
+	return false
+}
+
+// failed notes a failure of a sink, and returns the pause before its next try.
+func (p *Postman) failed(to string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.sinks[to]
+	s.failures++
+	pause := backoff(p.cfg.First, s.failures)
+	s.next = time.Now().Add(pause)
+	return pause
+}
+
+// backoff returns the pause after the given number of tries.
+func backoff(first time.Duration, tries int) time.Duration {
+	pause := first
+	for ; tries > 1 && pause < mostPause; tries-- {
+		pause *= 2
+	}
+	return min(pause, mostPause)
+}

@@ -1,0 +1,96 @@
+package planted
+
+// Faults in the code that keeps unique keys and goals.
+var goalFaults = []fault{
+	{
+		name: "a succeeded run keeps its key in a batch",
+		in:   "engine/store/postgres.commitTake",
+		old:  "CASE WHEN ` + contextFree + ` THEN excluded.run_id END",
+		new:  "excluded.run_id",
+		by:   catches("engine/store/postgres", "^TestStore$/^goals$"),
+	},
+	{
+		name: "a succeeded run keeps its key where a batch is sent again",
+		in:   "engine/store/postgres.commitFresh",
+		old:  "WHERE ` + contextFree + ` IS NOT TRUE",
+		new:  "WHERE false",
+		by:   catches("engine/store/postgres", "^TestHeldKeysCostFewQuestions$"),
+	},
+	{
+		name: "a submission that goes alone asks who holds the key",
+		in:   "engine/store/postgres.(*submission).claimKey",
+		old:  "if err == nil && found.Run != n.From {",
+		new:  "if err == nil && found.Run != n.From && found.Gone {",
+		by:   catches("engine/store/postgres", "^TestSubmissionAloneFindsAHeldKey$"),
+	},
+	{
+		name: "the scope ever counts in PostgreSQL",
+		in:   "engine/store/postgres.contextHeld",
+		old:  "c.scope = 2 OR ",
+		new:  "",
+		by:   catches("engine/store/postgres", "^TestStore$/^goals$"),
+	},
+	{
+		name: "a reset locks the row of the key",
+		in:   "engine/store/postgres/contexts.goalLock",
+		old:  " FOR UPDATE",
+		new:  "",
+		by:   catches("engine/internal/keyrace", "^TestRacesOnPostgres$/^goal$"),
+	},
+	{
+		name: "retention keeps a goal in PostgreSQL",
+		in:   "engine/store/postgres.retainRemove",
+		old:  "WHERE NOT h.stays AND",
+		new:  "WHERE true AND",
+		by:   catches("engine/store/postgres", "^TestStore$/^goals$"),
+	},
+	{
+		name: "retention leaves a run whose key is locked",
+		in:   "engine/store/postgres.retainRemove",
+		old:  "WHERE n.run_id = r.run_id))",
+		new:  "WHERE n.run_id = r.run_id AND false))",
+		by:   catches("engine/store/postgres", "^TestKeyOfARemovedRun$"),
+	},
+	{
+		name: "a new run of a key clears the reset of the run before in SQLite",
+		in:   "engine/store/sqlite.contextPut",
+		old:  "reset_at = NULL, ",
+		new:  "",
+		by:   catches("engine/store/sqlite", "^TestStore$/^goals$"),
+	},
+	{
+		name: "retain ends in SQLite",
+		in:   "engine/store/sqlite.contextHeld",
+		old:  "+ c.retain > ?3",
+		new:  "+ c.retain > 0",
+		by:   catches("engine/store/sqlite", "^TestStore$/^goals$"),
+	},
+	{
+		name: "a run that needs a person holds its key",
+		in:   "engine/store/naming.Hold.Holds",
+		old:  "case !state.Final():",
+		new:  "case !state.Final() && !state.NeedsHuman():",
+		by:   catches("engine/store/naming", "^TestHolds$"),
+	},
+	{
+		name: "an open run cannot be reset",
+		in:   "engine/store/goals.(*Goal).Resettable",
+		old:  "g.State == Open || g.State == NeedsPerson",
+		new:  "g.State == NeedsPerson",
+		by:   catches("engine/store/memory", "^TestStore$/^goals$"),
+	},
+	{
+		name: "a submission with on_conflict = reject is refused",
+		in:   "engine.heldKey",
+		old:  "!res.Gone && !wf.Unique.Reject",
+		new:  "!res.Gone",
+		by:   catches("engine", "^TestUniqueRejects$"),
+	},
+	{
+		name: "a run that was cancelled frees its key",
+		in:   "engine/store/postgres.contextHeld",
+		old:  "coalesce(r.state, c.ended) = 10",
+		new:  "coalesce(r.state, c.ended) IN (10, 13)",
+		by:   catches("engine/internal/keyrace", "^TestRacesOnPostgres$/^goal$"),
+	},
+}

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/goals"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// holdOf returns how long a run of the workflow holds its unique key.
+func holdOf(wf *dsl.Workflow) naming.Hold {
+	return naming.Hold{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
+}
+
+// A KeyError says why a submission was refused: another run holds its unique key. Either the unique
+// block has on_conflict = "reject", or there is no run to attach to, because retention has removed it.
+type KeyError struct {
+	Workflow, Key string
+	Run           string      // public name of the run that holds the key
+	Gone          bool        // retention has removed the run
+	State         goals.State // goals.Open and the others; "" = not known
+	Ever          bool        // the workflow allows one run for each key, for ever
+}
+
+// Error names the run that holds the key, and says what to do.
+func (e *KeyError) Error() string {
+	of := fmt.Sprintf("key %q of workflow %q", e.Key, e.Workflow)
+	where := fmt.Sprintf("`engine show %s` shows it", e.Run)
+	if e.Gone {
+		where = "retention has removed that run"
+	}
+	switch {
+	case e.Ever && (e.State == goals.Reached || e.State == goals.Used):
+		return fmt.Sprintf("the workflow allows one run for each key, for ever, and run %s had the %s: %s", e.Run, of, where)
+	case e.State == goals.Reached:
+		return fmt.Sprintf("the goal of %s is reached: run %s has succeeded, and %s. To allow another run: engine goal reset %s %s --reason TEXT",
+			of, e.Run, where, e.Workflow, shellWord(e.Key))
+	case e.State == goals.NeedsPerson:
+		return fmt.Sprintf("run %s holds the %s and needs a person: `engine explain %s` says what to do", e.Run, of, e.Run)
+	}
+	return fmt.Sprintf("run %s holds the %s: submit it again when that run has ended, or end it: engine cancel %s", e.Run, of, e.Run)
+}
+
+// shellWord returns a text in quotes, as a shell needs it.
+func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// heldKey returns a *KeyError if a submission must be refused because another run holds its key. It
+// returns nil if the submission attaches to that run. The parameter by is the name that the caller
+// gave to the run: a run with this name is the same submission, made again.
+func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) error {
+	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject {
+		return nil
+	}
+	return keyError(ctx, s, names.Workflow, names.Key, res)
+}
+
+// keyError returns the error for a submission whose key is held by another run.
+func keyError(ctx context.Context, s store.Store, workflow, key string, res store.Submitted) error {
+	e := &KeyError{Workflow: workflow, Key: key, Run: res.Name, Gone: res.Gone}
+	g, err := goals.Find(ctx, s, workflow, key)
+	switch {
+	case err == nil && g.Run == res.Run:
+		e.State, e.Ever = g.State, g.Hold.Scope == naming.ScopeEver
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		return errors.Join(e, err)
+	}
+	return e
+}

@@ -1,0 +1,135 @@
+package machine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
+)
+
+// A rebirth says what the run of a world has taken over from an earlier run of the same world.
+type rebirth struct {
+	past    *moving.Past // the earlier run; nil = the run is the first one
+	taken   map[int]bool // steps that were taken over, by number
+	foreign map[string]account
+	done    bool
+	refused bool
+}
+
+// TestPromisesOfARestartedRun lets random runs end, and restarts them from random steps. Every promise
+// of the core holds in the second run, too: what was taken over is undone at most once and under the
+// keys of the first run, nothing that was taken over is lost, and the second run leaves alone what it
+// has not taken over.
+func TestPromisesOfARestartedRun(t *testing.T) {
+	done, refused, undone := 0, 0, 0
+	for seed := uint64(1); seed <= 2500; seed++ {
+		w, err := runRestartedWorld(newChooser(seed), false)
+		if err != nil {
+			w, err = runRestartedWorld(newChooser(seed), true)
+			t.Fatalf("seed %d: %v\n%s", seed, err, w.report())
+		}
+		if w.reborn.done {
+			done++
+		}
+		if w.reborn.refused {
+			refused++
+		}
+		for _, n := range w.s.Nodes() {
+			if w.reborn.taken[int(n.Step)] && n.Undo == model.UndoDone {
+				undone++
+				break
+			}
+		}
+	}
+	t.Logf("%d restarts, %d refused, %d with an undo", done, refused, undone)
+	if done < 600 || refused < 500 || undone < 20 {
+		t.Errorf("%d restarts, %d refusals and %d undos: the simulation is void", done, refused, undone)
+	}
+}
+
+func runRestartedWorld(c *chooser, trace bool) (w *world, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	w = newWorld(c)
+	w.trace, w.deep = trace, trace
+	if err := w.live(); err != nil {
+		return w, err
+	}
+	c.calm = false
+	return w, w.rebirth()
+}
+
+// rebirth starts a second run from a random step of the first one, and lets it live.
+func (w *world) rebirth() error {
+	if len(w.wf.Steps) == 0 {
+		return nil
+	}
+	from := moving.From{Run: w.s.Run().ID, Step: w.wf.Steps[w.c.n(len(w.wf.Steps))].Name, Again: w.c.chance(60)}
+	past := &moving.Past{Run: w.s.Run(), Nodes: w.s.Nodes(), Flow: w.wf}
+	plan := past.Succession(w.wf, from)
+	if w.reborn.refused = len(plan.Refusals) > 0; w.reborn.refused {
+		w.note("restart from %s is refused: %v", from.Step, plan.Refusals)
+		return nil
+	}
+	w.note("RESTART from %s", from.Step)
+	old := w.s
+	w.reborn.past, w.reborn.done, w.reborn.taken = past, true, map[int]bool{}
+	w.s, w.j, w.calls, w.old = machine.NewState(), journal{}, nil, nil
+	w.keys, w.misses, w.wishes, w.rests = map[string]string{}, map[machine.AttemptID]bool{}, map[int]time.Time{}, map[int]resting{}
+	w.taken, w.sent, w.slots, w.ceilings = map[string]bool{}, nil, nil, machine.Ceilings{}
+	w.turns, w.alerts, w.asked = 0, 0, 0
+
+	// The nodes of the second run: first its steps, and then the instances that it takes over.
+	number, next := map[int]int{}, len(w.wf.Steps)
+	for _, h := range plan.Steps {
+		if !h.Taken {
+			continue
+		}
+		w.reborn.taken[h.Step] = true
+		number[h.Node] = h.Step
+		if n := old.Nodes()[h.Node]; n.Expanded {
+			for k := range n.Count {
+				number[n.First+k] = next
+				next++
+			}
+		}
+	}
+	for was, is := range number {
+		for k := range int(old.Nodes()[was].Fwd.Failures) {
+			w.misses[machine.AttemptID{Node: is, Call: -1 - k}] = true
+		}
+	}
+	w.reborn.foreign = map[string]account{}
+	for key, e := range w.ledger {
+		if is, taken := number[e.node]; taken {
+			e.node = is
+			continue
+		}
+		e.node = -1
+		w.reborn.foreign[key] = *e
+	}
+	if err := w.lead(machine.Started{RunID: simStart + 1, Name: "sim2", Vars: w.start.Vars, From: from}); err != nil {
+		return err
+	}
+	for key, was := range w.reborn.foreign {
+		if *w.ledger[key] != was {
+			return fmt.Errorf("the new run has touched an effect that it has not taken over: %+v, was %+v", *w.ledger[key], was)
+		}
+	}
+	return nil
+}
+
+// idOf returns the id of the run that makes the calls of a step.
+func (w *world) idOf(step int) status.RunID {
+	if w.reborn.past == nil || w.reborn.taken[step] {
+		return simStart
+	}
+	return simStart + 1
+}

@@ -1,0 +1,81 @@
+package moving
+
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A From says from which ended run a new run takes over results. The zero From belongs to a run that
+// takes over nothing.
+type From struct {
+	Run    status.RunID // internal id of the ended run; 0 = the new run takes over nothing
+	Step   string       // step from which the new run starts
+	Reason string       // why a person restarts the run; "" = no reason was given
+	// Again is true if steps may run although their effects in the ended run stay.
+	Again bool
+}
+
+// A Past is an ended run from which a new run takes over results. The state of an ended run does not
+// change any more, so a decision on it stays right.
+type Past struct {
+	Run   *model.Run
+	Nodes []*model.Node
+	Flow  *dsl.Workflow // workflow that the run had at its end
+}
+
+// Succession says what a new run of the given workflow takes over from the ended run.
+func (p *Past) Succession(next *dsl.Workflow, from From) Succession {
+	return Restart(p.Flow, next, p.Run, p.Nodes, from.Step, from.Again)
+}
+
+// Ancestors returns the list model.Run.Ancestors of a new run: those ancestors of the ended run in
+// which a step was called that is taken over, and, as the last one, the ended run itself.
+func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
+	own := model.Ancestor{
+		Run: p.Run.ID, Name: p.Run.Name, Key: p.Run.Key, Trigger: p.Run.Trigger, Started: p.Run.Started, From: from.Step, Reason: from.Reason,
+	}
+	older := slices.Clone(p.Run.Ancestors)
+	for i := range older {
+		older[i].Steps = nil
+	}
+	for _, h := range plan.Steps {
+		if !h.Taken {
+			continue
+		}
+		at, name := &own, p.Flow.Steps[h.Node].KeyName()
+		if was, key := p.Run.Legacy(int32(h.Node)); was != nil {
+			k := slices.IndexFunc(older, func(a model.Ancestor) bool { return a.Run == was.Run })
+			at, name = &older[k], key
+		}
+		at.Steps = append(at.Steps, model.Legacy{Step: int32(h.Step), KeyName: name})
+	}
+	all := append(older, own)
+	for i := range all {
+		slices.SortFunc(all[i].Steps, func(a, b model.Legacy) int { return int(a.Step) - int(b.Step) })
+	}
+	return slices.DeleteFunc(all, func(a model.Ancestor) bool { return len(a.Steps) == 0 && a.Run != p.Run.ID })
+}
+
+// Take copies the result and the effect of a node of the ended run into the node n of the new run.
+// It does not copy what only the ended run needs: attempts and their number, pauses, and the end of an
+// undo that made no call. The effect of the node is certain, so no attempt of it is in doubt.
+func Take(n, was *model.Node) {
+	n.State, n.Fwd = was.State, was.Fwd
+	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0
+	n.Quiet, n.Gen = was.Quiet, was.Gen
+	n.Prepared, n.Known, n.Done, n.TimedOut = was.Prepared, was.Known, was.Done, was.TimedOut
+	n.Input, n.Output = model.Held{V: was.Input.V}, model.Held{V: was.Output.V}
+	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
+	n.Data, n.Caught, n.Last = model.Held{V: was.Data.V}, model.Held{V: was.Caught.V}, model.Held{V: was.Last.V}
+	n.BizKey, n.Manual, n.Loop = was.BizKey, was.Manual, was.Loop
+	n.Loop.Calls = 0                                                             // the new run counts its own calls
+	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // its number counts in the old run
+	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)
+	n.Collected = nil
+	for _, v := range was.Collected.Tail(was.Collected.Len()) {
+		n.Collected = n.Collected.Append(v, 0)
+	}
+}

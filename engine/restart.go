@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// A Restarting asks for a new run that takes over results of an ended run.
+type Restarting struct {
+	Definition *dsl.Definition // definition of the new run; it has the workflow of the ended run
+	Run        status.RunID    // the ended run
+	Step       string          // step from which the new run starts
+	Again      bool            // steps may run although their effects in the ended run stay
+	Name       string          // public id of the new run; "" = made from the internal id
+	By, Reason string          // person who restarts the run, and why; only for display
+}
+
+// A RestartError says why a run cannot be restarted. Nothing was written.
+type RestartError struct {
+	Run      string // public id of the ended run
+	Refusals []moving.Refusal
+}
+
+// Error returns all reasons.
+func (e *RestartError) Error() string {
+	var all []string
+	for _, why := range e.Refusals {
+		all = append(all, why.String())
+	}
+	return fmt.Sprintf("run %s cannot be restarted: %s", e.Run, strings.Join(all, "; "))
+}
+
+// Restart accepts a new run that takes over the results and the effects of an ended run, up to a
+// step. The new run has no owner, as after Enqueue. From now on it has the duty to undo these effects
+// if it turns back. The first row of the new run holds all that it takes over, and the store accepts
+// it only if the ended run has no other heir. Both are one commit.
+//
+// If the name is in use, or an open run has the same unique key, nothing is written: Restart returns
+// the earlier run with Exists set. It returns a *RestartError if the results cannot be taken over,
+// and a *naming.HeirError if another run has them already. It returns store.ErrNotFound if the ended
+// run does not exist.
+func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, error) {
+	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
+	if err != nil {
+		return store.Submitted{}, fmt.Errorf("restart run %s: %w", naming.RunName(r.Run), err)
+	}
+	past := &moving.Past{Run: told.State.Run(), Nodes: told.State.Nodes(), Flow: told.Flow}
+	from := moving.From{Run: r.Run, Step: r.Step, Reason: r.Reason, Again: r.Again}
+	plan := past.Succession(r.Definition.Workflow(told.Flow.Name), from)
+	if len(plan.Refusals) > 0 {
+		return store.Submitted{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
+	}
+	return Enqueue(ctx, cfg, Submission{
+		Definition: r.Definition, Workflow: told.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, from: from, past: past,
+	})
+}

@@ -1,0 +1,85 @@
+package naming
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode"
+
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// A Scope says how long a run holds its unique key. The numbers are persisted.
+type Scope int16
+
+// The scopes of a unique block.
+const (
+	ScopeGoal   Scope = 0 // while the run is open, and after it has succeeded; the default
+	ScopeActive Scope = 1 // while the run is open
+	ScopeEver   Scope = 2 // for ever, even if the run was undone
+)
+
+var scopeNames = map[Scope]string{ScopeGoal: "goal", ScopeActive: "active", ScopeEver: "ever"}
+
+// String returns the name of the scope in the language.
+func (s Scope) String() string {
+	if name := scopeNames[s]; name != "" {
+		return name
+	}
+	return "scope " + strconv.Itoa(int(s))
+}
+
+// MaxRetain is the longest time for which Hold.Retain may keep a goal: 100 years.
+const MaxRetain = 100 * 365 * 24 * time.Hour
+
+// A Hold says how long a run holds its unique key. A run always holds its key while it is open or
+// needs a person.
+type Hold struct {
+	Scope Scope
+	// Retain is how long a run with ScopeGoal holds its key after it has succeeded, in whole
+	// microseconds. 0 = until a person resets the goal.
+	Retain time.Duration
+}
+
+// Validate returns an error if a store cannot keep the hold.
+func (h Hold) Validate() error {
+	if scopeNames[h.Scope] == "" || h.Retain < 0 || h.Retain > MaxRetain || h.Retain != h.Retain.Truncate(time.Microsecond) {
+		return fmt.Errorf("engine: a unique key with %v and retain %s is not valid", h.Scope, h.Retain)
+	}
+	return nil
+}
+
+// Holds reports whether a run holds its unique key. The parameter state is the state of the run, and
+// ended is the time at which it ended. The parameter reset is true if a person has reset the goal of
+// the key after the run had reached it. A reset frees only the key of a run that has ended.
+func (h Hold) Holds(state status.RunState, ended time.Time, reset bool, now time.Time) bool {
+	switch {
+	case !state.Final():
+		return true
+	case reset:
+		return false
+	case h.Scope == ScopeEver:
+		return true
+	}
+	return h.Scope == ScopeGoal && state == status.RunSucceeded && (h.Retain == 0 || ended.Add(h.Retain).After(now))
+}
+
+// ErrKey says that a text cannot be a unique key. Errors of Names.Validate about the key wrap it.
+var ErrKey = errors.New("not a valid unique key")
+
+// checkKey returns an error if a text cannot be a unique key. The text "" means that there is no key.
+func checkKey(key string) error {
+	if len(key) > MaxKeyBytes {
+		return fmt.Errorf("engine: unique key of %d bytes exceeds %d: %w", len(key), MaxKeyBytes, ErrKey)
+	}
+	if key != CleanText(key) {
+		return fmt.Errorf("engine: unique key %q holds bytes that are not text: %w", key, ErrKey)
+	}
+	for i, r := range key {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("engine: unique key %q holds the control character %U at byte %d: %w", key, r, i, ErrKey)
+		}
+	}
+	return nil
+}

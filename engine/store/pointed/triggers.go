@@ -1,0 +1,32 @@
+//go:build failpoints
+
+package pointed
+
+import (
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+type (
+	publisher = schedules.Store
+	inbox     = events.Store
+)
+
+// A triggered is a pointed whose wrapped store keeps published workflows and events. No faults are
+// injected around the calls of these two roles: the engine has own places for faults there.
+type triggered struct {
+	*pointed
+	publisher
+	inbox
+}
+
+// withTriggers returns s together with the two roles of the wrapped store, if that has both.
+func withTriggers(s *pointed) store.Store {
+	flows, publishes := schedules.Of(s.Full)
+	box, takes := events.Of(s.Full)
+	if !publishes || !takes {
+		return s
+	}
+	return &triggered{s, flows, box}
+}

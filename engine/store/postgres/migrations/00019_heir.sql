@@ -1,0 +1,9 @@
+-- +goose Up
+
+-- The run that has taken over the results of an ended run (engine restart). A run has one heir at
+-- most, so two runs never undo the same effects. The row is written in the transaction that submits
+-- the heir. It stays as long as the ended run, even if retention has removed the heir.
+CREATE TABLE engine.heir (
+  run_id int8 PRIMARY KEY, -- the ended run
+  heir   int8 NOT NULL CHECK (heir <> run_id)
+);

@@ -1,0 +1,187 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+// takesEvents reports whether the store under test keeps events.
+func takesEvents(h Harness) bool { _, ok := events.Of(h.Store); return ok }
+
+// inboxes returns the role events.Store of the store under test (mine), and that of a second store
+// with the same data, as another process would open it (others).
+func inboxes(w *world) (mine, others events.Store) {
+	mine, _ = events.Of(w.Store)
+	others, _ = events.Of(w.Other)
+	return mine, others
+}
+
+// send sends events with the given ids.
+func send(w *world, s events.Store, ids ...string) {
+	w.Helper()
+	for _, id := range ids {
+		if sent, err := s.SendEvent(w.ctx, events.Event{ID: id, Type: "order.placed", Data: []byte(`{"n": 1}`), By: "ann"}); err != nil || !sent {
+			w.Fatalf("send %s: %t, %v", id, sent, err)
+		}
+	}
+}
+
+// wantClaimed claims events and checks their ids. It returns the events.
+func wantClaimed(w *world, s events.Store, limit int, lease time.Duration, want string) []events.Event {
+	w.Helper()
+	list, err := s.ClaimEvents(w.ctx, limit, lease)
+	if got := idsOf(list); err != nil || got != want {
+		w.Fatalf("claimed %q, %v, want %q", got, err, want)
+	}
+	return list
+}
+
+// idsOf returns the ids of events, in their order.
+func idsOf(list []events.Event) string {
+	var ids []string
+	for _, e := range list {
+		ids = append(ids, e.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// eventRules are the rules for stores that keep events (events.Store).
+var eventRules = []rule{
+	{name: "events/an event is kept once", why: "a sender that does not know whether its event arrived sends it again", run: func(w *world) {
+		mine, others := inboxes(w)
+		send(w, mine, "e-1")
+		if sent, err := others.SendEvent(w.ctx, events.Event{ID: "e-1", Type: "other", Data: []byte("2")}); err != nil || sent {
+			w.Errorf("the same id again: %t, %v, want false", sent, err)
+		}
+		list := wantClaimed(w, others, 10, time.Hour, "e-1")
+		got := list[0]
+		if got.At.IsZero() || got.Seq == 0 {
+			w.Errorf("event = %+v, want a time and a number", got)
+		}
+		got.At, got.Seq = time.Time{}, 0
+		if want := (events.Event{ID: "e-1", Type: "order.placed", Data: []byte(`{"n": 1}`), By: "ann"}); !reflect.DeepEqual(got, want) {
+			w.Errorf("event = %+v, want %+v", got, want)
+		}
+	}},
+	{name: "events/bad ones are refused", why: "what a store accepts must fit every store, and a name of a run", run: func(w *world) {
+		mine, _ := inboxes(w)
+		for _, e := range []events.Event{
+			{ID: "e", Type: ""}, {ID: "e", Type: "order placed"}, {ID: "e", Type: strings.Repeat("t", 201)}, {ID: "", Type: "t"},
+			{ID: "a\nb", Type: "t"}, {ID: strings.Repeat("é", 101), Type: "t"}, {ID: "e", Type: "t", Data: make([]byte, events.MaxDataBytes+1)},
+		} {
+			if sent, err := mine.SendEvent(w.ctx, e); err == nil || sent {
+				w.Errorf("event %.20q of type %.20q with %d bytes is accepted", e.ID, e.Type, len(e.Data))
+			}
+		}
+		wantClaimed(w, mine, 10, time.Hour, "")
+	}},
+	{name: "events/a claimed batch belongs to one engine until the lease is over", why: "two engines that start the same runs do the work twice, and the events of a dead engine must come back", run: func(w *world) {
+		mine, others := inboxes(w)
+		send(w, mine, "a", "b", "c")
+		wantClaimed(w, mine, 2, time.Hour, "a b")
+		wantClaimed(w, others, 2, -time.Hour, "c")
+		wantClaimed(w, mine, 2, time.Hour, "c")
+		wantClaimed(w, others, 2, time.Hour, "")
+	}},
+	{name: "events/engines that claim at the same time share no event", why: "a batch is exclusive", run: func(w *world) {
+		mine, others := inboxes(w)
+		var ids []string
+		for i := range 60 {
+			ids = append(ids, fmt.Sprintf("e-%02d", i))
+		}
+		send(w, mine, ids...)
+		var (
+			wg  sync.WaitGroup
+			mu  sync.Mutex
+			got []string
+		)
+		for n := range 4 {
+			s := mine
+			if n%2 == 1 {
+				s = others
+			}
+			wg.Go(func() {
+				for range 20 {
+					list, err := s.ClaimEvents(w.ctx, 7, time.Hour)
+					mu.Lock()
+					if err != nil {
+						w.Errorf("claim: %v", err)
+					}
+					for _, e := range list {
+						got = append(got, e.ID)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		slices.Sort(got)
+		if !slices.Equal(got, ids) {
+			w.Errorf("claimed %v, want each of %v once", got, ids)
+		}
+	}},
+	{name: "events/a quarantined one waits no more until it is retried", why: "a bad event must not stop the others, and must not be lost (S101)", run: func(w *world) {
+		mine, others := inboxes(w)
+		send(w, mine, "a", "b", "c")
+		list := wantClaimed(w, mine, 10, -time.Hour, "a b c")
+		if err := mine.KeepEvent(w.ctx, list[0].Seq, []string{"order", "audit"}, "no such field"); err != nil {
+			w.Fatal(err)
+		}
+		if err := mine.KeepEvent(w.ctx, list[1].Seq, []string{"order"}, ""); err != nil {
+			w.Fatal(err)
+		}
+		bad, err := others.ListEvents(w.ctx, true, 10)
+		if err != nil || len(bad) != 1 || bad[0].ID != "a" || bad[0].Quarantined != "no such field" || !slices.Equal(bad[0].Done, []string{"order", "audit"}) {
+			w.Errorf("quarantined = %+v, %v", bad, err)
+		}
+		if list := wantClaimed(w, others, 10, time.Hour, "b c"); !slices.Equal(list[0].Done, []string{"order"}) || list[1].Done != nil {
+			w.Errorf("done = %v and %v", list[0].Done, list[1].Done)
+		}
+		for id, want := range map[string]bool{"a": true, "b": true, "x": false} {
+			if found, err := mine.RetryEvent(w.ctx, id); err != nil || found != want {
+				w.Errorf("retry %s: %t, %v, want %t", id, found, err, want)
+			}
+		}
+		if list := wantClaimed(w, others, 10, time.Hour, "a b"); list[0].Quarantined != "" || !slices.Equal(list[0].Done, []string{"order", "audit"}) {
+			w.Errorf("after retry: %+v", list[0])
+		}
+		if all, err := mine.ListEvents(w.ctx, false, 2); err != nil || idsOf(all) != "a b" {
+			w.Errorf("the first two = %s, %v", idsOf(all), err)
+		}
+	}},
+	{name: "events/a removed one is gone, and its id is free", why: "an event is removed when its runs are in the store", run: func(w *world) {
+		mine, others := inboxes(w)
+		send(w, mine, "a", "b")
+		list := wantClaimed(w, mine, 10, time.Hour, "a b")
+		if err := others.RemoveEvents(w.ctx, list[0].Seq, 1<<40); err != nil {
+			w.Fatal(err)
+		}
+		if all, err := mine.ListEvents(w.ctx, false, 10); err != nil || idsOf(all) != "b" {
+			w.Errorf("events = %s, %v, want b", idsOf(all), err)
+		}
+		send(w, others, "a")
+		if err := mine.RemoveEvents(w.ctx, list[0].Seq); err != nil {
+			w.Fatal(err)
+		}
+		wantClaimed(w, mine, 10, time.Hour, "a")
+	}},
+	{name: "events/a publication says which types start runs", why: "an engine must not read every definition for each event", need: publishes, run: func(w *world) {
+		mine, others := published(w)
+		for _, on := range [][]string{{"order.placed", "order.paid"}, nil} {
+			if err := mine.Publish(w.ctx, schedules.Workflow{Name: flowName, ID: w.flow, By: "ann", Given: []byte("given"), Events: on}, nil); err != nil {
+				w.Fatal(err)
+			}
+			list, err := others.Published(w.ctx)
+			if err != nil || len(list) != 1 || !slices.Equal(list[0].Events, on) {
+				w.Errorf("published = %+v, %v, want events %v", list, err, on)
+			}
+		}
+	}},
+}
