@@ -98,7 +98,7 @@ var layers = []layer{
 	{"engine/store/notice", "who keeps what has to be announced announces nothing", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
 	{"engine/store/replies", "who keeps replies sends none", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
 	{"engine/store/goals", "who may reach a goal again is decided by the store that keeps it", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
-	{"engine/store/pointed", "places where faults strike surround a store and change nothing", []string{"engine/internal/failpoint", "engine/machine/status", "engine/store", "engine/store/quota", "engine/store/notice", "engine/store/replies", "engine/store/goals", "engine/store/rekey", "engine/store/snapshots", "engine/store/health", "engine/store/schedules", "engine/store/events"}, nil},
+	{"engine/store/pointed", "places where faults strike surround a store and change nothing", []string{"engine/internal/failpoint", "engine/machine/status", "engine/store", "engine/store/quota", "engine/store/notice", "engine/store/replies", "engine/store/goals", "engine/store/rekey", "engine/store/snapshots", "engine/store/health", "engine/store/schedules", "engine/store/events", "engine/store/firings", "engine/store/intake"}, nil},
 	{"engine/internal/wait", "a pause knows nothing of what it waits for", nil, nil},
 	{"engine/internal/guard", "who stops a panic knows nothing of its cause", nil, nil},
 	{"engine/crypt", "who seals does not know what is sealed", nil, []string{"golang.org/x/sys"}},

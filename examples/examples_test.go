@@ -119,8 +119,8 @@ func TestExamplesAreTidy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(dirs) != 5 {
-		t.Errorf("examples = %v, want five", dirs)
+	if len(dirs) != 6 {
+		t.Errorf("examples = %v, want six", dirs)
 	}
 	for _, path := range dirs {
 		dir := filepath.Dir(path)

@@ -54,6 +54,6 @@ const (
 // The parameters that a firing gives to a query. A select block cannot give them a value.
 const (
 	ParamTick = "tick" // tick of the firing
-	ParamFrom = "from" // beginning of the interval of the strategy window; it belongs to the interval
-	ParamTo   = "to"   // end of that interval; it does not belong to it
+	ParamFrom = "from" // beginning of the interval that the strategy "window" reads; it belongs to the interval
+	ParamTo   = "to"   // end of the interval that the strategy "window" reads; it does not belong to the interval
 )

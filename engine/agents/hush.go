@@ -19,8 +19,8 @@ const (
 // notShown replaces a line that may contain a secret that the hush could not keep.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
-// A hush keeps the secrets of calls that ended a short time ago. The mutex of the callBook that
-// contains the hush protects it. The zero hush is ready to use.
+// A hush keeps the secrets of calls that ended a short time ago, because the agent may still print
+// them. Each hush belongs to a callBook, whose mutex protects it. The zero hush is ready to use.
 type hush struct {
 	texts map[string]time.Time // each secret, with the time until which it is kept
 	bytes int                  // total size of the texts, in bytes

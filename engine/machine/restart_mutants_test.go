@@ -30,7 +30,7 @@ var restartMutants = []mutant{
 	{"an effect happens twice without a word", "../moving/restart.go",
 		"case h.Effect && !s.again:", "case false:", nil},
 	{"the dependents of the chosen step are taken over", "../moving/restart.go",
-		"if !s.taken[j] {", "if false {", nil},
+		"if !s.taken[j] {", "if j < 0 {", nil},
 	{"an open run is restarted", "../moving/restart.go",
 		"case s.run.Finished == 0:", "case false:", nil},
 	{"a child is restarted", "../moving/restart.go",

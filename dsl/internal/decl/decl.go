@@ -43,8 +43,8 @@ type Module struct {
 	chain  []string // paths of the modules from the main module to this one, both included
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
-	// Duplicates: declarations outside of workflows whose name another declaration already uses.
-	// A duplicate is an error. It is checked for other errors, but never used.
+	// Agents and variables of the module that have the name of an earlier one. Such a duplicate is an
+	// error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
 	TwinVariables []*Variable
 }

@@ -593,9 +593,9 @@ func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
 		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
 }
 
-// around handles a reference t in a group to a value around the group. It adds a hidden variable to
-// the group, and changes t to a reference to this variable. The result handled is false if t refers
-// to a value of the group itself, or to no value at all. The result ok is false after an error.
+// around handles a reference t of a group to a value that is declared outside of the group. It adds a
+// hidden variable to the group, and changes t to a reference to this variable. handled = false means
+// that t refers to a value of the group itself, or to no value. ok = false means that there was an error.
 func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
 	g := ns.of
 	if g == nil || g.Outer == nil {

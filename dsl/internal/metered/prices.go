@@ -185,9 +185,8 @@ func (p *payment) elements() {
 	p.m.payAlike(types)
 }
 
-// lists charges for the search for a common type of the elements of all arguments, if all
-// arguments are lists. If one argument is a tuple, go-cty does not search for a common type,
-// because the result is a tuple.
+// If all arguments are lists, go-cty searches for a common type of their elements. The method lists
+// charges for this search. If one argument is a tuple, the result is a tuple and there is no search.
 func (p *payment) lists() {
 	for _, v := range p.args {
 		if !v.Type().IsListType() {

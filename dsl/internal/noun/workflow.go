@@ -50,9 +50,8 @@ type Workflow struct {
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 
-	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
-	// If a record with a call in flight sets next_check, the time of the Supervisor's next visit,
-	// then this time is at most Shortest after the record.
+	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run. While
+	// a call is in flight, the Supervisor looks at the run again after this time at the latest.
 	Shortest time.Duration
 
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no

@@ -54,7 +54,7 @@ func (e *encoder) started(ev machine.Started) {
 	case by:
 		child, inLine = true, true
 		e.uint(kindStartedBy)
-	case ev.From.Run != 0: // such a run is no child run, and has no time StartBy
+	case ev.From.Run != 0: // a restarted run is no child run and has no time StartBy, so the event has no fields for them
 		e.uint(kindRestarted)
 		inLine = true
 	case child && inLine:

@@ -151,7 +151,7 @@ type Store interface {
 // A Keeper is a store with the role Store. Methods of the role have the names of other methods of a
 // store, so the role is a value of its own.
 type Keeper interface {
-	// Selections returns the role.
+	// Selections returns the role; nil = the store does not have it.
 	Selections() Store
 }
 
@@ -160,8 +160,10 @@ func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store
 	}
-	if k, ok := s.(Keeper); ok {
-		return k.Selections(), true
+	k, ok := s.(Keeper)
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	role = k.Selections()
+	return role, role != nil
 }

@@ -106,8 +106,8 @@ type Filter struct {
 // A Keeper is a store that keeps contexts. The role is optional. On a store without this role,
 // goals cannot be shown or reset.
 type Keeper interface {
-	// Goals returns the contexts that a filter selects, ascending by workflow and key. It never blocks
-	// a writer.
+	// Goals returns the unique keys that a filter selects, each with the run that took it last, ascending
+	// by workflow and key. It never blocks a writer.
 	Goals(ctx context.Context, f Filter) ([]Goal, error)
 	// ResetGoal frees the key of a goal that was reached, and records who did it and why. It returns
 	// the context as it was before. It returns an error that wraps ErrOpen, ErrNotReached or ErrEver

@@ -23,7 +23,7 @@ import (
 // unchanged.
 func Store(s store.Store) store.Store {
 	switch s.(type) {
-	case *pointed, *triggered:
+	case *pointed, *triggered, *fed:
 		return s
 	}
 	return withTriggers(&pointed{store.Complete(s)})

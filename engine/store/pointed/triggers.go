@@ -28,5 +28,5 @@ func withTriggers(s *pointed) store.Store {
 	if !publishes || !takes {
 		return s
 	}
-	return &triggered{s, flows, box}
+	return withSubmissions(&triggered{s, flows, box})
 }

@@ -187,10 +187,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 
 // ages returns two times. The result latest limits which runs are removed: each of them finished
 // before this time. It is zero if no run may be removed. The result earliest decides how wide the
-// partitions of the journal are: the longer ago it is, the wider they are. It is the time given to
-// Retain or, if that is zero, the present time less the longest retention of a workflow. A shorter
-// retention of a workflow does not count, because it would make many narrow partitions, and each
-// partition makes all reads slower.
+// partitions of the journal are: the longer ago it is, the wider they are. Narrow partitions are many,
+// and each partition makes all reads slower. So earliest is the time given to Retain or, if that is
+// zero, the present time less the longest retention of all workflows.
 func (s *retention) ages(ctx context.Context, before time.Time) (latest, earliest time.Time, err error) {
 	var (
 		least, most int64

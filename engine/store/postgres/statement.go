@@ -70,7 +70,8 @@ WITH own AS MATERIALIZED (
 	// NULL if there is no such run.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
-	// contextFree is NULL if the run of the context does not exist.
+	// contextFree says whether a unique key is free, by its row c in the table context; NULL = the run
+	// that took the key does not exist any more.
 	contextFree = `(SELECT NOT ` + contextHeld + ` FROM engine.run r WHERE r.run_id = c.run_id)`
 	// contextTaken sets the columns of a context that another run takes.
 	contextTaken      = `scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL`

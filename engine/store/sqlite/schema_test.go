@@ -466,7 +466,7 @@ func TestPlans(t *testing.T) {
 		"snapshotKeep":     {snapshotKeep, 5, "SEARCH journal EXISTS USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq=?)"},
 		"snapshotRuns":     {snapshotRuns, 1, "SEARCH s USING INTEGER PRIMARY KEY"},
 		"runLoadShort":     {runLoadShort, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},
-		"goneRows 9":       {goneRows[9], 1, "SEARCH reply USING PRIMARY KEY (run_id=?)"},
+		"goneRows 10":      {goneRows[10], 1, "SEARCH reply USING PRIMARY KEY (run_id=?)"},
 		"replyNext":        {replyNext, 2, "SEARCH p USING INDEX reply_open (sink=?)"},
 		"replyNextDue":     {replyNextDue, 3, "SEARCH p USING INDEX reply_open (sink=? AND due<?)"},
 		"replyWaiting":     {replyWaiting, 2, "SEARCH p USING INDEX reply_open (sink=?)"},

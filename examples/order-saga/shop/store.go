@@ -167,10 +167,10 @@ func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, 
 
 const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
 
-// onHand returns the stock of an article. If the article has no row yet, onHand returns the
-// parameter first.
-func onHand(ctx context.Context, tx *sql.Tx, sku string, first int64) (int64, error) {
-	n := first
+// onHand returns the stock of an article. If the article has no row yet, onHand returns the given
+// initial stock.
+func onHand(ctx context.Context, tx *sql.Tx, sku string, initial int64) (int64, error) {
+	n := initial
 	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("look at stock: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// maxChildren is the highest number of child runs whose status is told.
+// maxChildren is the highest number of child runs of which `explain` names the status.
 const maxChildren = 5
 
 // children adds sentences about the child runs for which the run waits: their status, and which child

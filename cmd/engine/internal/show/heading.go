@@ -82,7 +82,7 @@ func Heading(r *history.Run) string {
 	return b.String()
 }
 
-// triggerText says what has started a run; "" = a person.
+// triggerText returns the text about what has started a run; "" = a person started it.
 func triggerText(r *history.Run) string {
 	if trigger := r.State.Run().Trigger; trigger != "manual" {
 		return trigger

@@ -1,0 +1,33 @@
+//go:build failpoints
+
+package pointed
+
+import (
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/intake"
+)
+
+// Selections returns the firings of the wrapped store; nil = the store has no business tables. No
+// faults are injected around the calls of this role: the engine has its own places for faults there.
+func (s *pointed) Selections() firings.Store {
+	role, _ := firings.Of(s.Full)
+	return role
+}
+
+type submissions = intake.Store
+
+// A fed is a triggered whose wrapped store also keeps submissions of other programs. The engine has
+// its own places for faults there.
+type fed struct {
+	*triggered
+	submissions
+}
+
+// withSubmissions returns s together with the submissions of the wrapped store, if that keeps them.
+func withSubmissions(s *triggered) store.Store {
+	if from, ok := intake.Of(s.Full); ok {
+		return &fed{s, from}
+	}
+	return s
+}
