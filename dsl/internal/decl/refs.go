@@ -53,6 +53,7 @@ const (
 	allowRunStatus
 	allowEvent
 	allowAround // steps around a group, but no steps of the group
+	allowError  // self.error, but no other attribute of self
 )
 
 const (
@@ -380,6 +381,13 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		c.SelfCollected = c.SelfCollected || name == "collected"
 		c.SelfOutput = c.SelfOutput || name == "collected" // the list lacks the value of an iteration whose output is not known
 		return d.refLoop(name, at, a)
+	}
+	if root == "self" && name == "error" {
+		c.Self = true
+		if a&allowError == 0 {
+			d.Errorf(at, "Reference not available here", "self.error can be used only in catch.output. In compensate and notify, failure.code names the failure.")
+		}
+		return a&allowError != 0
 	}
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun, "event": allowEvent}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
