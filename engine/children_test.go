@@ -258,7 +258,7 @@ func TestDeadlineGoesDown(t *testing.T) {
 		w.shop.on("label-berlin", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
 		n := w.start()
 		run := w.submit(n, "hurried", nil)
-		s := w.wait(n, run, status.RunCompensated)
+		s := w.wait(n, run, status.RunFailed)
 		if f := s.Failure(); f.Code != machine.CodeDeadlineExceeded {
 			t.Errorf("the parent failed with %+v, want %s", f, machine.CodeDeadlineExceeded)
 		}

@@ -24,11 +24,11 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	}
 	if now.Final() {
 		for _, c := range k.w.order {
-			if c.kin.parent == s.id && !k.endsLocked(s, c) {
+			if c.kin.parent == s.id && !k.endsLocked(ctx, s, c) {
 				k.w.faultLocked("%s is %v, but its child run %s is %v", s.name, now, c.name, c.state.Status())
 			}
 		}
-	} else if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && !k.endsLocked(p, s) {
+	} else if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && !k.endsLocked(ctx, p, s) {
 		k.w.faultLocked("%s is %v after its parent has ended as %v", s.name, now, p.state.Status())
 	}
 	for _, name := range []string{"w", "kid"} {
@@ -52,17 +52,16 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	}
 }
 
-// endsLocked reports whether a child run does not work on after its parent has ended. It has ended, or
-// its deadline has passed at the same time as that of its parent, so that it turns back without
-// being awaited. No deadline ends a run that waits for a person. If a person has left the effect of the step in place, nobody waits for the child
-// either.
-func (k *kin) endsLocked(parent, child *runLog) bool {
-	now := child.state.Status()
-	if now.Final() || now == status.RunCompensating || now.NeedsHuman() {
+// endsLocked reports whether a child run has ended before its parent. If a person has left the effect
+// of the step in place, nobody waits for the child.
+func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
+	if parent.skipped[child.kin.step] {
 		return true
 	}
-	due, ok := child.state.NextDue()
-	return ok && !due.After(parent.state.Last()) || parent.skipped[child.kin.step]
+	if !child.state.Status().Final() {
+		k.w.foldLocked(ctx, child) // the row that ends the child may be committed, and not checked yet
+	}
+	return child.state.Status().Final()
 }
 
 // forwardLocked checks that a run starts no forward attempt after its parent has ended.

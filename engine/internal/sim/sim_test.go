@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -75,8 +76,11 @@ func TestWorlds(t *testing.T) {
 		first = (from-1)/block*block + 1
 	}
 	for seed := first; seed < from+count && failed < 3; seed++ {
-		if steadied && seed%16 == 0 {
-			runtime.GC()
+		if steadied {
+			fmt.Fprintf(os.Stderr, "seed %d\n", seed) // if the world does not end, the last line names it
+			if seed%16 == 0 {
+				runtime.GC()
+			}
 		}
 		res, ok := simulate(t, seed)
 		if seed < from {
@@ -121,19 +125,21 @@ func build(t *testing.T, dir string, more map[string]string) string {
 
 // patient is how long a block may take. It takes a second, and much longer on a busy
 // machine.
-const patient = 15 * time.Minute
+const patient = 5 * time.Minute
 
 // errRestless is the error of a block of seeds that did not end in time.
 var errRestless = errors.New("the block did not end")
 
 // hunt runs worlds in a steady process and returns its output. Returns errRestless if the
-// process takes longer than patience.
+// process takes longer than patience. The process then prints the stacks of its goroutines.
 func hunt(ctx context.Context, patience time.Duration, bin string, from, count uint64, env ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errRestless)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))
 	cmd.Env = append(cmd.Env, env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("seeds from %d on: %w", from, context.Cause(ctx))

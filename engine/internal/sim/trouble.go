@@ -47,6 +47,7 @@ func (w *world) strikes(ctx context.Context) {
 func (w *world) latency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.stepLocked()
 	if !w.conditions.slow || !w.healedAt.IsZero() || w.rng.IntN(3) > 0 {
 		return 0
 	}

@@ -28,6 +28,13 @@ import (
 // far longer than the runs' deadline and any pause between attempts.
 const judgement = time.Hour
 
+// The limits of a world. A world that exceeds one of them panics, and the message names its seed. So
+// an endless world ends its process, with the stacks of all goroutines, instead of hanging.
+const (
+	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
+	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
+)
+
 // A world is one simulation: engines, a store, a remote service, and what the checks have
 // recorded.
 type world struct {
@@ -62,6 +69,7 @@ type world struct {
 	questions []question
 	faults    []string
 	log       bytes.Buffer // the trace
+	steps     int          // see maxSteps
 	start     time.Time
 	latest    time.Time // latest complete-by of all calls so far
 	lates     int       // number of late replies that were stored as evidence
@@ -113,6 +121,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		over: make(chan struct{}),
 	}
 	defer close(w.over)
+	defer time.AfterFunc(longest, func() { panic(fmt.Sprintf("seed %d: the world has not ended after %v", seed, longest)) }).Stop()
 	w.conditions = newFaultPlan(w.rng)
 	w.store = memory.New(memory.Options{Now: w.now})
 	w.plan = newPlan(w.rng)
@@ -475,6 +484,13 @@ func (w *world) faultLocked(format string, args ...any) {
 	}
 }
 
+// stepLocked counts a step of the world.
+func (w *world) stepLocked() {
+	if w.steps++; w.steps > maxSteps {
+		panic(fmt.Sprintf("seed %d: the world has not ended after %d steps", w.seed, maxSteps))
+	}
+}
+
 // trace adds a line to the trace.
 func (w *world) trace(format string, args ...any) {
 	w.mu.Lock()
@@ -484,6 +500,7 @@ func (w *world) trace(format string, args ...any) {
 
 func (w *world) traceLocked(format string, args ...any) {
 	const enough = 4 << 20
+	w.stepLocked()
 	if w.log.Len() > enough {
 		w.cancel()
 		if len(w.faults) == 0 {
