@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -101,6 +102,15 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	t.Log(tally)
+	if file := os.Getenv("SIM_TALLY"); file != "" {
+		data, err := json.Marshal(tally)
+		if err == nil {
+			err = os.WriteFile(file, data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	if traces != "" {
 		if err := os.WriteFile(traces, digests.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -165,7 +175,7 @@ func seeds(t *testing.T, bin string) {
 		count = min(count, 250)
 	}
 	var wg sync.WaitGroup
-	blocks := make(chan uint64)
+	blocks, dir := make(chan uint64), t.TempDir()
 	for range min(runtime.NumCPU(), 8) {
 		wg.Go(func() {
 			for at := range blocks {
@@ -173,7 +183,7 @@ func seeds(t *testing.T, bin string) {
 					continue // one story is enough to read
 				}
 				end := min((at-1)/block*block+1+block, from+count)
-				if out, err := hunt(t.Context(), patient, bin, at, end-at); err != nil {
+				if out, err := hunt(t.Context(), patient, bin, at, end-at, fmt.Sprintf("SIM_TALLY=%s/%d", dir, at)); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
 			}
@@ -184,6 +194,9 @@ func seeds(t *testing.T, bin string) {
 	}
 	close(blocks)
 	wg.Wait()
+	if !t.Failed() && from == 1 && count >= 500 {
+		checkCoverage(t, dir)
+	}
 }
 
 // The same seed makes the same trace, byte by byte, in another process too.
