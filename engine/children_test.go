@@ -59,7 +59,7 @@ workflow "careful" {
     input { name = "berlin" }
     catch {
       errors = ["card_declined"]
-      output = { id = "none" }
+      output = { id = "none: ${self.error.code} ${self.error.data.status}" }
     }
   }
   step "last" {
@@ -180,8 +180,8 @@ func TestChildFails(t *testing.T) {
 		w.shop.wantEffects(t, map[string]string{"first": "undone", "reserve-berlin": "undone", "last": "nothing"})
 
 		caught := w.submit(n, "careful", nil)
-		if id := output(t, w.wait(n, caught, status.RunSucceeded), "id"); id != "none" {
-			t.Errorf("output id = %s, want that of the catch block", id)
+		if id := output(t, w.wait(n, caught, status.RunSucceeded), "id"); id != "none: card_declined compensated" {
+			t.Errorf("output id = %s, want that of the catch block, with the failure", id)
 		}
 		n.drain(t)
 	})
