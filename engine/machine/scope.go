@@ -84,7 +84,7 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 
 // caughtScope returns the values that catch.output of a node can read: those of scope, and the failure
 // m as self.error.
-func (d *decider) caughtScope(n *model.Node, m model.Miss) *dsl.Scope {
+func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
 	sc := new(dsl.Scope)
 	*sc = *d.scope(n)
 	sc.Self = &dsl.Self{ErrorCode: m.Code, ErrorText: m.Message, ErrorData: n.Data.V}
