@@ -66,7 +66,7 @@ func newKin(w *world) *kin {
 	c := &w.conditions
 	c.engines, c.runs, c.venom = 3, 2+rng.IntN(3), harmless
 	c.stubborn = w.seed%2 == 0 // undos that fail are rare, because many runs succeed
-	if c.slots == 0 { // without slots of their own, engines do not share the limits of agents
+	if c.slots == 0 {          // without slots of their own, engines do not share the limits of agents
 		c.slots = 8
 	}
 	return &kin{
@@ -129,19 +129,6 @@ func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 	if ev, ok := rec.Event().(machine.CompensateRequested); ok && ev.Parent {
 		s.kin.undone = true
 	}
-}
-
-// orphaned reports whether a run is parked although its parent has ended. Nobody needs its result any
-// more: a person can only cancel it.
-func (k *kin) orphaned(run status.RunID) bool {
-	k.w.mu.Lock()
-	defer k.w.mu.Unlock()
-	s := k.w.stories[run]
-	if s == nil || s.state.Status() != status.RunParked {
-		return false
-	}
-	p := k.w.stories[s.kin.parent]
-	return p != nil && p.state.Status().Final()
 }
 
 // payload returns what a signal carries.

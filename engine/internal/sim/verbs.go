@@ -113,9 +113,6 @@ func (w people) some() *runLog {
 func (w people) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
 	w.kin.hitRun("verb", run)
-	if w.kin != nil && w.kin.orphaned(run) {
-		name, verb = "cancel", machine.CancelRequested{}
-	}
 	op := &operator.Operator{Store: w.store, Defs: definitions(w.world)}
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
 	w.trace("%s asks run %d to %s: message %d %v", by, run, name, id, err)

@@ -132,7 +132,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	files := map[string]string{"w.hcl": w.plan.source}
 	if w.kin = newKin(w); w.kin != nil {
 		w.plan.source, files = w.kin.module.Source(), w.kin.module.Files
-		w.remote.promised = w.kin.module.Idempotent
+		w.remote.promised, w.remote.stubborn = w.kin.module.Idempotent, w.conditions.stubborn
 	}
 	var err error
 	if w.def, err = define(files, w.remote.agent); err != nil {
