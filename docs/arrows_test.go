@@ -23,7 +23,7 @@ const minArrows = 20
 var upwardToday = map[string]int{
 	"cmd/bench":                11,
 	"engine/agents":            8,
-	"engine/internal/sim":      27,
+	"engine/internal/sim":      30,
 	"engine/store/memory":      8,
 	"engine/store/postgres":    21,
 	"engine/store/sqlite":      20,

@@ -56,7 +56,7 @@
 // Expressions refer to var.N, local.N, step.N.output.A (with for_each
 // step.N["key"].output.A), step.N.status, attempts, error, started_at and
 // timed_out, group.N in the same forms (without timed_out), each.key and each.value,
-// self in postcondition, fail_when, repeat and compensate, failure in compensate and
+// self in postcondition, fail_when, repeat and compensate, self.error in catch, failure in compensate and
 // notify, args in an action block, row in a schedule with select, and run. If a step refers to another step, it
 // depends on that step and starts later. Apart from references, only depends_on and
 // pivot order steps.

@@ -383,8 +383,33 @@ func TestCatch(t *testing.T) {
 			fails("Unsupported output attribute", "vale", `Action echo.call (echo 1.0.0) has no output "vale". Did you mean "value"?`))},
 		{"an output of another type", "step \"s\" {\n action = agent.shop.stock\n input { sku = \"a\" }\n catch {\n  errors = [\"*\"]\n  output = { qty = \"many\" }\n }\n}\n", finds(
 			fails("Invalid value for output", `{ qty = "many" }`, "a number is required"))},
+		{"self.error outside of catch.output", step("s", "catch { errors = [self.error.code] }"), finds(
+			fails("Reference not available here", "self.error.code", "self.error can be used only in catch.output."))},
+		{"another attribute of self", step("s", "catch {\n errors = [\"*\"]\n output = { value = self.key }\n}"), finds(
+			fails("Reference not available here", "self.key", "can be used only inside"))},
+		{"an attribute that no error has", step("s", "catch {\n errors = [\"*\"]\n output = { value = self.error.kode }\n}"), finds(
+			fails("Unsupported attribute", ".kode", "does not have an attribute"))},
 		{"errors that are no list", step("s", "catch { errors = \"*\" }"), finds(fails("Invalid value for errors", `"*"`, "a list of strings is required"))},
 	})
+}
+
+// TestErrorInCatch: catch.output reads the failure that it replaces, with its data and its marks.
+func TestErrorInCatch(t *testing.T) {
+	wf := linkedWorkflow(t, step("s", "catch {\n errors = [\"*\"]\n output = { value = \"${self.error.code}: ${self.error.message} ${try(self.error.data.balance, 0)}\" }\n}"))
+	for data, want := range map[string]string{"": `{"value":"declined: no money 0"}`, `{"balance":3}`: `{"value":"declined: no money 3"}`} {
+		scope := scopeOf(document(`{}`))
+		scope.Self = &dsl.Self{ErrorCode: "declined", ErrorText: "no money"}
+		if data != "" {
+			scope.Self.ErrorData = document(data)
+		}
+		v, err := wf.Steps[0].Catch.Output(scope)
+		wantValue(t, v, err, want)
+	}
+	scope := scopeOf(document(`{}`))
+	scope.Self = &dsl.Self{ErrorCode: "declined", ErrorData: dsl.NewValue([]byte(`{"balance":3}`), []string{"/balance"}, nil)}
+	if v, err := wf.Steps[0].Catch.Output(scope); err != nil || len(v.Sensitive()) == 0 {
+		t.Errorf("the output is not sensitive: %s, err = %v", v.JSON(), err)
+	}
 }
 
 // TestStepsThatChangeNothing: a workflow whose steps change nothing is right, and perhaps not

@@ -59,7 +59,7 @@ workflow "careful" {
     input { name = "berlin" }
     catch {
       errors = ["card_declined"]
-      output = { id = "none" }
+      output = { id = "none: ${self.error.code} ${self.error.data.status}" }
     }
   }
   step "last" {
@@ -180,8 +180,8 @@ func TestChildFails(t *testing.T) {
 		w.shop.wantEffects(t, map[string]string{"first": "undone", "reserve-berlin": "undone", "last": "nothing"})
 
 		caught := w.submit(n, "careful", nil)
-		if id := output(t, w.wait(n, caught, status.RunSucceeded), "id"); id != "none" {
-			t.Errorf("output id = %s, want that of the catch block", id)
+		if id := output(t, w.wait(n, caught, status.RunSucceeded), "id"); id != "none: card_declined compensated" {
+			t.Errorf("output id = %s, want that of the catch block, with the failure", id)
 		}
 		n.drain(t)
 	})
@@ -258,7 +258,7 @@ func TestDeadlineGoesDown(t *testing.T) {
 		w.shop.on("label-berlin", func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
 		n := w.start()
 		run := w.submit(n, "hurried", nil)
-		s := w.wait(n, run, status.RunCompensated)
+		s := w.wait(n, run, status.RunFailed)
 		if f := s.Failure(); f.Code != machine.CodeDeadlineExceeded {
 			t.Errorf("the parent failed with %+v, want %s", f, machine.CodeDeadlineExceeded)
 		}

@@ -156,7 +156,7 @@ var layers = []layer{
 	{"engine/telemetry/...", "metrics know what an engine tells, not its parts", []string{"engine", "engine/machine", "engine/machine/status", "engine/store", "engine/story"},
 		[]string{"github.com/prometheus/client_golang"}},
 	{"engine/internal/pgtest/...", "it starts a database server for tests", []string{"engine/internal/pgtest/..."}, []string{"github.com/lib/pq"}},
-	{"engine/internal/sim/...", "a simulation simulates the store and the agents", []string{"dsl", "engine", "engine/crypt", "engine/internal/sim/...", "engine/internal/wait", "engine/internal/wire", "engine/store/snapshots", "engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/operator", "engine/store", "engine/store/memory", "engine/store/storekit", "engine/story", "sdk"}, nil},
+	{"engine/internal/sim/...", "a simulation simulates the store and the agents", []string{"dsl", "engine", "engine/crypt", "engine/internal/sim/...", "engine/internal/wait", "engine/internal/wire", "engine/store/snapshots", "engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/operator", "engine/store", "engine/store/memory", "engine/store/naming", "engine/store/notice", "engine/store/quota", "engine/store/storekit", "engine/story", "sdk"}, nil},
 
 	// The rooms of the command line. Commands import rooms. A room imports no command.
 	{"cmd/engine/render", "who draws facts and tables reads nothing", []string{"dsl", "dsl/diag", "engine/machine/status", "engine/story"}, nil},

@@ -130,6 +130,9 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	if ev.Permanent {
 		m.Kind = model.MissPermanent
 	}
+	if a.Kind == model.CallDo && d.caller().overstayed(n) {
+		m = model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the deadline had passed before the child run ended"}
+	}
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 

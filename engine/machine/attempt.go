@@ -55,10 +55,45 @@ func (d caller) attach(i int) bool {
 		inv.Attempt.Call = int(a.Call)
 		d.commands = append(d.commands, inv)
 	}
-	if any && (n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot) {
+	if any && (n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot || d.overstayed(n)) {
 		d.stop(i) // the former owner may have ended before it asked the child to stop
 	}
 	return any
+}
+
+// outlast is called when the time for the child run of node i is over. Only the end of the child says
+// whether it has an effect. So the call stays open, and the child is asked to turn back. outlast
+// returns false if no call for a child run is open.
+func (d caller) outlast(i int) bool {
+	if n := d.get(i); d.step(n).Child == nil || n.Undo == model.UndoActive || !n.Open() {
+		return false
+	}
+	n, open, fresh := d.edit(i), false, false
+	for k := range n.Attempts {
+		a := &n.Attempts[k]
+		if a.Status != model.AttemptOpen || a.Kind != model.CallDo {
+			continue
+		}
+		open = true
+		if !overstays(a) || a.CompleteBy <= d.at {
+			a.CompleteBy, fresh = d.at.Add(childTimeout+time.Microsecond), true
+		}
+	}
+	if fresh {
+		d.stop(i)
+	}
+	return open
+}
+
+// overstays reports whether a call for a child run is open although its time is over. Then its
+// complete-by is later than that of any other call for a child run.
+func overstays(a *model.Attempt) bool { return a.CompleteBy > a.Started.Add(childTimeout) }
+
+// overstayed reports whether the time of the last call for the child run of node n was over before the
+// child ended.
+func (d caller) overstayed(n *model.Node) bool {
+	a := n.Find(int(n.Newest(model.CallDo)))
+	return a != nil && d.step(n).Child != nil && overstays(a)
 }
 
 // rest makes the active track (forward or undo) of node i idle, so that the node has no pause and

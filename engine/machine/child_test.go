@@ -40,6 +40,11 @@ func TestChildTurnsBackWithItsParent(t *testing.T) {
 	}
 }
 
+// A child run that has succeeded and has nothing to undo ends at once when its parent is undone.
+func TestChildWithNothingToUndo(t *testing.T) {
+	startChild(t, flow(value("a")), machine.Started{}).is("succeeded").event(undoByParent).is("failed").failure("undone_by_parent")
+}
+
 // Only a child run turns back after its end, and only without a pivot.
 func TestWhoDoesNotTurnBackWithAParent(t *testing.T) {
 	for name, p := range map[string]*play{
@@ -106,13 +111,68 @@ func TestRetryOfAChild(t *testing.T) {
 	if again := p.call("c", 0).IdempotencyKey; again == key {
 		t.Error("the retry asks for the child run that has failed")
 	}
-	q := start(t, flow(do("c", child, deadline(second(40))), manual), "do c")
+	q := start(t, flow(do("c", child, tries(1)), manual), "do c")
 	key = q.call("c", 0).IdempotencyKey
-	q.wait(second(40), "alert parked")
+	q.unknown("c", "internal", "alert parked")
 	q.event(machine.RetryRequested{By: "ann"}, "do c")
 	if again := q.call("c", 0).IdempotencyKey; again != key {
 		t.Error("the retry starts a second child run, although the first one may have had effects")
 	}
+}
+
+// The deadline of a step asks its child run to turn back. Only the end of the child ends the step.
+func TestDeadlineWaitsForTheChild(t *testing.T) {
+	p := start(t, flow(do("c", child, noUndo, deadline(second(40)))), "do c")
+	p.wait(second(40), "stop c").is("running")
+	p.event(machine.TakenOver{By: 2, From: 1}, "do c", "stop c")
+	p.wait(second(1000)).is("running")
+	p.permanent("c", "cancelled").is("failed").failure("c deadline_exceeded")
+
+	p = start(t, flow(do("c", child, noUndo), runDeadline(second(40))), "do c")
+	p.wait(second(40), "stop c").is("compensating")
+	p.event(machine.TakenOver{By: 2, From: 1}, "do c", "stop c")
+	p.permanent("c", "cancelled").is("failed").failure(machine.CodeDeadlineExceeded)
+
+	p = start(t, flow(do("c", child, noUndo), runDeadline(second(40)), manual), "do c")
+	p.wait(second(40), "alert parked", "stop c")
+	p.permanent("c", "cancelled").is("parked").failure(machine.CodeDeadlineExceeded)
+}
+
+// A child run that has passed its pivot does not turn back. Its result counts after the deadline.
+func TestChildSucceedsAfterTheDeadline(t *testing.T) {
+	p := start(t, flow(do("c", child, noUndo, deadline(second(40)))), "do c")
+	p.wait(second(40), "stop c").ok("c").is("succeeded")
+
+	p = start(t, flow(do("c", child, noUndo, pivot), runDeadline(second(40))), "do c")
+	p.wait(second(40), "stop c").ok("c", "alert overdue").is("succeeded")
+}
+
+// The deadline of a for_each step waits for the children of all instances. Each instance whose child
+// turns back fails the step, also if max_failures allows failures.
+func TestDeadlineWaitsForEachChild(t *testing.T) {
+	p := start(t, flow(do("c", child, each("a", "b"), maxFailures(1), noUndo, deadline(second(40)))), "do c[a]", "do c[b]")
+	p.wait(second(40), "stop c[a]", "stop c[b]").ok("c[a]").is("running")
+	p.permanent("c[b]", "cancelled").is("failed").failure("c deadline_exceeded")
+
+	p = start(t, flow(do("c", child, each("a", "b"), noUndo, deadline(second(40)), catch(`1`, "deadline_exceeded"))), "do c[a]", "do c[b]")
+	p.wait(second(40), "stop c[a]", "stop c[b]").ok("c[a]")
+	p.permanent("c[b]", "cancelled").is("succeeded")
+}
+
+// A person cannot let a child run work on after the time until which its parent waits.
+func TestNobodyExtendsTheTimeOfAParent(t *testing.T) {
+	until := machine.Started{Until: noon.Add(second(60))}
+	retry := machine.RetryRequested{By: "ann", Extend: time.Hour}
+	p := startChild(t, flow(do("a"), manual), until, "do a").permanent("a", "declined", "alert parked")
+	p.event(retry).refused("retry without extending it")
+	p.event(machine.ResumeRequested{By: "ann", Extend: time.Hour}).refused("nobody can extend it")
+	p.event(machine.RetryRequested{By: "ann"}, "do a").permanent("a", "declined", "alert parked")
+	p.wait(second(60), "alert overdue").event(retry).refused("waits no longer")
+	p.event(machine.CompensateRequested{By: "ann"}).is("failed")
+
+	// The deadline of the child's own workflow comes first: a person may extend that.
+	p = startChild(t, flow(do("a"), manual, runDeadline(second(10))), until, "do a").permanent("a", "declined", "alert parked")
+	p.wait(second(10), "alert overdue").event(retry, "do a")
 }
 
 // The journal of a child run, as the first engine that knew child runs wrote it, folds to the same

@@ -50,6 +50,10 @@ func (d clocks) passDeadline(i int) {
 	if d.waits().timedOut(i) {
 		return
 	}
+	if d.caller().outlast(i) { // the end of the child run ends the step
+		d.edit(i).Fwd.Deadline = 0
+		return
+	}
 	d.caller().closeAttempts(i, sdk.CodeTimeout)
 	d.forward().missed(i, m)
 }
@@ -57,7 +61,7 @@ func (d clocks) passDeadline(i int) {
 // passAll expires the deadline of the for_each step i. Every instance that has not ended ends
 // with deadline_exceeded. If the catch of each of these instances accepts that code, the step
 // can still succeed. Otherwise it fails. It also fails if only a person can deal with an
-// instance that failed earlier.
+// instance that failed earlier. An instance with an open child run ends with the child.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -74,6 +78,10 @@ func (d clocks) passAll(i int, m model.Miss) {
 		}
 		if d.waits().timedOut(k) {
 			caught = caught && d.get(k).State != status.StepFailed
+			continue
+		}
+		if d.caller().outlast(k) {
+			a.Fwd.Deadline = 0
 			continue
 		}
 		d.caller().closeAttempts(k, sdk.CodeTimeout)
@@ -97,6 +105,9 @@ func (d clocks) passAll(i int, m model.Miss) {
 // passAttempts closes those attempts of node i whose complete-by has passed, or whose agent
 // was silent for longer than heartbeat_timeout. Their outcome is unknown (S17, S18).
 func (d clocks) passAttempts(i int) {
+	if d.caller().outlast(i) {
+		return
+	}
 	n := d.edit(i)
 	var over []model.Attempt
 	for k := range n.Attempts {

@@ -116,7 +116,7 @@ func (d forward) catches(i int, m model.Miss) bool {
 	}
 	var out dsl.Value
 	if c.Output != nil {
-		if out, err = c.Output(d.scope(n)); err != nil {
+		if out, err = c.Output(caughtScope(d.decider, n, m)); err != nil {
 			return false // catch.output failed, so the original failure counts
 		}
 		if _, ok := d.grow("catch.output", len(out.JSON())); !ok {

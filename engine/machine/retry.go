@@ -92,8 +92,13 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	if a.Fwd.Miss == model.MissNone {
 		a.Fwd.Blame(m)
 	}
+	late := d.caller().overstayed(n) // the deadline fails the step, whatever max_failures allows
+	if late {
+		d.frozen = n.Of() + 1
+	}
 	d.endForward(i, status.StepFailed)
-	if a.Bad > d.tolerated(n.Of()) && !a.Ended() {
+	d.frozen = 0
+	if (a.Bad > d.tolerated(n.Of()) || late) && !a.Ended() {
 		d.endForward(n.Of(), status.StepFailed)
 		d.failed(n.Of(), i, a.Fwd.Blamed(), exhausted)
 		return

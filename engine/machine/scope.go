@@ -82,6 +82,15 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	return sc
 }
 
+// caughtScope returns the values that catch.output of a node can read: those of scope, and the failure
+// m as self.error.
+func caughtScope(d *decider, n *model.Node, m model.Miss) *dsl.Scope {
+	sc := new(dsl.Scope)
+	*sc = *d.scope(n)
+	sc.Self = &dsl.Self{ErrorCode: m.Code, ErrorText: m.Message, ErrorData: n.Data.V}
+	return sc
+}
+
 // self returns the values of self.* that every expression of a step with a repeat block can read.
 // It returns nil if the step of node n has no repeat block.
 func (d loops) self(n *model.Node) *dsl.Self {

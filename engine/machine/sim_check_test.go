@@ -20,6 +20,9 @@ import (
 func (w *world) check(before *machine.State, rec machine.Record) error {
 	s := w.s
 	r := s.Run()
+	if err := w.checkOutlasted(); err != nil {
+		return err
+	}
 	if _, _, verb := machine.Asked(rec.Event()); !verb && len(rec.Delta().Nodes) == 0 && rec.Delta().Run == nil && len(rec.Commands()) > 0 {
 		return errors.New("a record without changes commands something")
 	}

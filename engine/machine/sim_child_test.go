@@ -232,6 +232,19 @@ func (w *world) checkChild(before *machine.State, inv machine.Invoke, n *model.N
 	return nil
 }
 
+// checkOutlasted checks that no deadline has ended a call for a child run: only the end of the child
+// does.
+func (w *world) checkOutlasted() error {
+	for i, n := range w.s.Nodes() {
+		for k := range n.Attempts {
+			if a := &n.Attempts[k]; w.wf.Steps[n.Step].Child != nil && a.Kind == model.CallDo && a.Status == model.AttemptUnknown && a.Code() == sdk.CodeTimeout {
+				return fmt.Errorf("%s: time has ended the call for a child run", story.Node(w.s, w.wf, i).Name)
+			}
+		}
+	}
+	return nil
+}
+
 // parentTurns lets the parent of the run turn back after the run has succeeded.
 func (w *world) parentTurns() error {
 	if r := w.s.Run(); r.State != status.RunSucceeded || w.start.Parent == 0 || r.Passed || !w.c.chance(70) {

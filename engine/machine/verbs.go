@@ -175,6 +175,8 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 		}
 	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
+	case r.Parked && ev.Extend > 0 && d.boundByParent():
+		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits: nobody can extend it", r.Parent.Name)
 	case r.Parked && ev.Extend > 0:
 		d.extend(ev.Extend)
 	case r.Parked || r.Lost():
@@ -185,12 +187,27 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 }
 
 // extend gives the forward part of the run a later deadline. It does nothing if the run has
-// no deadline or if the new deadline would be earlier.
+// no deadline, if the new deadline would be earlier, or if the parent waits no longer.
 func (d verbs) extend(by time.Duration) {
-	if r := &d.run; by > 0 && r.Phase == model.PhaseForward && r.Deadline != 0 {
+	if r := &d.run; by > 0 && !d.boundByParent() && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
 		r.Overdue = r.Overdue && r.Deadline <= d.at
 	}
+}
+
+// boundByParent reports whether the deadline of the run is the time until which its parent waits. It
+// is, if it comes before the deadline that the workflow sets.
+func (d verbs) boundByParent() bool {
+	r := &d.run
+	if r.Parent.Run == 0 || r.Deadline == 0 {
+		return false
+	}
+	if d.wf.Deadline == nil {
+		return true
+	}
+	limit, err := d.wf.Deadline(d.scope(nil))
+	own, ok := limit.From(r.Started.Time())
+	return err != nil || !ok || r.Deadline < model.ToInstant(own)
 }
 
 // retryRequested gives the failed steps of a parked run all their attempts again (S60).
@@ -206,6 +223,14 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	late := r.Deadline != 0 && r.Deadline <= d.at && !r.Passed
+	if d.boundByParent() && (late || ev.Extend > 0) {
+		if late {
+			d.refuse("retry", ev.By, "the parent %s waits no longer for the run: compensate or cancel it", r.Parent.Name)
+		} else {
+			d.refuse("retry", ev.By, "the deadline is the time until which the parent %s waits: retry without extending it", r.Parent.Name)
+		}
+		return
+	}
 	if late && ev.Extend <= 0 {
 		d.refuse("retry", ev.By, "the run's deadline has passed: say by how much to extend it")
 		return

@@ -75,6 +75,9 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	if err != nil {
 		return err
 	}
+	if err := o.orphaned(ctx, story.State, verb); err != nil {
+		return err
+	}
 	var next *dsl.Workflow
 	if ev, ok := verb.(machine.Migrated); ok {
 		if next, err = o.Defs.Workflow(ctx, store.WorkflowID(ev.Workflow)); err != nil {

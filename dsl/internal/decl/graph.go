@@ -237,7 +237,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 	}
 	if s.Catch != nil {
 		use(s.Catch.Attr("errors"), &inst, allowForward|allowEach)
-		use(s.Catch.Attr("output"), &inst, allowForward|allowEach)
+		use(s.Catch.Attr("output"), &inst, allowForward|allowEach|allowError)
 	}
 	d.dependsOn(w, s)
 }

@@ -53,6 +53,7 @@ const (
 	allowRunStatus
 	allowEvent
 	allowAround // steps around a group, but no steps of the group
+	allowError  // self.error, but no other attribute of self
 )
 
 const (
@@ -389,11 +390,8 @@ func instanceKey(s *Step) string {
 }
 
 func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.Range, ns *names, a allow) bool {
-	if root == "self" && (name == "previous" || name == "collected") {
-		c.Self, c.SelfPrevious = true, c.SelfPrevious || name == "previous"
-		c.SelfCollected = c.SelfCollected || name == "collected"
-		c.SelfOutput = c.SelfOutput || name == "collected" // the list lacks the value of an iteration whose output is not known
-		return d.refLoop(name, at, a)
+	if root == "self" && slices.Contains([]string{"previous", "collected", "error"}, name) {
+		return d.refOwn(c, name, at, a)
 	}
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun, "event": allowEvent}[root]
 	if a&need == 0 || root == "each" && !ns.hasEach {
@@ -431,6 +429,25 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		}
 	}
 	return true
+}
+
+// refOwn checks a reference to an attribute of self that exists only in some places: self.previous,
+// self.collected or self.error. After an error it returns false.
+func (d referenceDecoder) refOwn(c *eval.Compiled, name string, at hcl.Range, a allow) bool {
+	c.Self = true
+	switch name {
+	case "previous":
+		c.SelfPrevious = true
+	case "collected":
+		c.SelfCollected = true
+		c.SelfOutput = true // the list lacks the value of an iteration whose output is not known
+	default:
+		if a&allowError == 0 {
+			d.Errorf(at, "Reference not available here", "self.error can be used only in catch.output. In compensate and notify, failure.code names the failure.")
+		}
+		return a&allowError != 0
+	}
+	return d.refLoop(name, at, a)
 }
 
 // refArgument checks a reference args.NAME to an argument of a declared action. After an error it

@@ -80,6 +80,9 @@ type Self struct {
 	TimedOut    bool
 	Previous    value.Value        // output of the previous iteration; null = this is the first iteration
 	Collected   func() value.Value // returns the list of values that the loop has collected; nil = the loop collects none
+	ErrorCode   string             // self.error.code in catch.output; "" = another expression, without self.error
+	ErrorText   string             // self.error.message
+	ErrorData   value.Value        // self.error.data
 }
 
 // A Failure holds the values of failure.*. They describe the failure that made the run turn back.

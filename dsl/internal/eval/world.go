@@ -189,13 +189,9 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	}
 	fault := cty.NullVal(ErrorType)
 	if r.ErrorCode != "" {
-		data, err := value.Decode(r.ErrorData)
-		if err != nil {
-			return cty.NilVal, fmt.Errorf("decode error.data: %w", err)
+		if fault, err = faultValue(r.ErrorCode, r.ErrorText, r.ErrorData); err != nil {
+			return cty.NilVal, err
 		}
-		fault = cty.ObjectVal(map[string]cty.Value{
-			"code": cty.StringVal(r.ErrorCode), "message": cty.StringVal(r.ErrorText), "data": data,
-		})
 	}
 	signal := cty.NullVal(cty.String)
 	if r.Signal != "" {
@@ -210,6 +206,15 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 		"error": fault, "started_at": timeValue(r.StartedAt), "ended_at": timeValue(r.EndedAt),
 		"timed_out": cty.BoolVal(r.TimedOut), "signal": signal, "collected": collected,
 	}), nil
+}
+
+// faultValue returns the value of step.NAME.error or self.error.
+func faultValue(code, text string, sent value.Value) (cty.Value, error) {
+	data, err := value.Decode(sent)
+	if err != nil {
+		return cty.NilVal, fmt.Errorf("decode error.data: %w", err)
+	}
+	return cty.ObjectVal(map[string]cty.Value{"code": cty.StringVal(code), "message": cty.StringVal(text), "data": data}), nil
 }
 
 // decodeOutput decodes an output and converts it to ty. If the output does not fit this type,
@@ -264,6 +269,12 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 			return cty.NilVal, fmt.Errorf("decode each.value: %w", err)
 		}
 		return cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(s.Each.Key), "value": v}), nil
+	case name == "self" && s.Self != nil && s.Self.ErrorCode != "": // in catch.output, self has only one attribute
+		if err := w.meter().Input(value.LoadOf(s.Self.ErrorData)); err != nil {
+			return cty.NilVal, err
+		}
+		fault, err := faultValue(s.Self.ErrorCode, s.Self.ErrorText, s.Self.ErrorData)
+		return cty.ObjectVal(map[string]cty.Value{"error": fault}), err
 	case name == "self" && s.Self != nil:
 		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
 			return cty.NilVal, err

@@ -238,7 +238,7 @@ func (l stepLinker) selfValue(i int) cty.Value {
 	}
 	attrs := map[string]cty.Value{
 		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
-		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(),
+		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(), "error": cty.UnknownVal(eval.ErrorType).RefineNotNull(),
 	}
 	if l.steps[i].decl.Repeat != nil {
 		attrs["previous"], attrs["collected"] = previousBefore(out), cty.DynamicVal

@@ -1,6 +1,15 @@
 package call
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"github.com/saga-engine/engine/sdk"
+)
+
+// childWait is how long after complete-by the end of a child run still counts. The parent waits that
+// long, because only the end of the child says whether it has an effect.
+const childWait = 10 * 365 * 24 * time.Hour
 
 // startChild starts a call for a child run. The call needs no slot, no secret and no lease, so
 // startChild always sends it. It never reports the call as not sent: an earlier engine may have sent
@@ -15,7 +24,11 @@ func (w *Caller) startChild(c *Call) {
 	}
 	w.kids[c.id()] = c
 	w.mu.Unlock()
-	handle := w.cfg.Children.Start(&c.Spec, c.answered)
+	spec := c.Spec
+	if c.Invoke.Purpose == sdk.PurposeDo { // the end of the child run counts also after complete-by
+		c.Invoke.CompleteBy = c.Invoke.CompleteBy.Add(childWait)
+	}
+	handle := w.cfg.Children.Start(&spec, c.answered)
 	w.mu.Lock()
 	c.handle = handle
 	unwanted := c.unwanted

@@ -55,8 +55,9 @@ func (r *Room) Run(ctx context.Context) {
 }
 
 // ask reads the status of all awaited child runs. A goroutine then works on each call whose child
-// run has ended or must turn back, and on each call that has not submitted its child yet. A call
-// whose complete-by has passed ends with context.DeadlineExceeded.
+// run has ended or must turn back, and on each call that has not submitted its child yet. If the
+// complete-by of a call has passed, its child is asked to turn back, and the call waits for its end. An
+// undo ends then with context.DeadlineExceeded.
 func (r *Room) ask(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
@@ -64,8 +65,11 @@ func (r *Room) ask(ctx context.Context) error {
 	var late []*waiter
 	for _, w := range r.waits {
 		switch {
-		case !now.Before(w.Invoke.CompleteBy):
+		case !now.Before(w.Invoke.CompleteBy) && w.undoes():
 			late = append(late, w)
+		case !now.Before(w.Invoke.CompleteBy) && !w.stop:
+			w.stop = true
+			r.enqueueLocked(w)
 		case w.child == 0:
 			r.enqueueLocked(w) // an earlier try to submit the child had no answer
 		}

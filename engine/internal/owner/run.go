@@ -192,9 +192,9 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		sh.release(ctx, r)
 		return
 	}
-	// A paused run starts nothing, so it must not wait in line for a slot. Otherwise it
-	// would be woken for each free slot and leave the slot unused.
-	if sh.s.capacity != nil && current != status.RunPaused && !r.unheard {
+	// A paused or parked run starts nothing, so it must not wait in line for a slot. Otherwise it
+	// would be woken for each free slot, leave the slot unused, and wait in line again, for ever.
+	if sh.s.capacity != nil && current != status.RunPaused && current != status.RunParked && !r.unheard {
 		sh.gate.wait(r)
 		leave(sh, r)
 	}

@@ -103,7 +103,7 @@ var capacityFaults = []fault{
 	{
 		name: "a succeeded child without anything to undo may end as failed",
 		in:   "engine/store/storekit.CanBecome",
-		old:  "to == status.RunFailed ||", new: "false ||",
+		old:  "status.RunFailed, status.RunCompensated:", new: "status.RunCompensated:",
 		by: catches("engine", "^TestChildWithNothingToUndo$"),
 	},
 	{

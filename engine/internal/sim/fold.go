@@ -36,6 +36,7 @@ type runLog struct {
 	answers map[int64][]story.Fact
 	skipped map[string]bool // steps whose effect a person decided to leave
 	stopped bool            // a person cancelled the run without undo
+	kin     relation        // what the checks of families need
 	// Verbs that waited when the run got its present owner, and that are not answered yet; the
 	// key is the id of the message.
 	unheard map[int64]bool
@@ -86,6 +87,9 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 		w.judgeTakeoverLocked(s, row.Head)
 	}
 	s.row = row.Head
+	if w.kin != nil {
+		w.kin.landedLocked(ctx, s, row)
+	}
 	if due, ok := s.state.NextDue(); ok && !status.Final() && !s.state.Run().Lost() && row.NextCheck.After(due) {
 		w.faultLocked("%s: bound %v is later than what is due at %v (promise 13)", s.name, row.NextCheck, due)
 	}
@@ -141,7 +145,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 		if ev, ok := rec.Event().(machine.Started); ok && ev.Name == poisonName {
 			s.flow = w.def.Workflow("poison")
 		}
+		w.kin.beginLocked(s, rec)
 	}
+	w.kin.reachedLocked(s, rec)
 	facts, before := story.Facts(s.flow, s.state, rec), s.state.Status()
 	s.state.Apply(rec)
 	if after := s.state.Status(); after.NeedsHuman() && after != before {
@@ -163,11 +169,12 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 		switch f.Kind {
 		case story.FactAttemptStarted:
 			s.started[attempt{f.Step, f.Attempt}]++
+			w.kin.forwardLocked(s, f)
 			if len(s.unheard) > 0 {
 				w.faultLocked("%s: attempt %d of %s starts before %d verbs that waited when its owner took it", s.name, f.Attempt, f.Step, len(s.unheard))
 			}
 		case story.FactAttemptFinished:
-			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && s.heard[k] == 0 {
+			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && !w.kin.answeredLocked(s, f) && s.heard[k] == 0 {
 				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
 			}
 		case story.FactVerb, story.FactSignalReceived:

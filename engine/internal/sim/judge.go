@@ -28,7 +28,11 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 		names[s.name] = true
 	}
 	w.judgePoison(ctx)
-	defs := journal.NewDefinitions(w.store, nil)
+	defs := definitions(w.world)
+	if w.kin != nil {
+		accepted = w.kin.all(accepted)
+		w.judgeFamilies(ctx)
+	}
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		run := accepted[name]
 		told, err := journal.Load(ctx, w.store, nil, defs, run)
@@ -48,7 +52,7 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 				w.judgeEffect(name, run, ended, e, state, told.Flow)
 			}
 		}
-		if ended == status.RunCompensated {
+		if ended == status.RunCompensated && w.kin == nil {
 			w.judgeOrder(name)
 		}
 		w.judgeAnswers(ctx, w.stories[run])
@@ -130,7 +134,7 @@ func (w judges) judgeAnswers(ctx context.Context, s *runLog) {
 			w.fault("%s: message %d was answered, which nobody wrote", s.name, ask)
 		}
 	}
-	if s.state.Status() == status.RunCancelled && len(s.answers) == 0 {
+	if s.state.Status() == status.RunCancelled && len(s.answers) == 0 && !s.kin.void {
 		w.fault("%s was cancelled, which nobody asked for (S68)", s.name)
 	}
 	left, err := w.store.Messages(ctx, s.id, 0, 10)
@@ -161,6 +165,9 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 		return
 	}
 	view := story.Node(state, wf, i)
+	if w.kin != nil && !w.judgeKinEffect(name, e, wf.Steps[view.Step]) {
+		return
+	}
 	if e.applied > 1 {
 		w.fault("%s: %s took effect %d times (I4)", name, e.name, e.applied)
 	}
@@ -174,7 +181,7 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 			w.fault("%s succeeded, but %s took no effect (I5)", name, e.name)
 		}
 	case status.RunCompensated, status.RunFailed, status.RunCancelled:
-		if standing && !w.keeps(e.name) && !w.stories[run].stopped && !w.stories[run].skipped[e.name] {
+		if standing && !w.keeps(e.name) && !wf.Steps[view.Step].NoUndo && !w.stories[run].stopped && !w.stories[run].skipped[e.name] {
 			w.fault("%s is %v, but the effect of %s stands (I6)", name, ended, e.name)
 		}
 	}

@@ -58,10 +58,17 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		}()
 	}
 	answers := make(chan answer, 1)
+	opts := sdk.InvokeOptions{Logger: slog.New(slog.DiscardHandler)}
+	landed := func() {}
+	if w.kin != nil {
+		landed = w.kin.departs(call)
+		opts.OnEvent = progress(ctx, call)
+	}
 	go func() {
 		defer cancel()
 		defer interrupt()
-		reply, ok := w.remote.agent.Invoke(work, call.Request, sdk.InvokeOptions{Logger: slog.New(slog.DiscardHandler)})
+		defer landed()
+		reply, ok := w.remote.agent.Invoke(work, call.Request, opts)
 		answers <- answer{reply, ok}
 	}()
 	select {
@@ -77,11 +84,12 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 }
 
 // interrupted checks a call that the engine asked the agent to stop. The action must declare
-// that it may be interrupted. Otherwise the outcome of the call would become unknown.
+// that it may be interrupted. Otherwise the outcome of the call would become unknown. A call that has
+// given no sign of life for too long is unknown already.
 func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()
-	if a := schema.Actions[req.Action]; err != nil || req.Purpose != sdk.PurposeDo || !a.Cancellable && !a.ReadOnly {
+	if a := schema.Actions[req.Action]; err != nil || req.Purpose != sdk.PurposeDo || !a.Cancellable && !a.ReadOnly && !a.Heartbeats && req.Action != "raw" {
 		w.fault("%s: %s is told to stop although %s may not be interrupted (%v)", req.Run, req.Step, req.Action, err)
 	}
 }
@@ -94,13 +102,16 @@ func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID,
 		return sdk.Reply{}, err
 	}
 	if w.draws(w.conditions.double) {
+		w.kin.hitCall("reply twice", call)
 		w.registry().again(call, id, reply)
 	}
 	switch {
 	case w.draws(w.conditions.loseReplies):
+		w.kin.hitCall("reply lost", call)
 		<-ctx.Done()
 		return sdk.Reply{}, ctx.Err()
 	case w.draws(w.conditions.late):
+		w.kin.hitCall("reply late", call)
 		<-ctx.Done()
 		if w.draw(2) == 0 { // the transport returns the late reply as if it had come in time
 			w.registry().hear(l.node, call, id)
@@ -208,6 +219,9 @@ func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	if w.healedAt.IsZero() && w.conditions.defers > 0 && w.rng.IntN(w.conditions.defers) == 0 {
 		return id, &invoke.Deferred{Until: now.Add(time.Duration(w.rng.IntN(3000)) * time.Millisecond), Why: "circuit open"}
 	}
+	if !call.StartBy.IsZero() && now.After(call.StartBy) {
+		return id, &invoke.Deferred{Until: now, Why: invoke.WhyTooSlow}
+	}
 	k := attempt{req.Step, req.Attempt}
 	if s.sent[k]++; s.sent[k] > s.started[k] {
 		w.faultLocked("%s: attempt %d of %s is called %d times, the journal knows %d (I4)", req.Run, req.Attempt, req.Step, s.sent[k], s.started[k])
@@ -218,6 +232,9 @@ func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 		w.faultLocked("%s: engines %d and %d call under one fencing token %d (I2)", req.Run, other, n.n, req.Fence)
 	} else {
 		fences[req.Fence] = n.n
+	}
+	if w.kin != nil {
+		w.kin.calledLocked(call)
 	}
 	return id, nil
 }

@@ -90,6 +90,33 @@ var mutants = []mutant{
 		"!do.ReadOnly && !do.Cancellable {", "false && do.ReadOnly {", nil},
 	{"an engine that lapsed does not join again", "internal/cluster/lease.go",
 		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn store.Tick{}, err", "if overFor(err) {\n\t\treturn store.Tick{}, err", nil},
+	// Families, notifications and limits over all engines.
+	{"a cancel does not go down to child runs", "internal/children/step.go",
+		"return w.cancel(ctx, child, state)", "return nil", nil},
+	{"a child that has succeeded is not undone with its parent", "internal/children/step.go",
+		"case w.undoes() && state != status.RunSucceeded:", "case w.undoes():", nil},
+	{"an undo ends before its child run is undone", "internal/children/step.go",
+		"case w.undone:\n\t\treturn nil", "case w.undone:\n\t\tw.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)\n\t\treturn nil", nil},
+	{"a deadline ends the call for an open child run", "machine/expire.go",
+		"if d.caller().outlast(i) {\n\t\treturn\n\t}\n\tn := d.edit(i)", "n := d.edit(i)", nil},
+	{"a takeover does not send the calls for child runs again", "machine/verbs.go",
+		"if d.get(i).Open() && !d.caller().attach(i) {", "if d.get(i).Open() {", nil},
+	{"a run in line starts its steps", "machine/forward.go",
+		"if r.Awaits {\n\t\treturn\n\t}\n\td.first()", "d.first()", nil},
+	{"a limit of open runs admits one more", "store/memory/rooms.go",
+		"if taken >= int(r.share.Limit) {", "if taken > int(r.share.Limit) {", []mutant{
+			{file: "store/memory/rooms.go", old: "if len(holders) >= int(p.Limit) ||", new: "if len(holders) > int(p.Limit) ||"}}},
+	{"max_concurrency does not count", "internal/limits/limits.go",
+		"if a.slots.free(now) < n {", "if false {", []mutant{
+			{file: "internal/limits/slots.go", old: "return max(0, s.limit-s.used)", new: "return max(1, s.limit-s.used)"}}},
+	{"rate_limit does not count", "internal/limits/calls.go",
+		"\tc.used++\n\tc.last", "\tc.last", nil},
+	{"a state is not announced", "internal/owner/record.go",
+		"t.Announce = append(t.Announce, state)", "_ = append(t.Announce, state)", nil},
+	{"a parked run waits in line for a slot", "internal/owner/run.go",
+		" && current != status.RunParked", "", nil},
+	{"a call does not find the child run that was submitted before", "internal/children/step.go",
+		"\treturn w.attach(ctx, sub.Run)\n}", "\treturn 0, nil\n}", nil},
 }
 
 // Mutants: the faults are planted one by one, and worlds are run until one of

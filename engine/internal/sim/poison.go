@@ -111,7 +111,7 @@ func (w judges) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
 	}
-	told, err := journal.Load(ctx, w.store, nil, journal.NewDefinitions(w.store, nil), w.poisonous)
+	told, err := journal.Load(ctx, w.store, nil, definitions(w.world), w.poisonous)
 	state := told.State
 	switch {
 	case err != nil:

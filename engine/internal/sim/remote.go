@@ -18,6 +18,8 @@ type remote struct {
 	agent *sdk.Agent
 	seed  uint64
 	moody bool // calls fail in many ways (type mood)
+	// promised is true if every action deduplicates its calls, as the module says.
+	promised bool
 	// stubborn is true if the service permanently refuses some undos.
 	stubborn bool
 
@@ -26,6 +28,7 @@ type remote struct {
 	calls  map[string]int
 	keys   map[string]*effect
 	order  int
+	rings  map[string]int // how many times each text was announced
 }
 
 // An effect is the entry of the service's ledger for one idempotency key.
@@ -33,17 +36,21 @@ type effect struct {
 	name    string
 	run     string
 	calls   int
-	applied int // how many times the effect happened; it must not happen twice
-	when    int // position of the effect in the order of all effects and undos; 0 = no effect yet
-	undone  int // position of the undo in the order of all effects and undos; 0 = not undone
+	applied int             // how many times the effect happened; it must not happen twice
+	when    int             // position of the effect in the order of all effects and undos; 0 = no effect yet
+	undone  int             // position of the undo in the order of all effects and undos; 0 = not undone
+	undos   map[string]bool // idempotency keys of the undos
 }
 
 type callIn struct {
 	Name string `agent:"name"`
+	Note string `agent:"note,optional"`
 }
 
 type callOut struct {
 	ID string `agent:"id"`
+	N  int    `agent:"n"`  // a number from 0 to 9
+	OK bool   `agent:"ok"` // false = the service refuses the call in its reply, and has done nothing
 }
 
 type refundIn struct {
@@ -51,11 +58,12 @@ type refundIn struct {
 }
 
 type undoIn struct {
-	ID string `agent:"id,optional"`
+	ID  string `agent:"id,optional"`
+	Why string `agent:"why,optional"`
 }
 
 func newRemote(seed uint64, moody, stubborn bool) *remote {
-	r := &remote{seed: seed, moody: moody, stubborn: stubborn, calls: map[string]int{}, keys: map[string]*effect{}}
+	r := &remote{seed: seed, moody: moody, stubborn: stubborn, calls: map[string]int{}, keys: map[string]*effect{}, rings: map[string]int{}}
 	a := sdk.New("far", "1.0.0")
 	codes := sdk.Errors("refused")
 	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.Cancellable(), sdk.CompensatedBy("undo"), codes)
@@ -66,6 +74,7 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey(), codes)
 	sdk.Action(a, "refund", r.refund, sdk.Idempotent(), codes)
 	sdk.Action(a, "refund_all", r.refundAll, sdk.Idempotent(), codes)
+	r.more(a, codes)
 	r.agent = a
 	return r
 }
@@ -166,11 +175,11 @@ func (r *remote) do(ctx context.Context, c *sdk.Call, in callIn) (callOut, error
 }
 
 func (r *remote) once(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
-	return r.work(ctx, c, in, false)
+	return r.work(ctx, c, in, r.promised)
 }
 
 func (r *remote) work(ctx context.Context, c *sdk.Call, in callIn, dedupe bool) (callOut, error) {
-	out := callOut{ID: c.IdempotencyKey}
+	out := r.out(c.IdempotencyKey)
 	switch r.next(in.Name, c, c.IdempotencyKey) {
 	case busy:
 		return out, &sdk.Failure{Code: sdk.CodeUnavailable}
@@ -206,7 +215,7 @@ func (r *remote) lookup(ctx context.Context, c *sdk.Call, _ callIn) (callOut, bo
 	defer r.mu.Unlock()
 	e := r.effectLocked(c, c.IdempotencyKey)
 	if e.applied > 0 {
-		return callOut{ID: c.IdempotencyKey}, true, nil
+		return r.out(c.IdempotencyKey), true, nil
 	}
 	r.order++
 	e.undone = r.order // makes apply refuse a call that arrives later
@@ -217,7 +226,7 @@ func (r *remote) undo(ctx context.Context, c *sdk.Call, _ undoIn) (sdk.None, err
 	return r.back(ctx, c, c.ForwardKey)
 }
 
-func (r *remote) refund(ctx context.Context, c *sdk.Call, _ callOut) (sdk.None, error) {
+func (r *remote) refund(ctx context.Context, c *sdk.Call, _ undoIn) (sdk.None, error) {
 	return r.back(ctx, c, c.ForwardKey)
 }
 
@@ -249,9 +258,14 @@ func (r *remote) back(ctx context.Context, c *sdk.Call, keys ...string) (sdk.Non
 	defer r.mu.Unlock()
 	r.order++
 	for _, key := range keys {
-		if e := r.effectLocked(c, key); e.undone == 0 {
+		e := r.effectLocked(c, key)
+		if e.undone == 0 {
 			e.undone = r.order
 		}
+		if e.undos == nil {
+			e.undos = map[string]bool{}
+		}
+		e.undos[c.IdempotencyKey] = true
 	}
 	return sdk.None{}, nil
 }

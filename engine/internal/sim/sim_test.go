@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -75,8 +77,11 @@ func TestWorlds(t *testing.T) {
 		first = (from-1)/block*block + 1
 	}
 	for seed := first; seed < from+count && failed < 3; seed++ {
-		if steadied && seed%16 == 0 {
-			runtime.GC()
+		if steadied {
+			fmt.Fprintf(os.Stderr, "seed %d\n", seed) // if the world does not end, the last line names it
+			if seed%16 == 0 {
+				runtime.GC()
+			}
 		}
 		res, ok := simulate(t, seed)
 		if seed < from {
@@ -97,6 +102,15 @@ func TestWorlds(t *testing.T) {
 		}
 	}
 	t.Log(tally)
+	if file := os.Getenv("SIM_TALLY"); file != "" {
+		data, err := json.Marshal(tally)
+		if err == nil {
+			err = os.WriteFile(file, data, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	if traces != "" {
 		if err := os.WriteFile(traces, digests.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -121,19 +135,21 @@ func build(t *testing.T, dir string, more map[string]string) string {
 
 // patient is how long a block may take. It takes a second, and much longer on a busy
 // machine.
-const patient = 15 * time.Minute
+const patient = 5 * time.Minute
 
 // errRestless is the error of a block of seeds that did not end in time.
 var errRestless = errors.New("the block did not end")
 
 // hunt runs worlds in a steady process and returns its output. Returns errRestless if the
-// process takes longer than patience.
+// process takes longer than patience. The process then prints the stacks of its goroutines.
 func hunt(ctx context.Context, patience time.Duration, bin string, from, count uint64, env ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errRestless)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, "-test.run", "^TestWorlds$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("SIM_FROM=%d", from), fmt.Sprintf("SIM_SEEDS=%d", count))
 	cmd.Env = append(cmd.Env, env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("seeds from %d on: %w", from, context.Cause(ctx))
@@ -142,7 +158,7 @@ func hunt(ctx context.Context, patience time.Duration, bin string, from, count u
 }
 
 // TestSteady builds these tests once more, so that a seed decides everything,
-// and runs the worlds of SIM_SEEDS=1000 seeds from SIM_FROM=1 on.
+// and runs the worlds of SIM_SEEDS=500 seeds from SIM_FROM=1 on.
 func TestSteady(t *testing.T) {
 	bin := build(t, t.TempDir(), nil)
 	t.Run("same seed same trace", func(t *testing.T) { sameTrace(t, bin) })
@@ -154,12 +170,12 @@ func TestSteady(t *testing.T) {
 // that fails in many ways, bring every run to its end, or to a person, with the effects
 // that its status promises.
 func seeds(t *testing.T, bin string) {
-	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 1000)
+	from, count := number(t, "SIM_FROM", 1), number(t, "SIM_SEEDS", 500)
 	if testing.Short() {
-		count = min(count, 500)
+		count = min(count, 250)
 	}
 	var wg sync.WaitGroup
-	blocks := make(chan uint64)
+	blocks, dir := make(chan uint64), t.TempDir()
 	for range min(runtime.NumCPU(), 8) {
 		wg.Go(func() {
 			for at := range blocks {
@@ -167,7 +183,7 @@ func seeds(t *testing.T, bin string) {
 					continue // one story is enough to read
 				}
 				end := min((at-1)/block*block+1+block, from+count)
-				if out, err := hunt(t.Context(), patient, bin, at, end-at); err != nil {
+				if out, err := hunt(t.Context(), patient, bin, at, end-at, fmt.Sprintf("SIM_TALLY=%s/%d", dir, at)); err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
 			}
@@ -178,6 +194,9 @@ func seeds(t *testing.T, bin string) {
 	}
 	close(blocks)
 	wg.Wait()
+	if !t.Failed() && from == 1 && count >= 500 {
+		checkCoverage(t, dir)
+	}
 }
 
 // The same seed makes the same trace, byte by byte, in another process too.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/saga-engine/engine/engine/invoke"
@@ -16,6 +17,7 @@ type slots struct {
 	mu   sync.Mutex // protects following fields
 	free int
 	fns  []func(key string)
+	keys []string // keys of all agents that have asked for a slot; they share the slots of the engine
 }
 
 var _ invoke.Capacity = (*slots)(nil)
@@ -31,6 +33,9 @@ func (s *slots) Slot(spec invoke.AgentSpec) machine.Slot {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !slices.Contains(s.keys, spec.Key) {
+		s.keys = append(s.keys, spec.Key)
+	}
 	return machine.Slot{Free: max(0, s.free)}
 }
 
@@ -46,16 +51,18 @@ func (s *slots) Reserve(_ invoke.AgentSpec, n int) bool {
 }
 
 // Release implements invoke.Capacity.
-func (s *slots) Release(spec invoke.AgentSpec, n int) {
+func (s *slots) Release(_ invoke.AgentSpec, n int) {
 	s.mu.Lock()
 	s.free += n
-	free, fns := s.free, s.fns
+	free, fns, keys := s.free, s.fns, slices.Clone(s.keys)
 	s.mu.Unlock()
 	if free > s.total {
 		s.w.fault("engine %d gave back a slot that it had not taken: %d of %d are free", s.n.n, free, s.total)
 	}
 	for _, fn := range fns {
-		fn(spec.Key)
+		for _, key := range keys {
+			fn(key)
+		}
 	}
 }
 

@@ -73,7 +73,13 @@ func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T,
 type nothing struct{}
 
 func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
-	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) { return w.Full.Join(ctx, address, lease, writers) })
+	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) {
+		e, err := w.Full.Join(ctx, address, lease, writers)
+		if w.world.kin != nil && err == nil {
+			w.world.kin.moves(e, w.node)
+		}
+		return e, err
+	})
 }
 
 // Tick passes the call to the store. It records when the engine's lease ends, counted from the
@@ -187,7 +193,13 @@ func (w *wire) Messages(ctx context.Context, run status.RunID, after store.Messa
 }
 
 func (w *wire) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
-	return over(ctx, w, partOther, "post", func() (store.MessageID, error) { return w.Full.Post(ctx, m) })
+	return over(ctx, w, partOther, "post", func() (store.MessageID, error) {
+		id, err := w.Full.Post(ctx, m)
+		if w.world.kin != nil && err == nil {
+			w.world.kin.posted(id, m)
+		}
+		return id, err
+	})
 }
 
 func (w *wire) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
@@ -235,7 +247,7 @@ type wireWriter struct {
 }
 
 func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
-	return over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]store.Outcome, error) {
+	out, err := over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]store.Outcome, error) {
 		dead := w.wire.world.registry().isBuried(w.engine)
 		waiting := w.wire.world.registry().waiting(ctx, batch)
 		out, err := w.Writer.Commit(ctx, batch)
@@ -247,6 +259,12 @@ func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]st
 		}
 		return out, err
 	})
+	if errors.Is(err, errLost) {
+		for i := range batch {
+			w.wire.world.kin.hitRun("store lost", batch[i].Run)
+		}
+	}
+	return out, err
 }
 
 // what returns a text for the trace: the engine, and the runs and rows of a batch.

@@ -31,6 +31,7 @@ func (w *world) strikes(ctx context.Context) {
 				} else { // the complete engine freezes: its connections to the store and to agents
 					open = append(open, w.frozen[i].close(), w.held[i].close())
 				}
+				w.kin.hit(m.name, w.nodes[i])
 				w.trace("e%d %s", i, m.name)
 				_ = wait.For(ctx, time.Duration(w.draw(int(3*w.conditions.lease/time.Millisecond)))*time.Millisecond)
 				for _, f := range open {
@@ -46,6 +47,7 @@ func (w *world) strikes(ctx context.Context) {
 func (w *world) latency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.stepLocked()
 	if !w.conditions.slow || !w.healedAt.IsZero() || w.rng.IntN(3) > 0 {
 		return 0
 	}

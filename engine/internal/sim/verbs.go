@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
@@ -66,6 +65,9 @@ func (w people) signal(ctx context.Context, s *runLog) {
 	case 3:
 		sig.Name = "stay"
 	}
+	if w.kin != nil {
+		sig.Payload = w.kin.payload(w.draw(3))
+	}
 	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
 }
 
@@ -100,7 +102,7 @@ func (w people) some() *runLog {
 		return nil
 	}
 	// Verbs to the poisonous run are left out: a retry would start this run again.
-	if s := w.order[w.rng.IntN(len(w.order))]; s.name != poisonName {
+	if s := w.order[w.rng.IntN(len(w.order))]; s.name != poisonName && !announces(s) {
 		return s
 	}
 	return nil
@@ -110,7 +112,8 @@ func (w people) some() *runLog {
 // questions. It records nothing if the verb is refused at once.
 func (w people) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
-	op := &operator.Operator{Store: w.store, Defs: journal.NewDefinitions(w.store, nil)}
+	w.kin.hitRun("verb", run)
+	op := &operator.Operator{Store: w.store, Defs: definitions(w.world)}
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
 	w.trace("%s asks run %d to %s: message %d %v", by, run, name, id, err)
 	var refused *operator.RefusedError
@@ -161,12 +164,12 @@ func (w people) mend(ctx context.Context, s *runLog) {
 	ended := s.state.Status()
 	var doubtful, undone []story.NodeView
 	latest := w.latest
-	for v := range story.Nodes(s.state, w.flow) {
+	for v := range story.Nodes(s.state, s.flow) {
 		switch {
 		case v.Each:
 		case v.State == status.StepUndoFailed:
 			undone = append(undone, v)
-		case v.Effect == status.EffectMaybe:
+		case v.Effect == status.EffectMaybe && s.flow.Steps[v.Step].Child == nil:
 			doubtful = append(doubtful, v)
 		}
 	}
@@ -201,9 +204,9 @@ func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {
 		verb.As = machine.SettleSucceeded
-		data, err := json.Marshal(map[string]string{"id": v.IdempotencyKey})
+		data, err := json.Marshal(w.remote.stated(v.IdempotencyKey))
 		if err == nil {
-			verb.Output, err = w.flow.Steps[v.Step].Do.Output(data)
+			verb.Output, err = stated(s.flow.Steps[v.Step].Do, data)
 		}
 		if err != nil {
 			w.fault("settle %s: %v", v.Name, err)

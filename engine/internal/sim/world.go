@@ -28,6 +28,13 @@ import (
 // far longer than the runs' deadline and any pause between attempts.
 const judgement = time.Hour
 
+// The limits of a world. A world that exceeds one of them panics, and the message names its seed. So
+// an endless world ends its process, with the stacks of all goroutines, instead of hanging.
+const (
+	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
+	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
+)
+
 // A world is one simulation: engines, a store, a remote service, and what the checks have
 // recorded.
 type world struct {
@@ -62,6 +69,7 @@ type world struct {
 	questions []question
 	faults    []string
 	log       bytes.Buffer // the trace
+	steps     int          // see maxSteps
 	start     time.Time
 	latest    time.Time // latest complete-by of all calls so far
 	lates     int       // number of late replies that were stored as evidence
@@ -69,6 +77,7 @@ type world struct {
 	poisonous status.RunID
 	bites     int           // how many times an engine began to decide the poisonous run
 	over      chan struct{} // closed after all checks: then shards that hang continue
+	kin       *kin          // what a world with families has in addition; nil = the world has no families
 }
 
 // The functions judges, people and registry return the world as another type. Each of these
@@ -112,6 +121,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		over: make(chan struct{}),
 	}
 	defer close(w.over)
+	defer time.AfterFunc(longest, func() { panic(fmt.Sprintf("seed %d: the world has not ended after %v", seed, longest)) }).Stop()
 	w.conditions = newFaultPlan(w.rng)
 	w.store = memory.New(memory.Options{Now: w.now})
 	w.plan = newPlan(w.rng)
@@ -119,8 +129,13 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		w.plan.source += poisonSource
 	}
 	w.remote = newRemote(seed, w.conditions.moody, w.conditions.stubborn)
+	files := map[string]string{"w.hcl": w.plan.source}
+	if w.kin = newKin(w); w.kin != nil {
+		w.plan.source, files = w.kin.module.Source(), w.kin.module.Files
+		w.remote.promised, w.remote.stubborn = w.kin.module.Idempotent, w.conditions.stubborn
+	}
 	var err error
-	if w.def, err = define(w.plan.source, w.remote.agent); err != nil {
+	if w.def, err = define(files, w.remote.agent); err != nil {
 		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
 	}
 	w.flow = w.def.Workflow("w")
@@ -138,6 +153,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		w.wg.Go(func() { n.live(ctx) })
 	}
 	w.strikes(ctx)
+	w.kin.widow(ctx)
 	if w.conditions.verbs {
 		w.wg.Go(func() { w.people().meddle(ctx) })
 	}
@@ -145,9 +161,13 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	accepted := w.submitAll(ctx)
 	_ = wait.For(ctx, time.Until(w.start.Add(w.conditions.trouble)))
 	w.heal()
-	w.watch(ctx, accepted)
-	if w.conditions.verbs {
-		w.people().rescue(ctx, accepted)
+	if w.kin != nil {
+		w.people().care(ctx)
+	} else {
+		w.watch(ctx, accepted)
+		if w.conditions.verbs {
+			w.people().rescue(ctx, accepted)
+		}
 	}
 	w.rest(ctx)
 	cancel()
@@ -170,13 +190,20 @@ func (w *world) tally() map[string]int {
 			}
 		}
 	}
+	if w.kin != nil {
+		w.kin.count(counts)
+	}
 	counts["late"] = w.lates
 	counts["taken while verbs waited"] = w.obeyed
 	return counts
 }
 
-func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
-	m, diags := dsl.Parse(fstest.MapFS{"w.hcl": {Data: []byte(source)}}, dsl.ParseOptions{})
+func define(files map[string]string, agent *sdk.Agent) (*dsl.Definition, error) {
+	fs := fstest.MapFS{}
+	for path, text := range files {
+		fs[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	m, diags := dsl.Parse(fs, dsl.ParseOptions{})
 	if diags.HasErrors() {
 		return nil, diags.Err()
 	}
@@ -186,6 +213,7 @@ func define(source string, agent *sdk.Agent) (*dsl.Definition, error) {
 	}
 	def, diags := dsl.Link(m, map[string]dsl.AgentBinary{
 		"far": {Schema: schema, Version: "1.0.0", Checksum: "00"}, badAgent: {Schema: schema, Version: "1.0.0", Checksum: "00"},
+		"kit.far": {Schema: schema, Version: "1.0.0", Checksum: "00"},
 	})
 	return def, diags.Err()
 }
@@ -195,7 +223,7 @@ func (n *node) live(ctx context.Context) {
 	w := n.w
 	for ctx.Err() == nil {
 		cfg := engine.Config{
-			Store: &wire{store.Complete(w.store), w, n}, Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
+			Store: connect(w, n), Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
 			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards, SnapshotRows: w.snapshotRows()},
 		}
 		if w.conditions.slots > 0 {
@@ -231,10 +259,12 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 		case life == 0 || wait.For(sub, life) != nil:
 		case kill:
 			n.setWorks(false)
+			w.kin.hit("kill", n)
 			w.trace("e%d is killed", n.n)
 			node.StopNow()
 		default:
 			n.setWorks(false)
+			w.kin.hit("stop", n)
 			w.trace("e%d is told to stop", n.n)
 			stop()
 		}
@@ -292,6 +322,9 @@ func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 			if err == nil {
 				accepted[name] = run
 				w.registry().hasten(ctx, run)
+				break
+			}
+			if w.kin != nil && w.kin.refuses(err) {
 				break
 			}
 			_ = wait.For(ctx, 300*time.Millisecond)
@@ -430,8 +463,8 @@ func (w *world) output(req sdk.Request, reply sdk.Reply) (dsl.Value, error) {
 		if s.name != req.Run {
 			continue
 		}
-		if i, ok := s.state.FindNode(w.flow, req.Step); ok {
-			return w.flow.Steps[story.Node(s.state, w.flow, i).Step].Do.Output(reply.Output)
+		if i, ok := s.state.FindNode(s.flow, req.Step); ok {
+			return s.flow.Steps[story.Node(s.state, s.flow, i).Step].Do.Output(reply.Output)
 		}
 	}
 	return dsl.Value{}, errors.New("the journal does not know the step")
@@ -451,6 +484,13 @@ func (w *world) faultLocked(format string, args ...any) {
 	}
 }
 
+// stepLocked counts a step of the world.
+func (w *world) stepLocked() {
+	if w.steps++; w.steps > maxSteps {
+		panic(fmt.Sprintf("seed %d: the world has not ended after %d steps", w.seed, maxSteps))
+	}
+}
+
 // trace adds a line to the trace.
 func (w *world) trace(format string, args ...any) {
 	w.mu.Lock()
@@ -460,6 +500,7 @@ func (w *world) trace(format string, args ...any) {
 
 func (w *world) traceLocked(format string, args ...any) {
 	const enough = 4 << 20
+	w.stepLocked()
 	if w.log.Len() > enough {
 		w.cancel()
 		if len(w.faults) == 0 {

@@ -36,6 +36,7 @@ type encoder struct {
 	valued  map[string]int
 	general bool // true: use no templates. Tests compare records that were written with and without templates
 	full    bool // true: write an image. The value follows each reference, and lists are complete
+	bare    bool // true: write values without references (SameState)
 }
 
 // A part is a range of the encoder's bytes.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/saga-engine/engine/engine/internal/model"
@@ -16,6 +17,18 @@ const ImageFormat = 1
 func AppendState(b []byte, s *machine.State) []byte {
 	im := new(machine.Loader).Image(s)
 	return appendImage(b, &im)
+}
+
+// SameState reports whether two states have the same content. A state also knows at which earlier place
+// it found each value. SameState does not compare these places: an engine that has read a run from an
+// image may use another place with an equal value than an engine that has read the whole journal.
+func SameState(a, b *machine.State) bool {
+	plain := func(s *machine.State) []byte {
+		im := new(machine.Loader).Image(s.Clone())
+		im.Shared = nil
+		return putImage(&encoder{general: true, full: true, bare: true, at: im.Run.Last}, &im)
+	}
+	return bytes.Equal(plain(a), plain(b))
 }
 
 // DecodeState returns the state from the bytes that AppendState appended. It returns ErrFormat for
@@ -34,7 +47,11 @@ func DecodeState(data []byte) (*machine.State, error) {
 // the earlier state. For an image there is no earlier state, so a value follows each such reference.
 // A record holds only the new values of a list that grows; an image holds all its values.
 func appendImage(b []byte, im *model.Image) []byte {
-	e := &encoder{b: b, general: true, full: true, at: im.Run.Last}
+	return putImage(&encoder{b: b, general: true, full: true, at: im.Run.Last}, im)
+}
+
+// putImage writes an image, and returns all bytes of the encoder.
+func putImage(e *encoder, im *model.Image) []byte {
 	e.uint(ImageFormat)
 	e.uint(Format)
 	e.uint(uint64(im.Run.Last))

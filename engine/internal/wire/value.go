@@ -18,6 +18,9 @@ const (
 )
 
 func (e *encoder) held(h model.Held) {
+	if e.bare {
+		h.From = model.Origin{}
+	}
 	switch h.From.Kind {
 	case model.OriginInline:
 		e.value(h.V)

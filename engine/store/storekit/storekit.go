@@ -15,17 +15,20 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// CanBecome reports whether a run may change from the first state to the second. Final states do
-// not change, except that a parent may undo a child that has succeeded. If that child has nothing to
-// undo, or if its undo fails before a call, it gets its next state at once. No run returns to the
-// queue (S53).
+// CanBecome reports whether a run may change from the first state to the second with one row. Final
+// states do not change, except that a parent may undo a child that has succeeded. The row may hold
+// further decisions about that child, so that the undo may already be paused, or may have ended. No
+// run returns to the queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {
 	case from == to:
 		return true
 	case from.Final():
-		return from == status.RunSucceeded && (to == status.RunCompensating || to == status.RunCompensationFailed ||
-			to == status.RunFailed || to == status.RunCompensated)
+		switch to {
+		case status.RunCompensating, status.RunPaused, status.RunCompensationFailed, status.RunFailed, status.RunCompensated:
+			return from == status.RunSucceeded
+		}
+		return false
 	}
 	return to != status.RunQueued
 }

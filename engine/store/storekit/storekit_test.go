@@ -11,7 +11,7 @@ func TestCanBecome(t *testing.T) {
 	states := []status.RunState{1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13}
 	for _, from := range states {
 		for _, to := range states {
-			undone := to == status.RunCompensating || to == status.RunCompensationFailed || to == status.RunFailed || to == status.RunCompensated
+			undone := to == status.RunCompensating || to == status.RunPaused || to == status.RunCompensationFailed || to == status.RunFailed || to == status.RunCompensated
 			want := from == to || from == status.RunSucceeded && undone || !from.Final() && to != status.RunQueued
 			if got := CanBecome(from, to); got != want {
 				t.Errorf("%v to %v: %v, want %v", from, to, got, want)

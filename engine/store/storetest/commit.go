@@ -155,7 +155,7 @@ var commitRules = []rule{
 		if h, _ := w.load(id); h.State != status.RunCompensating || !h.FinishedAt.IsZero() {
 			w.Errorf("undone child = %+v, want compensating and not finished", h)
 		}
-		for _, to := range []status.RunState{status.RunFailed, status.RunCompensated, status.RunCompensationFailed, status.RunCancelled} {
+		for _, to := range []status.RunState{status.RunPaused, status.RunFailed, status.RunCompensated, status.RunCompensationFailed, status.RunCancelled} {
 			id := w.started(a, 1)[0]
 			w.land(a.writers[0], end(id, 1, status.RunSucceeded))
 			out := w.commit(a.writers[0], end(id, 2, to))

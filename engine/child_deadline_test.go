@@ -1,0 +1,97 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// keptFlow has a parent that keeps what its child run does, and a child that waits for a person if it
+// fails.
+const keptFlow = `
+workflow "careful" {
+  compensation { mode = "manual" }
+  step "book" {
+    action = agent.shop.reserve
+    input { name = "book" }
+  }
+  step "label" {
+    action     = agent.shop.charge
+    depends_on = [step.book]
+    input { name = "label" }
+  }
+}
+workflow "kept" {
+  deadline = "1m"
+  step "ship" {
+    workflow     = workflow.careful
+    compensation = "none"
+  }
+}
+workflow "patient" {
+  step "ship" {
+    workflow = workflow.careful
+    deadline = "1m"
+    catch { errors = ["deadline_exceeded"] }
+  }
+}
+`
+
+// A parent whose deadline has passed ends only after its child run has ended, also if the child was
+// parked, and if nothing of the child is undone with the parent.
+func TestDeadlineEndsParkedChildren(t *testing.T) {
+	for flow, want := range map[string]status.RunState{"kept": status.RunFailed, "patient": status.RunSucceeded} {
+		t.Run(flow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, keptFlow+orderFlow)
+				w.shop.on("label", refuse("card_declined"))
+				n := w.start()
+				run := w.submit(n, flow, nil)
+				time.Sleep(30 * time.Second)
+				w.wantChildren(run, status.RunParked)
+				parent := w.wait(n, run, want).Run()
+				child := w.wantChildren(run, status.RunCancelled)[0]
+				if r := w.check(child.Run).Run(); r.Finished > parent.Finished {
+					t.Errorf("the child run ended at %v, after its parent, which ended at %v", r.Finished.Time(), parent.Finished.Time())
+				}
+				w.shop.wantEffects(t, map[string]string{"book": "undone", "label": "nothing"})
+				n.drain(t)
+			})
+		})
+	}
+}
+
+// The end of a child run counts also if it comes long after the deadline of its step, and if the engine
+// has died meanwhile.
+func TestChildEndsLongAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, keptFlow+orderFlow)
+		w.shop.on("label", refuse("card_declined"))
+		undo := make(chan struct{})
+		w.shop.on("undo", func(ctx context.Context, _ int) error {
+			select {
+			case <-undo:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		n := w.start()
+		run := w.submit(n, "patient", nil)
+		time.Sleep(2 * time.Minute)
+		w.wantChildren(run, status.RunCompensating)
+		n.kill(t)
+		n = w.start()
+		time.Sleep(time.Minute)
+		if s := w.check(run).Status(); s.Final() {
+			t.Fatalf("the parent is %v, although its child run is not undone yet", s)
+		}
+		close(undo)
+		w.wait(n, run, status.RunSucceeded)
+		w.wantChildren(run, status.RunCancelled)
+		n.drain(t)
+	})
+}

@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"hash/fnv"
+	"time"
+
+	"github.com/saga-engine/engine/engine/internal/wait"
+	"github.com/saga-engine/engine/sdk"
+)
+
+// more adds the actions that only generated families of runs call (package flows).
+func (r *remote) more(a *sdk.Agent, codes sdk.Option) {
+	sdk.Action(a, "ask", r.ask, sdk.Idempotent(), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "long", r.long, sdk.Idempotent(), sdk.Heartbeats(), sdk.Checkpoints(), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "tidy", r.undo, sdk.Idempotent(), sdk.ByKey(), codes)
+	sdk.Action(a, "get", r.get, sdk.ReadOnly(), sdk.Errors("not_found"))
+	sdk.Action(a, "raw", r.raw)
+	sdk.Action(a, "ring", r.ring)
+}
+
+// out returns the output of a call that has its effect under this key.
+func (r *remote) out(key string) callOut {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return callOut{ID: key, N: int(h.Sum32() >> 8 % 10), OK: true}
+}
+
+// stated returns what a person says that a call with this key has answered.
+func (r *remote) stated(key string) map[string]any {
+	out := r.out(key)
+	return map[string]any{"id": out.ID, "n": out.N, "ok": out.OK}
+}
+
+// ask works like do, but it refuses a call in its reply instead of with a failure. Then nothing was
+// done.
+func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
+	out, err := r.work(ctx, c, in, true)
+	var f *sdk.Failure
+	if errors.As(err, &f) && f.Code == "refused" && !r.did(c.IdempotencyKey) {
+		return callOut{ID: "none"}, nil
+	}
+	return out, err
+}
+
+// long works like do in two parts. It records a checkpoint after the first part, and gives signs of
+// life before it.
+func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
+	if _, _, ok := c.LastCheckpoint(); !ok {
+		for range 2 {
+			c.Heartbeat(0, "at work")
+			if err := wait.For(ctx, 500*time.Millisecond); err != nil {
+				return callOut{}, err
+			}
+		}
+		if err := c.Checkpoint(1, []byte("half")); err != nil {
+			return callOut{}, err
+		}
+	}
+	return r.work(ctx, c, in, true)
+}
+
+type getIn struct {
+	Key string `agent:"key"`
+}
+
+// get says whether a call with the given key has had its effect. It refuses a call with this key
+// that comes later.
+func (r *remote) get(_ context.Context, c *sdk.Call, in getIn) (callOut, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.effectLocked(c, in.Key)
+	if e.applied > 0 {
+		return r.out(in.Key), nil
+	}
+	r.order++
+	if e.undone == 0 {
+		e.undone = r.order
+	}
+	return callOut{}, &sdk.Failure{Code: "not_found", Permanent: true}
+}
+
+type rawOut struct {
+	ID  string          `agent:"id"`
+	Doc json.RawMessage `agent:"doc"`
+}
+
+// raw reads something and has no effect. A part of its output has no type.
+func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error) {
+	switch r.mood2(in.Name) {
+	case busy, refuses:
+		return rawOut{}, &sdk.Failure{Code: sdk.CodeUnavailable}
+	case silent, doneSilent:
+		return rawOut{}, silence(ctx)
+	}
+	return rawOut{"raw", json.RawMessage(`{"n": 3}`)}, nil
+}
+
+// mood2 counts a call that has no entry in the ledger, and returns its fault.
+func (r *remote) mood2(name string) mood {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[name]++
+	if r.healed || !r.moody {
+		return fine
+	}
+	return r.mood(name, r.calls[name])
+}
+
+type ringIn struct {
+	Text string `agent:"text"`
+}
+
+// ring is the action of notifications. It may count a text several times.
+func (r *remote) ring(ctx context.Context, _ *sdk.Call, in ringIn) (sdk.None, error) {
+	m := r.mood2("ring")
+	if m != busy && m != refuses && m != silent && m != unsure {
+		r.mu.Lock()
+		r.rings[in.Text]++
+		r.mu.Unlock()
+	}
+	switch m {
+	case busy, refuses:
+		return sdk.None{}, &sdk.Failure{Code: sdk.CodeUnavailable}
+	case silent, doneSilent:
+		return sdk.None{}, silence(ctx)
+	case unsure, doneUnsure:
+		return sdk.None{}, errors.New("connection reset")
+	}
+	return sdk.None{}, nil
+}

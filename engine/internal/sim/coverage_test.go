@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/saga-engine/engine/engine/internal/sim/flows"
+)
+
+// troubles are the kinds of trouble that hit constructs. The tally of a world has an entry for each
+// pair, such as "kill: child for_each".
+var troubles = []string{
+	"kill", "stop", "stands still", "has no Supervisor", "is cut off from agents",
+	"reply twice", "reply lost", "reply late", "store lost", "verb",
+}
+
+// rarely has the constructs that trouble hits in few worlds: 500 worlds need not have one. The calls
+// for them are short, or few runs reach them.
+var rarely = map[string]bool{
+	"notify compensated": true, seldom: true, "notify overdue": true, "step signal": true, "group output": true,
+}
+
+// seldom is the construct that 500 worlds need not use: few undos fail before all faults have ended.
+const seldom = "notify compensation_failed"
+
+// checkCoverage checks that the worlds have used each construct of package flows, and that trouble has
+// hit each construct and each kind of trouble has struck. The directory has the tallies of all blocks.
+func checkCoverage(t *testing.T, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d tallies: %v", len(files), err)
+	}
+	used, hit, struck := map[string]int{}, map[string]int{}, map[string]int{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tally map[string]int
+		if err := json.Unmarshal(data, &tally); err != nil {
+			t.Fatal(err)
+		}
+		for what, n := range tally {
+			kind, construct, _ := strings.Cut(what, ": ")
+			if kind == "used" {
+				used[construct] += n
+				continue
+			}
+			struck[kind] += n
+			hit[construct] += n
+		}
+	}
+	for _, c := range flows.All {
+		if used[c] == 0 && c != seldom || hit[c] == 0 && !rarely[c] {
+			t.Errorf("%q was used %d times, and trouble has hit it %d times", c, used[c], hit[c])
+		}
+	}
+	for _, kind := range append([]string{"engine of a child in two engines dies", "engine of a parent in two engines dies", "engines of both in two engines dies"}, troubles...) {
+		if struck[kind] == 0 {
+			t.Errorf("no trouble was %q", kind)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+// Package flows generates random modules for the simulation: parents, child runs, groups and
+// libraries, with every construct of the language that a run can meet.
+//
+// In: a generator of random numbers. Out: the source text, for each step what the checks need to
+// know of it, and the names of the constructs that each step uses. The simulation counts these
+// names, so that a test can say whether each construct was generated, and which faults it met.
+//
+// The variable All lists the constructs, in the order of docs/language.md. These parts of the
+// language are left out, because no event of a run depends on them: description, sensitive,
+// validation, nullable, retention, env, config, instances, circuit_breaker, required_version, moved
+// and schedule. They have tests of their own. Migrations are in the worlds of package machine.
+package flows

@@ -1,0 +1,355 @@
+package flows
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// A Module is a generated module.
+type Module struct {
+	Files map[string]string // source text of each file, by path
+	Flows map[string]*Flow  // by the name of the workflow; a group has the name WORKFLOW.GROUP
+	// MaxConcurrency and Rate are the limits of the agent far: calls in flight, and calls that start
+	// in any second. 0 = no limit.
+	MaxConcurrency, Rate int
+	// Idempotent is true if the agent block promises that every action is idempotent.
+	Idempotent bool
+}
+
+// A Flow is a generated workflow.
+type Flow struct {
+	Steps []Step
+	Uses  []string // constructs of the workflow itself
+	// Limit is the largest number of open runs for each value of the key; 0 = no limit.
+	Limit  int
+	Reject bool // a run for which there is no place is refused
+}
+
+// A Step is a generated step or group.
+type Step struct {
+	Name     string
+	After    []int    // steps on which this step depends, as indexes into Flow.Steps
+	Keys     []string // keys of the instances; nil = the step has no for_each
+	Child    string   // workflow of the child run; "" = the step starts none
+	Own      bool     // a child run is undone by the step's own compensate block, and not by the child
+	None     bool     // compensation = "none"
+	Loops    bool     // the step has a repeat block
+	Restarts bool     // on_rerun = "undo_first": a failed attempt is undone before the next one
+	Uses     []string // constructs that the step uses
+}
+
+// Names returns the names of the step's instances as agents and people see them.
+func (s *Step) Names() []string {
+	if s.Keys == nil {
+		return []string{s.Name}
+	}
+	var all []string
+	for _, k := range s.Keys {
+		all = append(all, fmt.Sprintf("%s[%q]", s.Name, k))
+	}
+	return all
+}
+
+// Step returns the step with an instance of the given name; nil = there is none.
+func (f *Flow) Step(name string) *Step {
+	base, _, _ := strings.Cut(name, "[")
+	for i := range f.Steps {
+		if f.Steps[i].Name == base {
+			return &f.Steps[i]
+		}
+	}
+	return nil
+}
+
+// A writer generates one module.
+type writer struct {
+	rng  *rand.Rand
+	m    *Module
+	b    strings.Builder
+	next int // number of the next step; names are unique in the module
+}
+
+// New generates a module. Its workflow "w" is for submissions. The workflows kid and deep, and lib of
+// the library kit, are child runs.
+func New(rng *rand.Rand) *Module {
+	w := &writer{rng: rng, m: &Module{Files: map[string]string{}, Flows: map[string]*Flow{}}}
+	w.b.WriteString("locals { tag = \"module\" }\n")
+	w.agent("far")
+	w.b.WriteString("library \"kit\" { source = \"./kit\" }\n")
+	w.workflow("deep", nil)
+	w.workflow("kid", []string{"deep"})
+	w.workflow("w", []string{"kid", "kid", "kit.lib"})
+	w.m.Files["main.hcl"] = w.b.String()
+	w.b.Reset()
+	w.b.WriteString("agent \"far\" {}\nlocals { tag = \"library\" }\n")
+	w.workflow("kit.lib", nil)
+	w.m.Files["kit/kit.hcl"] = w.b.String()
+	return w.m
+}
+
+// Source returns all files as one text.
+func (m *Module) Source() string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(func(yield func(string) bool) {
+		for p := range m.Files {
+			if !yield(p) {
+				return
+			}
+		}
+	}) {
+		fmt.Fprintf(&b, "-- %s --\n%s", path, m.Files[path])
+	}
+	return b.String()
+}
+
+// chance reports true in n of 100 calls on average.
+func (w *writer) chance(n int) bool { return w.rng.IntN(100) < n }
+
+// pick returns one of the texts.
+func (w *writer) pick(from ...string) string { return from[w.rng.IntN(len(from))] }
+
+// f writes text.
+func (w *writer) f(format string, args ...any) { fmt.Fprintf(&w.b, format, args...) }
+
+// agent writes the agent block with its limits and its declared actions.
+func (w *writer) agent(name string) {
+	w.f("agent %q {\n", name)
+	if w.chance(60) {
+		w.m.MaxConcurrency = 1 + w.rng.IntN(4)
+		w.f("  max_concurrency = %d\n", w.m.MaxConcurrency)
+	}
+	if w.chance(35) {
+		w.m.Rate = 2 + w.rng.IntN(4)
+		w.f("  rate_limit      = \"%d/s\"\n", w.m.Rate)
+	}
+	if w.m.Idempotent = w.chance(40); w.m.Idempotent {
+		w.f("  idempotent      = true\n")
+	}
+	w.b.WriteString(`  action "book" {
+    uses           = "once"
+    arguments      = object({ what = string, note = optional(string) })
+    output         = object({ id = string, n = number, ok = bool })
+    compensated_by = "unbook"
+    lookup         = "find"
+    idempotent     = false
+    input {
+      name = args.what
+      note = self.key
+    }
+    fail_when {
+      condition  = !self.output.ok
+      error_code = "sold_out"
+      error_message = "sold out"
+    }
+  }
+  action "unbook" {
+    uses   = "undo"
+    by_key = true
+    input { id = self.key }
+  }
+  action "find" {
+    uses   = "get"
+    output = object({ id = string, n = number, ok = bool })
+    input { key = self.key }
+  }
+}
+`)
+}
+
+// A scope is the place in a workflow for which steps are generated.
+type scope struct {
+	flow   *Flow
+	name   string   // name of the workflow
+	indent string   // indentation of the blocks
+	kids   []string // workflows that a step may start
+	groups int      // how deep groups may still be nested
+	item   bool     // the scope is in a group with for_each, so that each.key is known
+	most   int      // largest number of steps
+}
+
+// workflow writes a workflow with its steps.
+func (w *writer) workflow(name string, kids []string) {
+	f := &Flow{}
+	w.m.Flows[name] = f
+	short := name[strings.LastIndex(name, ".")+1:]
+	w.f("workflow %q {\n", short)
+	head := &writer{rng: w.rng, m: w.m}
+	head.settings(f, name)
+	w.b.WriteString(head.b.String())
+	s := scope{flow: f, name: name, indent: "  ", kids: kids, groups: 2, most: 2}
+	switch name {
+	case "w":
+		s.most = 4
+	case "deep", "kit.lib":
+		s.groups = 0
+	}
+	pivot := name == "w" && w.chance(12)
+	w.steps(s, pivot)
+	w.outputs(s)
+	w.notify(s)
+	w.b.WriteString("}\n")
+}
+
+// settings writes what stands at the top of a workflow.
+func (w *writer) settings(f *Flow, name string) {
+	use := func(names ...string) { f.Uses = append(f.Uses, names...) }
+	use("deadline", "variable", "locals")
+	w.f("  deadline = %q\n", w.pick("2m", "10m", "10m"))
+	w.f("  variable \"tag\" { default = \"none\" }\n  locals { both = \"${local.tag}-${var.tag}\" }\n")
+	if w.chance(40) {
+		use("priority")
+		w.f("  priority = length(var.tag) + %d\n", w.rng.IntN(60))
+	}
+	if w.chance(25) {
+		use("workflow retry")
+		w.f("  retry { max_interval = \"3s\" }\n")
+	}
+	if name == "kid" && w.chance(25) {
+		use("unique", "child unique")
+		w.f("  unique { key = var.tag }\n")
+	}
+	if (name == "w" || name == "kid") && w.chance(45) {
+		f.Limit = 1 + w.rng.IntN(2)
+		f.Reject = w.chance(25)
+		full := "queue"
+		if f.Reject {
+			full = "reject"
+		}
+		use("concurrency " + full)
+		if name == "kid" {
+			use("child concurrency")
+		}
+		key := ""
+		if w.chance(30) {
+			use("concurrency key")
+			key = "    key       = substr(var.tag, 0, 1)\n"
+		}
+		w.f("  concurrency {\n    limit     = %d\n%s    when_full = %q\n  }\n", f.Limit, key, full)
+	}
+	mode, deadline := w.chance(20), w.chance(25)
+	if mode || deadline {
+		w.f("  compensation {\n")
+		if mode {
+			use("mode manual")
+			w.f("    mode     = \"manual\"\n")
+		}
+		if deadline {
+			use("compensation deadline")
+			w.f("    deadline = \"%dm\"\n", 1+w.rng.IntN(5))
+		}
+		w.f("  }\n")
+	}
+}
+
+// steps writes the steps and groups of a scope.
+func (w *writer) steps(s scope, pivot bool) {
+	n := 1 + w.rng.IntN(s.most)
+	for i := range n {
+		st := Step{}
+		for j := range i {
+			if w.chance(45) {
+				st.After = append(st.After, j)
+			}
+		}
+		w.next++
+		switch {
+		case s.groups > 0 && w.chance(25):
+			st.Name = fmt.Sprintf("g%d", w.next)
+			w.group(s, &st)
+		case len(s.kids) > 0 && w.chance(40):
+			st.Name = fmt.Sprintf("c%d", w.next)
+			w.child(s, &st)
+		case w.chance(25):
+			st.Name = fmt.Sprintf("q%d", w.next)
+			w.quiet(s, &st)
+		default:
+			st.Name = fmt.Sprintf("s%d", w.next)
+			w.action(s, &st)
+		}
+		s.flow.Steps = append(s.flow.Steps, st)
+	}
+	if pivot {
+		w.pivot(s)
+	}
+}
+
+// pivot writes a pivot, which waits for all other steps, and a step after it.
+func (w *writer) pivot(s scope) {
+	all := make([]int, len(s.flow.Steps))
+	for i := range all {
+		all[i] = i
+	}
+	w.next++
+	p := Step{Name: fmt.Sprintf("p%d", w.next), After: all, Uses: []string{"action", "pivot", "depends_on", "timeout"}}
+	w.f("  step %q {\n    action     = agent.far.do\n    pivot      = true\n    timeout    = \"5s\"\n    depends_on = [%s]\n    input { name = %q }\n  }\n", p.Name, w.depends(s, p.After), p.Name)
+	s.flow.Steps = append(s.flow.Steps, p)
+	w.next++
+	l := Step{Name: fmt.Sprintf("l%d", w.next), After: []int{len(all)}, None: true, Uses: []string{"action", "after the pivot", "retry unbounded", "retry max_attempts", "compensation none"}}
+	w.f("  step %q {\n    action       = agent.far.keep\n    compensation = \"none\"\n    depends_on   = [step.%s]\n    retry { max_attempts = \"unbounded\" }\n    input { name = %q }\n  }\n", l.Name, p.Name, l.Name)
+	s.flow.Steps = append(s.flow.Steps, l)
+}
+
+// depends returns the elements of depends_on for the given steps.
+func (w *writer) depends(s scope, after []int) string {
+	var names []string
+	for _, j := range after {
+		names = append(names, ref(&s.flow.Steps[j]))
+	}
+	return strings.Join(names, ", ")
+}
+
+// ref returns how an expression names a step or a group.
+func ref(s *Step) string {
+	if s.Name[0] == 'g' {
+		return "group." + s.Name
+	}
+	return "step." + s.Name
+}
+
+// outputs writes the outputs of a workflow or a group.
+func (w *writer) outputs(s scope) {
+	last := &s.flow.Steps[len(s.flow.Steps)-1]
+	s.flow.Uses = append(s.flow.Uses, "output")
+	of := ref(last) + ".output"
+	if last.Keys != nil {
+		of = ref(last) + "[\"a\"].output"
+	}
+	w.f("%soutput \"id\" { value = try(tostring(%s.id), \"none\") }\n", s.indent, of)
+}
+
+// states are the states that a notify block can announce.
+var states = []string{"succeeded", "failed", "compensated", "cancelled", "parked", "compensation_failed", "overdue"}
+
+// notify writes notify blocks.
+func (w *writer) notify(s scope) {
+	if s.name == "kit.lib" || !w.chance(50) {
+		return
+	}
+	blocks := 1 + w.rng.IntN(2)
+	if blocks == 2 {
+		s.flow.Uses = append(s.flow.Uses, "two notify blocks")
+	}
+	for k := range blocks {
+		var on []string
+		for _, state := range states {
+			if w.chance(60) {
+				on = append(on, state)
+			}
+		}
+		if on == nil {
+			on = []string{"succeeded"}
+		}
+		for _, state := range on {
+			s.flow.Uses = append(s.flow.Uses, "notify "+state)
+		}
+		s.flow.Uses = append(s.flow.Uses, "failure", "run")
+		w.f("  notify {\n    on     = [\"%s\"]\n    action = agent.far.ring\n", strings.Join(on, `", "`))
+		if w.chance(30) {
+			s.flow.Uses = append(s.flow.Uses, "notify retry")
+			w.f("    timeout = \"4s\"\n    retry { max_interval = \"5s\" }\n")
+		}
+		w.f("    input { text = \"${run.id} ${run.status} %d ${failure.step} ${failure.code}\" }\n  }\n", k)
+	}
+}

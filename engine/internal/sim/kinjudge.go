@@ -1,0 +1,296 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// landedLocked checks a family after each commit of a row: no child run is open after its parent has
+// ended, and no limit of open runs is exceeded.
+func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
+	now := s.state.Status()
+	if now.Final() || now.NeedsHuman() {
+		s.kin.must[now.String()] = true
+		s.kin.reached[now.String()] = true
+	}
+	if now.Final() {
+		for _, c := range k.w.order {
+			if c.kin.parent == s.id && !k.endsLocked(ctx, s, c) {
+				k.w.faultLocked("%s is %v, but its child run %s is %v", s.name, now, c.name, c.state.Status())
+			}
+		}
+	} else if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && !k.endsLocked(ctx, p, s) {
+		k.w.faultLocked("%s is %v after its parent has ended as %v", s.name, now, p.state.Status())
+	}
+	for _, name := range []string{"w", "kid"} {
+		f := k.module.Flows[name]
+		if f.Limit == 0 {
+			continue
+		}
+		for _, key := range []string{"", "n", "r", "s"} {
+			p, err := k.w.store.Places(ctx, name, key, 100)
+			again := 0 // a child run that is undone after it had succeeded waits for no place
+			for _, c := range k.w.order {
+				// The row that lets it turn back may be in this commit, and is read after this one.
+				if (c.kin.undone || c.state.Status().Final()) && slices.Contains(p.Open, c.name) {
+					again++
+				}
+			}
+			if err != nil || p.Taken-again > f.Limit {
+				k.w.faultLocked("%d runs of %s hold places with the key %q, the limit is %d: %v", p.Taken, name, key, f.Limit, err)
+			}
+		}
+	}
+}
+
+// endsLocked reports whether a child run has ended before its parent. If a person has left the effect
+// of the step in place, nobody waits for the child.
+func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
+	if parent.skipped[child.kin.step] {
+		return true
+	}
+	if !child.state.Status().Final() {
+		k.w.foldLocked(ctx, child) // the row that ends the child may be committed, and not checked yet
+	}
+	return child.state.Status().Final()
+}
+
+// forwardLocked checks that a run starts no forward attempt after its parent has ended.
+func (k *kin) forwardLocked(s *runLog, f story.Fact) {
+	if k == nil {
+		return
+	}
+	if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && f.Purpose == story.PurposeDo {
+		k.w.faultLocked("%s: attempt %d of %s starts after its parent %s has ended as %v", s.name, f.Attempt, f.Step, p.name, p.state.Status())
+	}
+}
+
+// answeredLocked checks an answer to a step that starts or undoes a child run: the child must have
+// ended in this way. It returns false if the step is of another kind.
+func (k *kin) answeredLocked(s *runLog, f story.Fact) bool {
+	if k == nil {
+		return false
+	}
+	base, _, _ := strings.Cut(f.Step, "[")
+	i := slices.IndexFunc(s.flow.Steps, func(st *dsl.Step) bool { return st.Name == base })
+	if i < 0 || s.flow.Steps[i].Child == nil {
+		return false
+	}
+	if f.Undo && s.flow.Steps[i].Undo.Do.Agent != s.flow.ChildAgent() {
+		return false
+	}
+	for _, c := range k.w.order {
+		if c.kin.parent != s.id || c.kin.step != f.Step {
+			continue
+		}
+		switch done := c.state.Status(); {
+		case !f.Undo && done == status.RunSucceeded:
+			return true
+		case f.Undo && (!done.Final() || done == status.RunSucceeded):
+			k.w.faultLocked("%s: the undo of %s is done, but its child run %s is %v", s.name, f.Step, c.name, done)
+		}
+	}
+	if !f.Undo {
+		k.w.faultLocked("%s: %s has succeeded, but none of its child runs has", s.name, f.Step)
+	}
+	return true
+}
+
+// calledLocked checks a call before it is sent: its run must not wait in line, and no more calls may
+// start in a second than rate_limit says.
+func (k *kin) calledLocked(call invoke.Call) {
+	rows, err := k.w.store.Runs(context.WithoutCancel(k.w.ctx), store.RunFilter{IDs: []status.RunID{call.Run}})
+	if err != nil || len(rows) != 1 || rows[0].InLine {
+		k.w.faultLocked("%s: %s is called while the run waits in line: %v", call.Request.Run, call.Request.Step, err)
+	}
+	if call.Agent.Name != "far" || k.module.Rate == 0 {
+		return
+	}
+	now := time.Now()
+	k.starts = slices.DeleteFunc(k.starts, func(t time.Time) bool { return now.Sub(t) >= time.Second })
+	k.starts = append(k.starts, now)
+	if len(k.starts) > k.module.Rate {
+		k.w.faultLocked("%s: %d calls of the agent far start within a second, the limit is %d", call.Request.Run, len(k.starts), k.module.Rate)
+	}
+}
+
+// departs counts a call that is sent to the remote service. The caller must call the result when the
+// agent has answered. All engines together must not have more calls in flight than max_concurrency
+// says.
+func (k *kin) departs(call invoke.Call) (landed func()) {
+	if call.Agent.Name != "far" {
+		return func() {}
+	}
+	w := k.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k.flying++
+	k.most = max(k.most, k.flying)
+	if limit := k.module.MaxConcurrency; limit > 0 && k.flying > limit {
+		w.faultLocked("%s: %d calls of the agent far are in flight, the limit is %d", call.Request.Run, k.flying, limit)
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		k.flying--
+	}
+}
+
+// judgeKinEffect checks what an entry of the ledger must hold in every run of a family. It returns
+// false if the usual checks do not apply to the entry.
+func (w judges) judgeKinEffect(name string, e *effect, step *dsl.Step) bool {
+	if len(e.undos) > 1 {
+		w.fault("%s: the effect of %s was undone under %d keys", name, e.name, len(e.undos))
+	}
+	// The engine may undo an attempt before the next one, which then has another key.
+	return step.OnRerun != dsl.RerunUndoFirst || e.undone == 0
+}
+
+// judgeFamilies compares parents with their child runs, and states with their notifications.
+func (w judges) judgeFamilies(ctx context.Context) {
+	for _, s := range w.order {
+		if !s.state.Status().Final() {
+			w.fault("%s is %v, although people help and all faults have ended (I8)", s.name, s.state.Status())
+		}
+		if s.kin.parent != 0 {
+			w.judgeChild(s)
+		}
+		w.judgeNotices(s)
+		if s.state.Status() == status.RunCompensated {
+			w.judgeKinOrder(s)
+		}
+	}
+	w.judgeRings()
+	if open, err := w.store.Open(ctx, noNotice, 10); err != nil || len(open) > 0 {
+		w.fault("the states %v were never announced: %v", open, err)
+	}
+	if w.kin.flying != 0 {
+		w.fault("%d calls are in flight after all engines have ended", w.kin.flying)
+	}
+}
+
+// judgeChild checks that a child run has ended as its parent needs it: it is undone if and only if
+// its parent is undone.
+func (w judges) judgeChild(s *runLog) {
+	p := w.stories[s.kin.parent]
+	if p == nil {
+		w.fault("%s: its parent run %d is missing", s.name, s.kin.parent)
+		return
+	}
+	base, _, _ := strings.Cut(s.kin.step, "[")
+	i := slices.IndexFunc(p.flow.Steps, func(st *dsl.Step) bool { return st.Name == base })
+	if i < 0 {
+		w.fault("%s: its parent %s has no step %s", s.name, p.name, base)
+		return
+	}
+	step, ended := p.flow.Steps[i], p.state.Status()
+	stays := step.NoUndo || step.Undo != nil && step.Undo.Do.Agent != p.flow.ChildAgent()
+	turned := ended == status.RunCompensated || ended == status.RunFailed || ended == status.RunCancelled
+	switch done := s.state.Status(); {
+	case done == status.RunSucceeded && turned && !stays && !p.stopped && !p.skipped[s.kin.step]:
+		w.fault("%s has succeeded, but its parent %s is %v: the child must be undone", s.name, p.name, ended)
+	case s.kin.undone && ended == status.RunSucceeded:
+		w.fault("%s was undone, but its parent %s has succeeded", s.name, p.name)
+	case s.kin.undone && stays:
+		w.fault("%s was undone, but step %s of %s does not undo its child run", s.name, s.kin.step, p.name)
+	}
+}
+
+// judgeNotices checks that each state that a run has reached and has to announce was announced at
+// least once.
+func (w judges) judgeNotices(s *runLog) {
+	if s.flow == nil || s.state.Run().Lost() {
+		return
+	}
+	for state := range s.kin.must {
+		for n, block := range s.flow.Notify {
+			if slices.Contains(block.On, state) && !w.rang(fmt.Sprintf("%s %s %d ", s.name, state, n)) {
+				w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
+			}
+		}
+	}
+}
+
+// rang reports whether a text with this beginning was announced.
+func (w judges) rang(beginning string) bool {
+	for text := range w.remote.rings {
+		if strings.HasPrefix(text, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeRings checks that only states were announced that runs have reached, and only by blocks that
+// name them.
+func (w judges) judgeRings() {
+	names := map[string]*runLog{}
+	for _, s := range w.order {
+		names[s.name] = s
+	}
+	for text := range w.remote.rings {
+		var name, state string
+		var block int
+		if n, err := fmt.Sscanf(text, "%s %s %d", &name, &state, &block); n != 3 || err != nil {
+			w.fault("a notification says %q: %v", text, err)
+			continue
+		}
+		s := names[name]
+		if s == nil || !s.kin.reached[state] || block >= len(s.flow.Notify) || !slices.Contains(s.flow.Notify[block].On, state) {
+			w.fault("a notification says that %s is %s, which it never was, or which block %d does not announce", name, state, block)
+		}
+	}
+}
+
+// judgeKinOrder checks the order of the undos in a family. If step b depends on step a, the effects of
+// b are undone before those of a, also if these are effects of child runs.
+func (w judges) judgeKinOrder(s *runLog) {
+	flow := w.kin.module.Flows[s.flow.Name]
+	if flow == nil {
+		return
+	}
+	for i := range flow.Steps {
+		b := &flow.Steps[i]
+		for _, j := range b.After {
+			a := &flow.Steps[j]
+			if a.Restarts || b.Restarts {
+				continue
+			}
+			for _, x := range w.under(s, a.Names()) {
+				for _, y := range w.under(s, b.Names()) {
+					if x.undone < y.undone {
+						w.fault("%s: %s of %s was undone before %s of %s, although %s depends on %s (I6)", s.name, x.name, x.run, y.name, y.run, b.Name, a.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// under returns the effects of steps that were undone, with those of their child runs that were
+// undone together with their parent. If the parameter steps is nil, it returns the effects of all
+// steps of the run.
+func (w judges) under(s *runLog, steps []string) (all []*effect) {
+	for _, e := range w.remote.keys {
+		if e.run == s.name && e.applied > 0 && e.undone > 0 && (steps == nil || slices.Contains(steps, e.name)) {
+			if st := w.kin.module.Flows[s.flow.Name].Step(e.name); st != nil && !st.Restarts {
+				all = append(all, e)
+			}
+		}
+	}
+	for _, c := range w.order {
+		if c.kin.parent == s.id && c.kin.undone && (steps == nil || slices.Contains(steps, c.kin.step)) {
+			all = append(all, w.under(c, nil)...)
+		}
+	}
+	return all
+}
