@@ -124,8 +124,6 @@ var layers = []layer{
 			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "engine/store/snapshots", "engine/story"}, nil},
 	{"engine/internal/ticks", "who starts the runs of schedules submits them, and decides nothing about them",
 		[]string{"dsl", "dsl/cron", "engine/crypt", "engine/internal/failpoint", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/naming", "engine/store/schedules"}, nil},
-	{"engine/internal/selects", "who starts the runs of rows decides nothing about a run",
-		[]string{"dsl", "dsl/cron", "dsl/selection", "engine/crypt", "engine/internal/failpoint", "engine/internal/ticks", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/firings", "engine/store/naming"}, nil},
 	{"engine/internal/inbox", "who starts the runs of events submits them, and decides nothing about them",
 		[]string{"dsl", "engine/crypt", "engine/internal/failpoint", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/events", "engine/store/naming", "engine/store/schedules"}, nil},
 	{"engine/internal/selects", "who starts the runs of rows decides nothing about a run",

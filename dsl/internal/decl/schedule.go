@@ -221,7 +221,7 @@ func (d eventDecoder) selects(e *OnEvent, b *syntax.Block) {
 		d.Errorf(e.ForEach.Range, "Two kinds of lists", "for_each starts a run for each key in the event, and select starts one for each row of a query. Use one of them.")
 	}
 	e.Args = b.Attr("args")
-	own := selectDecoder{scheduleDecoder: scheduleDecoder{d.decoder}, source: "on_event \"" + e.Noun.Name + "\"", event: true}
+	own := selectDecoder{scheduleDecoder: scheduleDecoder(d), source: "on_event \"" + e.Noun.Name + "\"", event: true}
 	e.Noun.Select, e.Given, e.Broken = own.read(b, e.Variables)
 	e.Variables = nil
 }

@@ -14,10 +14,6 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// judges has the methods that check the runs of a simulation at its end. They record each
-// broken promise as a fault.
-type judges struct{ *world }
-
 // judge compares the journal of every accepted run with the ledger of the remote service.
 func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	names := map[string]bool{}

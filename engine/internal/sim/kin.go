@@ -37,16 +37,6 @@ type kin struct {
 	full   int                      // submissions that were refused because a limit was reached
 }
 
-// A relation is what the checks of families need to know of a run.
-type relation struct {
-	parent  status.RunID    // 0 = the run is no child run
-	step    string          // step or instance of the parent that started the run
-	void    bool            // the parent had turned back before the run began
-	undone  bool            // the run had succeeded, and turned back because its parent was undone
-	must    map[string]bool // states in which the run was after a commit
-	reached map[string]bool // all states that the run has reached
-}
-
 // definitions returns a cache of compiled workflows for the checks. Worlds with families have only
 // one, because their modules are large.
 func definitions(w *world) *journal.Definitions {

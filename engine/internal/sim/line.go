@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,14 +9,9 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
-
-// registry has the methods that record and check calls and answers, leases, and engines that
-// were declared dead.
-type registry struct{ *world }
 
 // A line connects one engine to the remote service. It implements invoke.Invoker.
 type line struct {
@@ -258,26 +252,3 @@ func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) 
 	}
 	return id
 }
-
-// leased records when an engine's lease ends, and how far the engine's estimate of the store's time
-// is behind the store's clock.
-func (w registry) leased(n *node, until time.Time, lag time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n.lease, n.lag = until, lag+2*time.Microsecond // 2 µs more, because a store rounds a time to whole microseconds
-}
-
-func (w registry) bury(e store.EngineID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.buried[e] = true
-}
-
-func (w registry) isBuried(e store.EngineID) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.buried[e]
-}
-
-// name returns an engine's name in the trace.
-func (n *node) name() string { return fmt.Sprintf("e%d", n.n) }

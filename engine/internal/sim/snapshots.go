@@ -11,10 +11,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// snapshotRows is the number of journal rows between two snapshots. It is small, so that short
-// simulated runs have snapshots, too.
-func (w *world) snapshotRows() int { return 1 + int(w.seed%5) }
-
 // KeepSnapshot passes the call to the store. If the store keeps the snapshot, KeepSnapshot makes two
 // checks. The engine must not have been declared dead (I3). The run must have the same state from
 // the snapshot as from its first row (promise 10).
@@ -34,7 +30,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 }
 
 // sameState checks that a run has the same state from its snapshot as from its first row.
-func (w *world) sameState(ctx context.Context, run status.RunID) {
+func (w registry) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
 	defs := definitions(w)
 	for range 10 { // again if a row was committed between the two reads

@@ -11,20 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/operator"
-	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
-
-// people has the methods that send verbs to the runs of a simulation, as people would do.
-type people struct{ *world }
-
-// A question is a verb that was sent to a run in the name of a person.
-type question struct {
-	id   store.MessageID
-	run  status.RunID
-	verb string
-	by   string
-}
 
 // meddle sends verbs to runs at random times until the faults have ended.
 func (w people) meddle(ctx context.Context) {

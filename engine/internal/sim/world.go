@@ -5,34 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
-	"testing/fstest"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
-)
-
-// judgement is the longest time that runs may take to end after the faults have ended. It is
-// far longer than the runs' deadline and any pause between attempts.
-const judgement = time.Hour
-
-// The limits of a world. A world that exceeds one of them panics, and the message names its seed. So
-// an endless world ends its process, with the stacks of all goroutines, instead of hanging.
-const (
-	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
-	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
 )
 
 // A world is one simulation: engines, a store, a remote service, and what the checks have
@@ -101,187 +84,6 @@ type node struct {
 	works  bool          // the engine runs and was not asked to end; protected by world.mu
 }
 
-// A Result is the result of a simulation.
-type Result struct {
-	Faults []string // broken promises that the checks found; empty = none
-	// Tally counts the runs by final status, and their facts by kind. A reader can see from it
-	// whether the simulation proves anything: without failures, or without successful runs, it
-	// proves little.
-	Tally map[string]int
-	Trace []byte // text with everything that happened, in order
-}
-
-// Simulate runs the simulation that the seed determines. The caller must be in a
-// testing/synctest bubble. Simulate returns an error only if the generated workflow is not
-// valid.
-func Simulate(ctx context.Context, seed uint64) (Result, error) {
-	w := &world{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5a6a)),
-		stories: map[status.RunID]*runLog{}, fences: map[status.RunID]map[int64]int{}, buried: map[store.EngineID]bool{}, start: time.Now(),
-		over: make(chan struct{}),
-	}
-	defer close(w.over)
-	defer time.AfterFunc(longest, func() { panic(fmt.Sprintf("seed %d: the world has not ended after %v", seed, longest)) }).Stop()
-	w.conditions = newFaultPlan(w.rng)
-	w.store = memory.New(memory.Options{Now: w.now})
-	w.plan = newPlan(w.rng)
-	if w.conditions.venom != harmless {
-		w.plan.source += poisonSource
-	}
-	w.remote = newRemote(seed, w.conditions.moody, w.conditions.stubborn)
-	files := map[string]string{"w.hcl": w.plan.source}
-	if w.kin = newKin(w); w.kin != nil {
-		w.plan.source, files = w.kin.module.Source(), w.kin.module.Files
-		w.remote.promised, w.remote.stubborn = w.kin.module.Idempotent, w.conditions.stubborn
-	}
-	var err error
-	if w.def, err = define(files, w.remote.agent); err != nil {
-		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
-	}
-	w.flow = w.def.Workflow("w")
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w.ctx, w.cancel = ctx, cancel
-	w.trace("seed %d: %v\n%s", seed, w.conditions, w.plan.source)
-	n := w.conditions.engines
-	w.frozen, w.still, w.held = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
-	w.client = &node{w: w, n: n}
-	for i := range n {
-		w.nodes = append(w.nodes, &node{w: w, n: i})
-	}
-	for _, n := range w.nodes {
-		w.wg.Go(func() { n.live(ctx) })
-	}
-	w.strikes(ctx)
-	w.kin.widow(ctx)
-	if w.conditions.verbs {
-		w.wg.Go(func() { w.people().meddle(ctx) })
-	}
-	w.wg.Go(func() { w.judges().poison(ctx) })
-	accepted := w.submitAll(ctx)
-	_ = wait.For(ctx, time.Until(w.start.Add(w.conditions.trouble)))
-	w.heal()
-	if w.kin != nil {
-		w.people().care(ctx)
-	} else {
-		w.watch(ctx, accepted)
-		if w.conditions.verbs {
-			w.people().rescue(ctx, accepted)
-		}
-	}
-	w.rest(ctx)
-	cancel()
-	w.wg.Wait()
-	// Agents may continue their calls after the engines have ended.
-	_ = wait.For(context.WithoutCancel(ctx), time.Until(w.latest)+time.Second)
-	w.judges().judge(context.WithoutCancel(ctx), accepted)
-	return Result{w.faults, w.tally(), w.log.Bytes()}, nil
-}
-
-func (w *world) tally() map[string]int {
-	counts := map[string]int{}
-	for _, s := range w.order {
-		counts[s.state.Status().String()]++
-		counts["runs"]++
-		for _, f := range s.facts {
-			counts[string(f.Kind)]++
-			if f.Kind == story.FactVerb {
-				counts["verb "+f.Status]++
-			}
-		}
-	}
-	if w.kin != nil {
-		w.kin.count(counts)
-	}
-	counts["late"] = w.lates
-	counts["taken while verbs waited"] = w.obeyed
-	return counts
-}
-
-func define(files map[string]string, agent *sdk.Agent) (*dsl.Definition, error) {
-	fs := fstest.MapFS{}
-	for path, text := range files {
-		fs[path] = &fstest.MapFile{Data: []byte(text)}
-	}
-	m, diags := dsl.Parse(fs, dsl.ParseOptions{})
-	if diags.HasErrors() {
-		return nil, diags.Err()
-	}
-	schema, err := agent.Schema()
-	if err != nil {
-		return nil, err
-	}
-	def, diags := dsl.Link(m, map[string]dsl.AgentBinary{
-		"far": {Schema: schema, Version: "1.0.0", Checksum: "00"}, badAgent: {Schema: schema, Version: "1.0.0", Checksum: "00"},
-		"kit.far": {Schema: schema, Version: "1.0.0", Checksum: "00"},
-	})
-	return def, diags.Err()
-}
-
-// live runs an engine, and starts it again after each end, until ctx ends.
-func (n *node) live(ctx context.Context) {
-	w := n.w
-	for ctx.Err() == nil {
-		cfg := engine.Config{
-			Store: connect(w, n), Invoker: &line{w, n}, Logger: slog.New(slog.DiscardHandler),
-			Options: engine.Options{Address: n.name(), Lease: w.conditions.lease, Writers: w.conditions.writers, Shards: w.conditions.shards, SnapshotRows: w.snapshotRows()},
-		}
-		if w.conditions.slots > 0 {
-			s := newSlots(w, n, w.conditions.slots)
-			n.mu.Lock()
-			n.slots = s
-			n.mu.Unlock()
-			cfg.Capacity = s
-		}
-		node, err := engine.NewNode(cfg)
-		if err != nil {
-			w.fault("engine %d: %v", n.n, err)
-			return
-		}
-		n.run(ctx, node)
-		_ = wait.For(ctx, time.Duration(1+w.draw(3000))*time.Millisecond)
-	}
-}
-
-// run lets an engine work from a start to its end. The engine ends when ctx ends, or at a random
-// time (lifetime).
-func (n *node) run(ctx context.Context, node *engine.Node) {
-	w := n.w
-	n.set(node)
-	n.setWorks(true)
-	defer n.setWorks(false)
-	sub, stop := context.WithCancel(ctx)
-	defer stop()
-	var wg sync.WaitGroup
-	life, kill := w.lifetime()
-	wg.Go(func() {
-		switch {
-		case life == 0 || wait.For(sub, life) != nil:
-		case kill:
-			n.setWorks(false)
-			w.kin.hit("kill", n)
-			w.trace("e%d is killed", n.n)
-			node.StopNow()
-		default:
-			n.setWorks(false)
-			w.kin.hit("stop", n)
-			w.trace("e%d is told to stop", n.n)
-			stop()
-		}
-	})
-	err := node.Run(sub)
-	w.trace("e%d ends: %v", n.n, err)
-	n.set(nil)
-	stop()
-	wg.Wait()
-	if troubles := node.Quarantined(); len(troubles) > 0 {
-		w.fault("engine %d left runs alone: %v", n.n, troubles)
-	}
-	if err != nil && !errors.Is(err, engine.ErrStopping) && !errors.Is(err, errLost) && ctx.Err() == nil && sub.Err() == nil {
-		w.fault("engine %d: Run = %v", n.n, err)
-	}
-}
-
 func (n *node) set(node *engine.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -292,131 +94,6 @@ func (n *node) get() *engine.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.node
-}
-
-// rest waits until no call can be in flight any more. Then it checks that all slots are free.
-func (w *world) rest(ctx context.Context) {
-	w.mu.Lock()
-	latest := w.latest
-	w.mu.Unlock()
-	_ = wait.For(ctx, time.Until(latest)+5*time.Second)
-	for _, n := range w.nodes {
-		n.mu.Lock()
-		s := n.slots
-		n.mu.Unlock()
-		if s != nil {
-			s.judge()
-		}
-	}
-}
-
-// submitAll submits every run, and repeats each submission until the run is accepted. It
-// returns the ids of the accepted runs by name.
-func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
-	accepted := map[string]status.RunID{}
-	for i := range w.conditions.runs {
-		name := fmt.Sprintf("run-%d", i)
-		_ = wait.For(ctx, time.Duration(w.draw(2500))*time.Millisecond)
-		for ctx.Err() == nil {
-			run, err := w.submit(ctx, name)
-			if err == nil {
-				accepted[name] = run
-				w.registry().hasten(ctx, run)
-				break
-			}
-			if w.kin != nil && w.kin.refuses(err) {
-				break
-			}
-			_ = wait.For(ctx, 300*time.Millisecond)
-		}
-	}
-	return accepted
-}
-
-var errNobody = errors.New("sim: no engine is running")
-
-func (w *world) submit(ctx context.Context, name string) (status.RunID, error) {
-	vars, diags := w.flow.Bind(nil)
-	if diags.HasErrors() {
-		w.fault("bind: %v", diags.Err())
-		return 0, diags.Err()
-	}
-	sub, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	ask := engine.Submission{Definition: w.def, Workflow: "w", Vars: vars, Name: name, By: "sim"}
-	var s store.Submitted
-	var err error
-	switch node := w.nodes[w.draw(len(w.nodes))].get(); {
-	case w.conditions.detached:
-		s, err = engine.Enqueue(sub, engine.Config{
-			Store: &wire{store.Complete(w.store), w, w.client}, Options: engine.Options{Address: "client", Lease: w.conditions.lease, Writers: 1},
-		}, ask)
-	case node == nil:
-		return 0, errNobody
-	default:
-		s, err = node.Submit(sub, ask)
-	}
-	w.trace("submit %s: %d %t %v", name, s.Run, s.Exists, err)
-	return s.Run, err
-}
-
-// watch waits until every run has ended or needs a person, and has no waiting messages.
-// Meanwhile it checks that an engine notices each due run in time (I8).
-func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
-	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
-		settled, paused := w.look(accepted)
-		if settled {
-			return
-		}
-		for _, s := range paused {
-			w.people().ask(ctx, s.id, "resume", machine.ResumeRequested{})
-		}
-		_ = wait.For(ctx, time.Second)
-	}
-}
-
-// look checks all runs once. It returns true if the method watch can stop waiting: all runs have
-// ended or need a person, or look has found a fault. It also returns the paused runs that have no
-// unanswered verb.
-func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	settled = w.judges().containedLocked()
-	if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.works }) {
-		w.idleAt = time.Now()
-	}
-	for _, name := range slices.Sorted(maps.Keys(accepted)) {
-		s := w.stories[accepted[name]]
-		if s == nil {
-			return true, nil // an accepted run is missing in the store; the method judge reports this later
-		}
-		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
-			settled = false
-		}
-		ended := s.state.Status()
-		if ended.Final() {
-			continue
-		}
-		due, ok := s.state.NextDue()
-		if late := w.now().Sub(due); ok && time.Since(later(w.healedAt, w.idleAt)) > w.patience() && late > w.patience() {
-			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
-			return true, nil
-		}
-		asked := w.people().askedLocked(s)
-		if ended == status.RunPaused && !asked {
-			paused = append(paused, s)
-		}
-		settled = settled && ended.NeedsHuman() && !asked
-	}
-	return settled, paused
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // setWorks records whether the engine works: it runs, and was neither killed nor asked to end.
@@ -511,4 +188,60 @@ func (w *world) traceLocked(format string, args ...any) {
 	fmt.Fprintf(&w.log, "%9.3f ", time.Since(w.start).Seconds())
 	fmt.Fprintf(&w.log, format, args...)
 	w.log.WriteByte('\n')
+}
+
+// judges has the methods that check the runs of a simulation at its end. They record each
+// broken promise as a fault.
+type judges struct{ *world }
+
+// people has the methods that send verbs to the runs of a simulation, as people would do.
+type people struct{ *world }
+
+// A question is a verb that was sent to a run in the name of a person.
+type question struct {
+	id   store.MessageID
+	run  status.RunID
+	verb string
+	by   string
+}
+
+// registry has the methods that record and check calls and answers, leases, and engines that
+// were declared dead.
+type registry struct{ *world }
+
+// leased records when an engine's lease ends, and how far the engine's estimate of the store's time
+// is behind the store's clock.
+func (w registry) leased(n *node, until time.Time, lag time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.lease, n.lag = until, lag+2*time.Microsecond // 2 µs more, because a store rounds a time to whole microseconds
+}
+
+func (w registry) bury(e store.EngineID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buried[e] = true
+}
+
+func (w registry) isBuried(e store.EngineID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buried[e]
+}
+
+// name returns an engine's name in the trace.
+func (n *node) name() string { return fmt.Sprintf("e%d", n.n) }
+
+// snapshotRows is the number of journal rows between two snapshots. It is small, so that short
+// simulated runs have snapshots, too.
+func (w *world) snapshotRows() int { return 1 + int(w.seed%5) }
+
+// A relation is what the checks of families need to know of a run.
+type relation struct {
+	parent  status.RunID    // 0 = the run is no child run
+	step    string          // step or instance of the parent that started the run
+	void    bool            // the parent had turned back before the run began
+	undone  bool            // the run had succeeded, and turned back because its parent was undone
+	must    map[string]bool // states in which the run was after a commit
+	reached map[string]bool // all states that the run has reached
 }

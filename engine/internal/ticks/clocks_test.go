@@ -25,16 +25,16 @@ type losing struct {
 	chance *rand.Rand
 }
 
-func (l *losing) Move(ctx context.Context, r schedules.Row) (bool, error) {
+func (l *losing) Move(ctx context.Context, rows ...schedules.Row) (int, error) {
 	l.mu.Lock()
 	n := l.chance.IntN(6)
 	l.mu.Unlock()
 	if n == 0 {
-		return false, errors.New("the engine has died before it moved the schedule")
+		return 0, errors.New("the engine has died before it moved the schedule")
 	}
-	moved, err := l.Store.Move(ctx, r)
+	moved, err := l.Store.Move(ctx, rows...)
 	if n == 1 && err == nil {
-		return false, errors.New("the answer is lost")
+		return moved, errors.New("the answer is lost")
 	}
 	return moved, err
 }

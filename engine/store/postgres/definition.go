@@ -161,8 +161,6 @@ func (s *catalogue) steps(ctx context.Context, digest string) (map[string][]stri
 	return steps, nil
 }
 
-func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
-
 // Pin stores the value of a setting if the setting has no value yet. It returns the stored
 // value. If `value` is "", Pin only reads the setting.
 func (s *catalogue) Pin(ctx context.Context, setting, value string) (string, error) {

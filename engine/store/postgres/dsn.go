@@ -16,12 +16,6 @@ import (
 	"github.com/lib/pq"
 )
 
-// A source holds the parsed DSN of a database, with defaults for missing settings.
-type source struct {
-	cfg pq.Config
-	dsn string // the DSN as text; only for the connection that receives notifications
-}
-
 // errDSN is the error for a DSN that cannot be parsed. It does not quote the DSN, because
 // the DSN may contain a password.
 var errDSN = errors.New(`postgres: the DSN is not a connection string: want postgres://USER@HOST/DATABASE (special characters of a password percent-encoded) or "host=… dbname=…"`)

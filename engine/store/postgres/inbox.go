@@ -157,16 +157,6 @@ func (s *inbox) attempt(ctx context.Context, write func(tx *sql.Tx) (string, err
 	return xid, tx.Commit()
 }
 
-// rolledBack rolls back a transaction after the error err, and returns err. If the rollback
-// fails, too, rolledBack also returns the error of the rollback, unless the connection was
-// broken before.
-func rolledBack(tx *sql.Tx, err error) error {
-	if e := tx.Rollback(); e != nil && !errors.Is(e, sql.ErrTxDone) && judge(err) != unknown {
-		return errors.Join(err, e)
-	}
-	return err
-}
-
 // settled waits until the server has ended a transaction, and then reports whether the
 // transaction was committed. It waits, because the server may still be executing the
 // transaction after the connection broke.

@@ -16,13 +16,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
@@ -41,7 +37,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/store/schedules"
 	"github.com/saga-engine/engine/engine/store/snapshots"
-	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // Options of a Store. Zero fields mean their defaults.
@@ -98,19 +93,6 @@ type Store struct {
 	*waker
 	*examiner
 	tokens atomic.Uint32 // number of commits so far; the method `token` makes a token for each commit from it
-}
-
-// An access holds what all parts of a Store need to use the database: the connection pools,
-// whether there is a pooler, and the lineage of the server.
-type access struct {
-	source  source
-	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people; only the type named look uses it
-	tables  *sql.DB // pool for the queries of select blocks on business tables
-	log     *slog.Logger
-	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server
-	direct  atomic.Bool // examineServer has found no pooler
-	lineage *lineage
 }
 
 var _ interface {
@@ -237,62 +219,23 @@ func (s *Store) Close() error {
 	return errors.Join(s.tables.Close(), s.reads.Close(), s.db.Close())
 }
 
-// sqlstate returns the SQLSTATE of an error of the server. It returns "" for any other
-// error.
-func sqlstate(err error) string {
-	var e *pq.Error
-	if errors.As(err, &e) {
-		return string(e.Code)
-	}
-	return ""
-}
-
-// unmigrated reports whether an error says that a schema or table does not exist.
-func unmigrated(err error) bool {
-	state := sqlstate(err)
-	return state == "3F000" || state == "42P01"
-}
-
-// wrap adds the name of the failed operation to the text of an error. If the function `meaning`
-// returns an explanation, wrap adds it, too. An error about damaged data becomes a
-// store.ErrDamaged.
-func wrap(what string, err error) error {
-	if state := sqlstate(err); state == "XX001" || state == "XX002" { // the codes data_corrupted and index_corrupted
-		err = storekit.Damaged(err)
-	}
-	if why := meaning(err); why != "" {
-		return fmt.Errorf("postgres: %s: %w: %s", what, err, why)
-	}
-	return fmt.Errorf("postgres: %s: %w", what, err)
-}
-
-// meaning returns an explanation for an error whose cause is the server, its settings or a
-// pooler. It returns "" for any other error.
-func meaning(err error) string {
-	const readOnly = "the database takes no writes: it is a standby, or default_transaction_read_only is set; let the DSN lead to the primary"
-	switch sqlstate(err) {
-	case "25006":
-		return readOnly
-	case "0A000":
-		if strings.Contains(err.Error(), "during recovery") { // error of BEGIN READ WRITE on a standby
-			return readOnly
+// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
+// declared dead.
+func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
+	w := &Writer{s: s, engine: id, n: n, names: make(map[string]bool), keys: make(map[[2]string]bool)}
+	if err := w.connect(ctx); err != nil {
+		var nothing connectError
+		if errors.As(err, &nothing) {
+			err = nothing.error
 		}
-	case "53100":
-		return "the database's disk is full: nothing is lost, and work goes on once there is space"
-	case "53200":
-		return "the database's server is out of memory"
-	case "53300":
-		return "the database's server has no connection left: raise max_connections, or let fewer engines connect"
-	case "57014":
-		return "the statement took longer than allowed, or was cancelled: is something locked, or the server overloaded?"
-	case "57P01", "57P02":
-		return "the database's server is stopping or was restarted"
-	case "57P03":
-		return "the database's server is starting or stopping"
-	case "42501":
-		return "the database's user lacks a privilege"
-	case "26000", "42P05":
-		return "a pooler in transaction mode stands before the server"
+		return nil, err
 	}
-	return ""
+	var open bool
+	if err := w.conn.QueryRowContext(ctx, fenceOpen, int64(id), n).Scan(&open); err != nil {
+		return nil, errors.Join(wrap("open writer", err), w.Close())
+	}
+	if !open {
+		return nil, errors.Join(store.ErrFenced, w.Close())
+	}
+	return w, nil
 }

@@ -296,6 +296,16 @@ WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '
   WHERE p.parent = $1 AND p.run_id > $2 ORDER BY p.run_id LIMIT $3)` + runJoins + ` ORDER BY r.run_id`
 )
 
+// runOverdue returns the most overdue runs of all live members except $1. For each of
+// these members, it reads the most overdue runs from the index run_active.
+const runOverdue = `
+SELECT o.run_id FROM engine.member m CROSS JOIN LATERAL (
+  SELECT r.run_id, r.next_check FROM engine.run r
+  WHERE r.state < 10 AND r.owner = m.engine AND r.next_check < (SELECT pg_catalog.clock_timestamp() - $2::float8 * interval '1 second')
+  ORDER BY r.next_check, r.run_id LIMIT $3) o
+WHERE m.engine <> $1 AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()
+ORDER BY o.next_check, o.run_id LIMIT $3`
+
 // Runs returns the runs that a filter selects. Each kind of filter has its own statement,
 // so that the server can use an index.
 func (s *runs) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, error) {

@@ -7,27 +7,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// SQLite normally writes a long WAL back into the file as part of a commit, and the caller of
-// that commit has to wait. This store writes the WAL back in the background, in two parts. The
-// first part writes most of the WAL back while commits continue. The second part runs between
-// two commits and writes the small rest. Only then can the WAL start again from its beginning.
-// Without the second part the WAL would grow while there are commits.
-const (
-	// checkpointBytes is how many bytes are committed between two checkpoints. This is an
-	// estimate, because SQLite does not report the length of the WAL.
-	checkpointBytes = 16 << 20
-	// autoCheckpoint makes SQLite itself run a checkpoint in a commit if the WAL has grown
-	// to 16,000 pages because no other checkpoint was made in time.
-	autoCheckpoint = "wal_autocheckpoint(16000)"
-
-	// Estimated number of bytes that are written in addition to the data: for each commit, and
-	// for each row.
-	commitBytes = 12 << 10
-	rowBytes    = 512
-
-	walBack = `PRAGMA wal_checkpoint(PASSIVE)`
-)
-
 // wrote adds the estimated size of a batch to the field `written`, and starts a checkpoint if
 // one is due. The caller holds s.mu.
 func (s *file) wrote(items []store.Transition) {
