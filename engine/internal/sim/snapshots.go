@@ -22,7 +22,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 		case err == nil && dead:
 			w.world.fault("run %d: engine %d stored a snapshot after it was declared dead (I3)", x.Run, e)
 		case err == nil:
-			w.world.sameState(ctx, x.Run)
+			w.world.registry().sameState(ctx, x.Run)
 		}
 		return nothing{}, err
 	})
@@ -32,7 +32,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 // sameState checks that a run has the same state from its snapshot as from its first row.
 func (w registry) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
-	defs := definitions(w)
+	defs := definitions(w.world)
 	for range 10 { // again if a row was committed between the two reads
 		whole, err := journal.Load(ctx, w.store, nil, defs, run)
 		if err != nil {
