@@ -22,7 +22,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 		case err == nil && dead:
 			w.world.fault("run %d: engine %d stored a snapshot after it was declared dead (I3)", x.Run, e)
 		case err == nil:
-			w.world.registry().sameState(ctx, x.Run)
+			w.world.judges().sameState(ctx, x.Run)
 		}
 		return nothing{}, err
 	})
@@ -30,7 +30,7 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 }
 
 // sameState checks that a run has the same state from its snapshot as from its first row.
-func (w registry) sameState(ctx context.Context, run status.RunID) {
+func (w judges) sameState(ctx context.Context, run status.RunID) {
 	ctx = context.WithoutCancel(ctx)
 	defs := definitions(w.world)
 	for range 10 { // again if a row was committed between the two reads
