@@ -90,6 +90,13 @@ func (w *Caller) StopAll() {
 	}
 }
 
+// Stopped reports whether StopAll was called.
+func (w *Caller) Stopped() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.quit
+}
+
 // Wait waits until no call is in flight and all late replies are stored. An Invoker may ignore
 // complete-by. So Wait waits for calls at most until the latest complete-by of all calls, plus the
 // duration in the parameter grace. If a call is still in flight then, it returns an error.

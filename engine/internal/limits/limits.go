@@ -46,6 +46,10 @@ type Config struct {
 	// (Slot.Until). It notifies all runs that wait for such a call, so that they need not stay in
 	// memory.
 	Later func(key string)
+	// Halted reports whether the engine stops at once and has cut off its calls. Their services may
+	// still be at work. So the engine asks nothing more, and its row in the store covers these calls
+	// until the row does not count any more. nil = the engine never stops at once.
+	Halted func() bool
 }
 
 // A Limits is the Capacity of one membership. It allows a call only if both the Capacity of the node
@@ -300,6 +304,10 @@ const prepareFor = time.Second
 // function that the caller must call after its own question. begin returns an error if ctx ends
 // first.
 func (l *Limits) begin(ctx context.Context) (end func(), err error) {
+	if l.cfg.Halted != nil && l.cfg.Halted() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	select {
 	case l.turn <- struct{}{}:
 		return func() { <-l.turn }, nil

@@ -340,6 +340,7 @@ func (s *Scheduler) limit() {
 		Waiting: func(key string) int { return s.Queue.ahead(key) },
 		Free:    func(key string) { s.Queue.Free(key) },
 		Later:   func(key string) { s.Queue.dismiss(key) },
+		Halted:  s.n.Calls.Stopped,
 	})
 	s.limits, s.capacity = s.Limits, newLedger(s.Limits)
 }

@@ -92,7 +92,7 @@ var mutants = []mutant{
 		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn store.Tick{}, err", "if overFor(err) {\n\t\treturn store.Tick{}, err", nil},
 	// Families, notifications and limits over all engines.
 	{"a cancel does not go down to child runs", "internal/children/step.go",
-		"return w.cancel(ctx, child, state)", "return nil", nil},
+		"return true, w.cancel(ctx, child, state)", "return true, nil", nil},
 	{"a child that has succeeded is not undone with its parent", "internal/children/step.go",
 		"case w.undoes() && state != status.RunSucceeded:", "case w.undoes():", nil},
 	{"an undo ends before its child run is undone", "internal/children/step.go",
@@ -116,7 +116,7 @@ var mutants = []mutant{
 	{"a parked run waits in line for a slot", "internal/owner/run.go",
 		" && current != status.RunParked", "", nil},
 	{"a call does not find the child run that was submitted before", "internal/children/step.go",
-		"\treturn w.attach(ctx, sub.Run)\n}", "\treturn 0, nil\n}", nil},
+		"\tchild, err = w.attach(ctx, sub.Run)\n\treturn child, false, err\n}", "\treturn 0, false, err\n}", nil},
 }
 
 // Mutants: the faults are planted one by one, and worlds are run until one of

@@ -36,6 +36,9 @@ const (
 // away handles one message between an engine and the store. It waits as long as the message is
 // delayed. It returns an error if the message is lost or ctx ends.
 func (w *wire) away(ctx context.Context, p part) error {
+	if err := ctx.Err(); err != nil { // as database/sql does
+		return err
+	}
 	if d := w.world.latency(); d > 0 {
 		if err := wait.For(ctx, d); err != nil {
 			return err
