@@ -113,8 +113,12 @@ func (d loops) lacks(n *model.Node) bool {
 	return r != nil && r.Collect != nil && n.Collected.Len() <= n.Loop.Iteration
 }
 
+// append adds a value to the list of node i. The record stores the list and Last as one field. So
+// Last is kept anew: the node to whose output it refers may have another output by now, and a
+// reader of the record would take that one.
 func (d loops) append(i int, v dsl.Value) {
 	n := d.edit(i)
+	n.Last = d.s.keep(n.Last.V)
 	n.Collected = n.Collected.Append(v, d.s.before(i).Collected.Len())
 }
 

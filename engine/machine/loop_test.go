@@ -117,6 +117,21 @@ func TestLoopOfInstances(t *testing.T) {
 	}
 }
 
+// The record of the last iteration holds only a new value of the list. A reader of the journal still
+// finds the output of the iteration before, although the node from which this value was shared has
+// another output now. Each step of the play reads all records.
+func TestPreviousOutlivesTheNodeItWasSharedFrom(t *testing.T) {
+	long := `"a text that is worth sharing"`
+	loop := repeat(dsl.Repeat{Collect: output, Interval: every(15 * time.Second)}, 2)
+	p := start(t, flow(do("a", readOnly, each("k", "l"), loop)), "do a[k]", "do a[l]")
+	p.okWith("a[k]", long).okWith("a[l]", long)
+	p.wait(15*time.Second, "do a[k]", "do a[l]")
+	p.okWith("a[k]", `"another text that is worth sharing"`).okWith("a[l]", `"the last text"`).is("succeeded")
+	if got := string(p.nodeOf("a[l]").Last.V.JSON()); got != long {
+		t.Errorf("the output of the iteration before is %s, want %s", got, long)
+	}
+}
+
 func TestWhenOfALoop(t *testing.T) {
 	fewer := func(n int) option {
 		return func(s *spec) { s.When = func(sc *dsl.Scope) (bool, error) { return count(sc) < n, nil } }
