@@ -26,8 +26,8 @@ func (d clocks) pass() {
 	}
 }
 
-// passDeadline expires the deadline of node i: of its forward part or of its undo. While the
-// run is parked, no deadline of a forward part expires.
+// passDeadline expires the deadline of node i: of its forward work or of its undo. While the run is
+// parked, no deadline of forward work expires.
 func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {

@@ -66,7 +66,7 @@ func (d forward) first() {
 	}
 }
 
-// admitted starts the first steps of a run that waited for room in its limit or for its unique key.
+// admitted starts the first steps of a run that waited for a place or for its unique key.
 func (d forward) admitted() {
 	if d.run.Awaits && d.run.Phase == model.PhaseForward && d.run.Finished == 0 {
 		d.run.Awaits = false
@@ -233,7 +233,8 @@ func (d slots) drain() {
 }
 
 // An heir (this type) makes a new run take over results of an ended run (engine restart). The first
-// record of the new run holds these results, so that nobody needs the ended run to read the new one.
+// record of the new run holds these results, so that an engine can read the new run without the
+// ended run.
 type heir struct{ *decider }
 
 // can reports whether the run of the decision can take over results of the run in Input.Past.
