@@ -35,9 +35,9 @@ type Heritage struct {
 }
 
 // Restart says what a new run of the workflow next takes over from an ended run, if it starts from
-// the step with the given name. The parameters now, run and nodes are the workflow and the state of
-// the ended run. If the parameter again is true, steps may run although their effects in the ended
-// run stay.
+// the step with the given name. The parameters `now`, `run` and `nodes` are the workflow and the
+// state of the ended run. If the parameter `again` is true, steps may run although their effects in
+// the ended run stay.
 func Restart(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, step string, again bool) Succession {
 	s := &succession{comparison: comparison{now: now, next: next, run: run, nodes: nodes}, again: again}
 	if why := s.whole(step); why != (Refusal{}) {
@@ -97,7 +97,8 @@ func (s *succession) whole(step string) Refusal {
 	return Refusal{}
 }
 
-// match sets the field nodeOf: it finds the node of the old run for each step of the new workflow.
+// match sets the field `nodeOf`: it finds the node of the old run for each step of the new
+// workflow.
 func (s *succession) match() {
 	s.taken = map[int]bool{}
 	s.nodeOf = make([]int, len(s.next.Steps))
@@ -180,8 +181,8 @@ func (s *succession) step(i int) {
 	s.out.Steps = append(s.out.Steps, h)
 }
 
-// takes reports whether the new run takes over the result of step i. The parameter n is the node of
-// the step in the old run, and sum is what remains of its effects.
+// takes reports whether the new run takes over the result of step i. The parameter `n` is the node
+// of the step in the old run, and sum is what remains of its effects.
 func (s *succession) takes(i int, n *model.Node, sum remainder) bool {
 	if i == s.from || !n.Well() {
 		return false
