@@ -110,7 +110,7 @@ func (l *Ledger) Arrive(c Call) (int, error) {
 	return l.counts[string(c.Kind)+c.Key], nil
 }
 
-// Apply records an effect of a key. If the parameter honours is true, the effect happens at most
+// Apply records an effect of a key. If the parameter `honours` is true, the effect happens at most
 // once, and never after its undo. Apply returns false if it refuses the effect because of the undo.
 func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	l.mu.Lock()
