@@ -214,9 +214,9 @@ func (x *decision) row() error {
 	return x.encode()
 }
 
-// release completes the row for a run whose agents are missing here. The row removes the
-// owner, so that an engine that has the agents can claim the run. The function nextCheck
-// computes the row's next_check from the time of the row.
+// release completes the row for a run whose agents are missing here. The row removes the owner, so
+// that an engine that has the agents can claim the run. The function `nextCheck` computes the row's
+// next_check from the time of the row.
 func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	f, nobody := x.f, store.EngineID(0)
 	f.Transition.Owner, f.Transition.At = &nobody, x.c.n.Clock.Now()

@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// AddRecord copies some parts of a record into the transition t: the status of the run, the
-// changed steps, the names of new instances, the alerts, the replies, and the states that a notify
-// block of the workflow announces. The views of the store show these parts. The parameter before is the
-// run's state before the record. The parameter flow is the workflow of the run; nil = nothing is
+// AddRecord copies some parts of a record into the transition t: the status of the run, the changed
+// steps, the names of new instances, the alerts, the replies, and the states that a notify block of
+// the workflow announces. The views of the store show these parts. The parameter `before` is the
+// run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
 // announced.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if flow != nil && len(flow.Notify) > 0 {
