@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A line connects one engine to the remote service. It implements invoke.Invoker.
+// A line (this type, not the line of runs that wait) connects one engine to the remote service. It
+// implements invoke.Invoker.
 type line struct {
 	world *world
 	node  *node
@@ -184,11 +185,11 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it is sent. By the engine's clock, the lease of the engine must
-// not have expired, and complete-by must not have passed. The journal must have the attempt,
-// because commits come before calls. No other engine may use the same fencing token (I2, I4).
-// called returns the id of the attempt. At random, it returns invoke.Deferred: then the call is
-// not sent.
+// called checks a call before it is sent. By the engine's clock, the lease of the engine must not
+// have expired, and complete-by must not have passed. The journal must have the attempt, because
+// commits come before calls. No other engine may make calls with the same Request.Fence (I2, I4).
+// called returns the id of the attempt. At random, it returns invoke.Deferred: then the call is not
+// sent.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
