@@ -180,8 +180,8 @@ func (d *decider) record() Record {
 // lastAlerts returns the commands of the decision without needless alerts. It removes all alerts of
 // one kind except the last. It also removes an alert if the reason for the alert does not exist any
 // more at the end of the decision. If the run needed a person before the decision and still needs
-// one, there is no new alert. The person who sent the verb learns from its answer that the run
-// still needs a person (I9).
+// one, there is no new alert. The person who sent the verb learns from the answer to the verb that
+// the run still needs a person (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

@@ -120,7 +120,7 @@ type decider struct {
 	// Agents whose call the engine did not send, as the event of this decision says (AttemptDeferred).
 	deferred []string
 
-	// Node number + 1 of the for_each step whose instances the method passAll is ending now.
+	// Node number + 1 of the for_each step whose instances the method `passAll` is ending now.
 	// 0 means that there is none.
 	frozen int
 
@@ -244,7 +244,7 @@ func (d *decider) get(i int) *model.Node {
 }
 
 // edit returns the draft's copy of node i, which the caller may change. If the copy is new,
-// pointers from earlier calls of get still point to the node in the state.
+// pointers from earlier calls of the method `get` still point to the node in the state.
 func (d *decider) edit(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n

@@ -260,8 +260,8 @@ func (Migrated) event()            {}
 func (Refused) event()             {}
 
 // Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
-// returns the number of the message with the refused verb, and e itself as refused. ok is
-// false for every other event.
+// returns the number of the message with the refused verb, and e itself in the result `refused`. ok
+// is false for every other event.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:

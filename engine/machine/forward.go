@@ -265,14 +265,14 @@ func (d heir) inherit(from moving.From) {
 	}
 }
 
-// take copies a node of the ended run, the parameter was, into node i of this run. A checkpoint in
-// it may be sensitive.
+// take copies a node of the ended run, the parameter `was`, into node i of this run. A checkpoint
+// in it may be sensitive.
 func (d heir) take(i int, was *model.Node) {
 	moving.Take(d.edit(i), was)
 	d.secret = d.secret || len(was.Blob) > 0
 }
 
-// instances adds the instances of the for_each step i. The parameter was is the node of the step in
+// instances adds the instances of the for_each step i. The parameter `was` is the node of the step in
 // the ended run.
 func (d heir) instances(i int, was *model.Node) {
 	first := d.count()

@@ -194,9 +194,9 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	return rows
 }
 
-// stepRow returns the row of the node n, which has the number i. A row with the state running must
-// have a complete-by (S10). A for_each step has no complete-by, because it calls no agent itself.
-// So its row has the state waiting while its instances run.
+// stepRow returns the row of the node n, which has the number i. A row with the state `running`
+// must have a complete-by (S10). A for_each step has no complete-by, because it calls no agent
+// itself. So its row has the state `waiting` while its instances run.
 func stepRow(i int, n *model.Node) StepRow {
 	row := StepRow{Node: i, State: n.Shown(), Failures: int(n.Fwd.Failures + n.Und.Failures), Attempt: int(n.Fwd.Total)}
 	if n.Und.Total > 0 {

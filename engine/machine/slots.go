@@ -97,8 +97,8 @@ func (d slots) refused(agent string) model.Instant {
 }
 
 // refuseUntil records that the engine refused to send a call of an agent, and that no call of this
-// agent may start before a certain time. That time is the parameter until; if it is 0, refuseUntil
-// removes the recorded time. k is the agent's index in run.Holds.
+// agent may start before a certain time. That time is the parameter `until`; if it is 0,
+// refuseUntil removes the recorded time. k is the agent's index in run.Holds.
 func (d slots) refuseUntil(k int, until model.Instant) {
 	if k < len(d.run.Refused) && d.run.Refused[k] == until || k >= len(d.run.Refused) && until == 0 {
 		return

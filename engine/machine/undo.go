@@ -185,7 +185,7 @@ func (d undoing) undoLookupMissed(i int) {
 	d.resumeUndo(i)
 }
 
-// pauseUndo delays the planned call of an undo by the time wait. The pause is longer if an
+// pauseUndo delays the planned call of an undo by the duration `wait`. The pause is longer if an
 // earlier attempt may still be running, or if the agent asked for a later call.
 func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)

@@ -343,8 +343,8 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	return found
 }
 
-// compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
-// skips failed undos: those of the step ev.Step, or all if that is "".
+// compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or skips
+// failed undos: those of the step ev.Step, or all failed undos if ev.Step is "".
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Parent {
