@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// If only full is true, each test runs as many rounds as docs/reliability.md says (`make chaos`).
-// If full and part are true, each test runs fewer rounds (`make chaos SHORT=1`). If both are
+// If only `full` is true, each test runs as many rounds as docs/reliability.md says (`make chaos`).
+// If `full` and `part` are true, each test runs fewer rounds (`make chaos SHORT=1`). If both are
 // false, each test runs only a few rounds (`make test`).
 var full, part = os.Getenv("CHAOS") != "", os.Getenv("CHAOS") == "part"
 

@@ -384,8 +384,7 @@ func (w *World) await(what string, limit time.Duration, fn func() (string, bool)
 }
 
 // Await calls fn until fn returns true. If this takes longer than patience(limit), the test fails
-// with a message. The parameter `what` is the thing that the test waits for, as words of this
-// message.
+// with a message. In this message, the parameter `what` says for what the test has waited.
 func (w *World) Await(what string, limit time.Duration, fn func() bool) {
 	w.T.Helper()
 	w.await(what, limit, func() (string, bool) { return "", fn() })
