@@ -104,8 +104,8 @@ func New(ctx context.Context, cfg Config) *Room {
 }
 
 // Start begins a call and returns at once. The Room calls the function in the parameter `done`
-// once, from another goroutine. If Forget ends the call, or a later call of Start is for the same
-// attempt, the error is context.Canceled. Start has the same contract as the method Start of an
+// once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
+// is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
 func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}

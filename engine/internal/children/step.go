@@ -248,8 +248,8 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 	return nil
 }
 
-// early does what follows from the status of the child run alone. The result `over` is true if
-// there is nothing else to do now: the child is open, or it was undone.
+// early does what an engine can do when it knows only the status of the child run. The result
+// `over` is true if there is nothing else to do now: the child is open, or it was undone.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	switch {
 	case !state.Final() && (stop || w.undoes()):
