@@ -42,8 +42,8 @@ type Membership struct {
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found
-	// The last call of the method `due` got a hint, or its tick found messages, or its tick found
-	// runs of other engines that this engine may take over.
+	// busy is true if the last call of the method `due` got a hint, or its tick found messages, or
+	// its tick found runs of other engines that this engine may take over.
 	busy bool
 }
 

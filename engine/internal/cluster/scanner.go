@@ -70,8 +70,8 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	return work || p.working
 }
 
-// queueAge returns for how long the first run without an owner has been due, by the newest tick; 0 = no
-// such run is due (S65).
+// queueAge returns for how long the first run without an owner has been due, according to the
+// newest tick; 0 = no such run is due (S65).
 func (p *scanner) queueAge() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
