@@ -50,7 +50,7 @@ type keyed interface {
 
 // work starts the runs of the next page of keys, and stores which of them have started and which
 // have failed. After the last key, it starts the runs of keys that have failed and that a person
-// retries. The results are those of Inbox.start.
+// retries. The results mean the same as those of Inbox.start.
 func (l *lister) work(ctx context.Context) (fault string, more bool, err error) {
 	all, starts, err := l.keys()
 	if err != nil {

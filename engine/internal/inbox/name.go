@@ -77,6 +77,6 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:hashLen/2])
 }
 
-// Trigger returns the text that the history of a run stores about its start by an event: "event TYPE
-// ID".
+// Trigger returns the text with which the history of a run says that an event has started the run:
+// "event TYPE ID".
 func Trigger(kind, event string) string { return "event " + kind + " " + naming.CleanText(event) }
