@@ -185,8 +185,9 @@ func (r *results) failed(err error) {
 	r.errs = append(r.errs, err)
 }
 
-// prepare returns the run of a submission. If the submission can never become a run, prepare returns
-// the reason in why. It returns an error if this engine cannot decide that now.
+// prepare returns the run of a submission. If the submission can never become a run, prepare
+// returns the reason in the result `why`. It returns an error if this engine cannot decide that
+// now.
 func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why string, err error) {
 	if s.WorkflowID == 0 {
 		return Run{}, "the workflow is not published any more", nil
