@@ -1,12 +1,13 @@
 // Package keyrace lets many clients race for one unique key, and checks their answers.
 //
 // In: the store under test. Out: the failures of a test. Each client submits runs, ends runs of its
-// own and of others, resets the goal and asks for the state of the key. The tool porcupine then looks
-// for an order of all these operations that explains each answer: an order in which the operations
-// could have been made one after the other (I15). There is such an order only if at most one run of
-// the key is open, and if a goal that was reached refuses all submissions until it is reset (I11). In
-// races with replacements, clients also submit runs that wait until the key is free. Then there is such an
-// order only if each of them starts after the run before it, and if the newest one wins.
+// own and of others, resets the goal and asks for the state of the key. The tool porcupine then
+// looks for an order of all these operations that explains each answer: an order in which the
+// operations could have been made one after the other (I15). There is such an order only if at most
+// one run of the key is open, and if a goal that was reached refuses all submissions until it is
+// reset (I11). In races with replacements, clients also submit runs that wait until the key is
+// free. Then there is such an order only if each of these runs starts after the run before it, and
+// if the newest of them wins.
 package keyrace
 
 import (
