@@ -153,8 +153,8 @@ type Output struct {
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
-// Undoable reports whether the run turns back when its parent asks for its undo. Only a child run
-// that has succeeded and has not passed a pivot turns back.
+// Undoable reports whether the run turns back when its parent asks for the undo of this run. Only a
+// child run that has succeeded and has not passed a pivot turns back.
 func (r *Run) Undoable() bool {
 	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
 }
