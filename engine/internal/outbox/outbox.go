@@ -4,7 +4,7 @@
 // reply to a webhook or an agent, and hints for the consumers of queues. A reply is sent at least
 // once, and the replies of a run are sent in order: the store gives out a reply only when the reply
 // before it is done. An engine claims replies for a while. If it dies, the claim ends, and another
-// engine sends them. Each sink has its own goroutine, so a slow sink holds up no other one, and no
+// engine sends them. Each sink has its own goroutine, so a slow sink delays no other sink and no
 // run.
 package outbox
 
