@@ -122,7 +122,7 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run into the backoff set, because the run waits for a person or because its messages
-// cannot be decided here. The backoff ends at the store time in the parameter until. If the field
+// cannot be decided here. The backoff ends at the store time in the parameter `until`. If the field
 // `restFor` is not 0, the backoff ends after this duration at the latest. The parameter `woken` is
 // what the method Woken returned before the run was read. If WakeResting was called since then,
 // Rest does nothing, because a new message may have arrived.

@@ -37,7 +37,7 @@ func (c check) bound() time.Time {
 // if the row may keep its next_check, which is the parameter `present`. A record must write a new
 // next_check in these cases:
 //   - The record creates, ends or takes over the run. The caller says this with the parameter
-//     must = true.
+//     `must`.
 //   - The run is due before the next_check in the row.
 //   - The next_check in the row has passed.
 //   - The run waits for no time any more. The new value shows that it is at rest (Head.AtRest).

@@ -45,7 +45,7 @@ type Start struct {
 }
 
 // finish reports that the delivery has ended, with the outcome err. It calls the functions
-// d.decided and d.done, and notifies the call d.call. Each of them only once.
+// d.decided and d.done, and notifies the call d.call. It does so only once.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()

@@ -25,8 +25,8 @@ type takings struct {
 }
 
 // newLedger returns a Capacity for one membership. The parameter `of` is the Capacity of the whole
-// node, in which the ledger reserves the slots. If it is nil, the number of calls has no limit, and
-// newLedger returns nil, too.
+// node, in which the ledger reserves the slots. If `of` is nil, the number of calls has no limit,
+// and newLedger returns nil, too.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil

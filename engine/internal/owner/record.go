@@ -56,8 +56,8 @@ func addNodes(t *store.Transition, nodes []machine.NodeName) {
 	}
 }
 
-// announce adds the states that the run reaches with the record to the transition, if a notify block
-// of the workflow announces them.
+// announce adds to the transition those states that the run reaches with the record, if a notify
+// block of the workflow announces them.
 func announce(t *store.Transition, rec machine.Record, flow *dsl.Workflow) {
 	for _, state := range rec.Reached() {
 		if len(flow.Notifications(state)) > 0 && !slices.Contains(t.Announce, state) {

@@ -115,8 +115,8 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 	sh.runs, sh.resting = nil, nil
 }
 
-// alert starts to commit a row without records, with an alert that the run is quarantined.
-// The alert contains the first line of cause.
+// alert starts to commit a row without records, with an alert that the run is quarantined. The
+// alert contains the first line of the error in the parameter `cause`.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.Clock.Now()
 	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, now, nil)
@@ -223,9 +223,9 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The
-// parameter `cause` is the error. The callers that wait for the events in todo get this error, too.
-// The journal keeps the run's last state. An alert in the store informs people. Another engine, or
-// a newer version, may continue the run.
+// parameter `cause` is the error. The callers that wait for the events in the list `todo` get this
+// error, too. The journal keeps the run's last state. An alert in the store informs people. Another
+// engine, or a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}
