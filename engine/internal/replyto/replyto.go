@@ -58,8 +58,8 @@ type Slots interface {
 	Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 	Reserve(spec invoke.AgentSpec, n int) bool
 	Release(spec invoke.AgentSpec, n int)
-	// Start takes the right to start one call. The parameter `completeBy` is a store time, and
-	// startBy a time of this process's clock; zero = completeBy.
+	// Start takes the right to start one call. The parameter `completeBy` is a store time. The
+	// result `startBy` is a time of this process's clock; zero = the time `completeBy`.
 	Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool)
 }
 
@@ -142,8 +142,8 @@ func elsewhere(format string, args ...any) error {
 	return &outbox.NotNow{Why: fmt.Sprintf(format, args...), Here: elsewherePause}
 }
 
-// call sends the call, if there is a slot for it, and returns what has come of it. The parameter
-// `accept` checks the output of a result.
+// call sends the call, if there is a slot for it. It returns nil if the call has succeeded, and
+// otherwise an error. The parameter `accept` checks the output of a result.
 func (c *Caller) call(ctx context.Context, call invoke.Call, accept func([]byte) (dsl.Value, error)) error {
 	member, slots := c.cfg.Present()
 	if member == 0 {
