@@ -48,8 +48,8 @@ func Decide(s *cron.Schedule, next, now time.Time, open bool) Step {
 }
 
 // newest returns the newest tick that is not after the time now; zero = there is none within about
-// the last four years. It looks back one minute, then two minutes, then four, and so on. So it needs
-// few steps for frequent ticks and for rare ones.
+// the last four years. It looks back one minute, then two minutes, then four, and so on. So it
+// needs few tries, whether ticks are frequent or rare.
 func newest(s *cron.Schedule, now time.Time) (tick time.Time) {
 	for back := time.Minute; back < 4*366*24*time.Hour; back *= 2 {
 		for at := s.Timetable.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = s.Timetable.Next(at) {
