@@ -36,8 +36,8 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	}
 }
 
-// result records that the action of node i has succeeded. The parameter known is true if the
-// parameter output is the real output of the action. The first result of any attempt decides the
+// result records that the action of node i has succeeded. The parameter `known` is true if the
+// parameter `output` is the real output of the action. The first result of any attempt decides the
 // outcome of the step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
@@ -99,7 +99,7 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 	for _, r := range list {
 		holds, err := r.Check(sc)
 		if err != nil || !holds {
-			continue // the method postconditions reports the error, if there is one
+			continue // the method `postconditions` reports the error, if there is one
 		}
 		m := describe(r.Condition, sc, model.Miss{Kind: model.MissFailed, Code: "refused"})
 		if r.Permanent {
@@ -150,7 +150,7 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 }
 
 // wish records the pause that the agent wants before the next call (retry_after). The parameter
-// after is this pause; if it is 0, wish does nothing.
+// `after` is this pause; if it is 0, wish does nothing.
 func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
@@ -217,7 +217,7 @@ func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 }
 
 // ended decides what happens next when an attempt of node i was closed without a result. The
-// parameters call, kind and m are the call number, the kind and the failure of that attempt.
+// parameters `call`, `kind` and `m` are the call number, the kind and the failure of that attempt.
 func (d answers) ended(i, call int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
 	switch kind {
@@ -264,8 +264,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 			return // the attempt that is still open decides what follows
 		}
 		if n.Fwd.Miss != model.MissNone {
-			// The newest attempt failed earlier. Its failure waited until this older attempt
-			// ended, and counts now.
+			// The newest attempt failed while this older attempt was still open. The failure of the
+			// newest attempt counts now.
 			m = n.Fwd.Blamed()
 		}
 	}
@@ -347,8 +347,8 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// answered calls the function f with the attempt id, if that attempt is open. Otherwise the
-// answer is late and changes nothing (S28, S35).
+// answered passes the attempt with this id to the function `f`, if the attempt is open. Otherwise
+// the answer is late and changes nothing (S28, S35).
 func (d answers) answered(id AttemptID, f func(*model.Attempt)) {
 	if d.isOpen(id) {
 		f(d.edit(id.Node).Find(id.Call))

@@ -7,9 +7,9 @@ import (
 )
 
 // A Change is the change that a record makes to a state. It holds the run and the changed nodes,
-// each before and after the record. References in a record refer to the state before the record,
-// so the Change is computed completely before the state changes. Package story reads Changes and
-// must not change their data.
+// each before and after the record. A record may refer to values of the state before the record, so
+// the Change is computed completely before the state changes. Package story reads Changes and must
+// not change their data.
 type Change struct {
 	s       *State
 	at      model.Instant
@@ -20,8 +20,8 @@ type Change struct {
 	tells   bool   // the record has something to show to people
 
 	run model.Run // the run after the record
-	// The changed nodes after the record, in the order of the field patches. If the slice is nil,
-	// the field To of each patch holds the complete node instead.
+	// The changed nodes as they are after the record, in the order of the field `patches`. If this
+	// list is nil, the field To of each patch holds the complete node.
 	nodes []*model.Node
 }
 
@@ -110,7 +110,8 @@ func (s *State) apply(c *Change) {
 }
 
 // landed updates the indexes, the cache and the total size of the checkpoints after a record was
-// applied. The parameter made is the cache of the record's decision; nil = the record has none.
+// applied. The parameter `made` is the cache that the decision on the record has filled; nil =
+// there is none.
 func (s *State) landed(event Event, made *cache) {
 	s.tally(event)
 	s.signals.landed(event)
@@ -121,9 +122,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state by the parameter now, and adds the steps and queues that
-// it needs. The parameter at is the time of the record. The parameter vars is true if the record
-// changes the variables.
+// installRun replaces the run of the state by the parameter `now`, and adds the steps and queues
+// that it needs. The parameter `at` is the time of the record. The parameter `vars` is true if the
+// record changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -143,10 +144,10 @@ func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	}
 }
 
-// cached updates the state's cache after a record was applied. A cache is pending if it has
-// values from a decision whose record is not applied yet. The parameter landed is the cache of
-// the applied record. If it is the state's cache, that cache is not pending any more. A pending
-// cache of another record is dropped.
+// cached updates the state's cache after a record was applied. A cache is pending if it has values
+// from a decision whose record is not applied yet. The parameter `landed` is the cache of the
+// applied record. If it is the state's cache, that cache is not pending any more. A pending cache
+// of another record is dropped.
 func (s *State) cached(landed *cache) {
 	switch {
 	case s.cache == nil || !s.cache.pending:
@@ -157,8 +158,9 @@ func (s *State) cached(landed *cache) {
 	}
 }
 
-// before returns node i as it is before the next record. It returns a new step if the next
-// record is the first, or Blank if the record adds the node as an instance.
+// before returns node i as it is before the next record. If the next record is the first of the
+// run, it returns a step that has not begun. If the record adds the node as an instance, it returns
+// Blank.
 func (s *State) before(i int) *model.Node {
 	switch {
 	case i < len(s.nodes):
@@ -169,9 +171,9 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after a record with the patch p. If the record was
-// decided on this state, p already has the complete node. Otherwise p has only the changed fields,
-// and the method after computes the complete node.
+// after returns the node as it is after a record with the patch p. If the record was decided on
+// this state, p already has the complete node. Otherwise p has only the changed fields, and the
+// method `after` computes the complete node.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {
@@ -223,7 +225,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	return old
 }
 
-// set replaces node i by n, or adds n. The caller must call the method index first.
+// set replaces node i by n, or adds n. The caller must call the method `index` first.
 func (s *State) set(i int, n *model.Node) {
 	if i == len(s.nodes) {
 		s.nodes = append(s.nodes, n)
@@ -241,9 +243,9 @@ func (s *State) prune() {
 	}
 }
 
-// overwrite replaces node i by a copy of the parameter now. A copy is necessary, because the Loader
-// reuses the memory of the original for the next record. The parameter mask has the bits of the
-// changed fields.
+// overwrite replaces node i by a copy of the node in the parameter `now`. A copy is necessary,
+// because the Loader reuses the memory of the original for the next record. The parameter `mask`
+// has the bits of the changed fields.
 func (s *State) overwrite(i int, now *model.Node, mask uint64) {
 	old := s.index(i, now)
 	switch {

@@ -85,8 +85,9 @@ func (d caller) outlast(i int) bool {
 	return open
 }
 
-// overstays reports whether a call for a child run is open although its time is over. Then its
-// complete-by is later than that of any other call for a child run.
+// overstays reports whether the attempt a is a call for a child run that stays open although its
+// time is over. The method `outlast` gives such a call a later complete-by than any other call for
+// a child run has.
 func overstays(a *model.Attempt) bool { return a.CompleteBy > a.Started.Add(childTimeout) }
 
 // overstayed reports whether the time of the last call for the child run of node n was over before the

@@ -13,10 +13,9 @@ import (
 )
 
 // A person who stated the outcome of a step (SettleRequested) may have been wrong. The person can
-// correct the statement until the step or a dependent step is called, or until a dependent step
-// has ended. If a dependent step is only ready, or waits for its agent, a correction makes that
-// step pending again. A statement about an undo cannot be corrected, because the run continues
-// with it at once.
+// correct the statement until the step or a dependent step is called, or until a dependent step has
+// ended. If a dependent step is only ready, or waits for its agent, a correction makes that step
+// pending again. A statement about an undo cannot be corrected, because the run acts on it at once.
 
 // correct replaces what a person stated earlier about the outcome of node i. If that is not
 // possible any more, correct refuses the verb.
@@ -99,7 +98,7 @@ func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 }
 
 // unready makes dependents of a step pending again, if they are ready but were not called. The
-// reason is that their inputs may change.
+// correction may change the inputs of these dependents.
 func (d verbs) unready(step int) {
 	for _, j := range d.wf.Steps[step].Before {
 		b := d.get(j)
@@ -143,9 +142,9 @@ func (d verbs) takeBack(i int) {
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
-// takeBackItem takes back what a person said about the outcome of instance i: the instance counts
-// as failed, as before. If max_failures
-// does not tolerate one more failure, the for_each step fails, too.
+// takeBackItem takes back what a person said about the outcome of instance i. The instance counts
+// as failed again. If max_failures does not tolerate one more failure, the for_each step fails,
+// too.
 func (d verbs) takeBackItem(i int) {
 	n := d.edit(i)
 	m := doubtful(n)
@@ -261,7 +260,7 @@ func moreOf(all []moving.Refusal) string {
 }
 
 // movedDeadline returns the deadline that the new definition gives to the run; 0 = none. The result
-// moved is false in two cases; then the run keeps its present deadline. First, the old definition
+// `moved` is false in two cases; then the run keeps its present deadline. First, the old definition
 // gives the same deadline, which a person may have extended. Second, the run has turned back or has
 // passed its pivot, so its deadline has no effect.
 func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
@@ -378,8 +377,8 @@ func (d mover) freshInput(i int) {
 }
 
 // recount counts again how many steps have ended: for the run, and for each step that depends on
-// other steps. The list of steps has an entry for each node, so after a move some entries are nodes
-// of instances (Step.Instance). These entries count as ended and as undone.
+// other steps. After a move, the workflow's list of steps has an entry for each node of the run.
+// Some of these nodes are instances (Step.Instance), which count as ended and as undone.
 func (d mover) recount() {
 	done, past := int32(0), int32(0)
 	for i, step := range d.wf.Steps {

@@ -32,8 +32,8 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		return d.afterEnd()
 	default:
 		if ev, lost := in.Event.(EngineLost); lost {
-			// Handle EngineLost before any deadline expires: the work that follows a passed deadline may be
-			// what ended the engines.
+			// Handle EngineLost before any deadline expires: if a deadline has passed, the work
+			// that follows may be the reason why the engines died.
 			return d.verbs().engineLost(ev)
 		}
 		d.live()
@@ -177,11 +177,11 @@ func (d *decider) record() Record {
 	return r
 }
 
-// lastAlerts returns the commands of the decision without needless alerts. It removes all
-// alerts of one kind except the last. It also removes an alert if the decision itself has
-// removed the reason for it. If the run needed a person before the decision and still needs
-// one, there is no new alert. The person who sent the verb learns from its answer that the
-// run still needs a person (I9).
+// lastAlerts returns the commands of the decision without needless alerts. It removes all alerts of
+// one kind except the last. It also removes an alert if the reason for the alert does not exist any
+// more at the end of the decision. If the run needed a person before the decision and still needs
+// one, there is no new alert. The person who sent the verb learns from the answer to the verb that
+// the run still needs a person (I9).
 func (d *decider) lastAlerts() []Command {
 	if !slices.ContainsFunc(d.commands, func(c Command) bool { _, ok := c.(Alert); return ok }) {
 		return d.commands

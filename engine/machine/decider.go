@@ -120,7 +120,7 @@ type decider struct {
 	// Agents whose call the engine did not send, as the event of this decision says (AttemptDeferred).
 	deferred []string
 
-	// Node number + 1 of the for_each step whose instances the method passAll is ending now.
+	// Node number + 1 of the for_each step whose instances the method `passAll` is ending now.
 	// 0 means that there is none.
 	frozen int
 
@@ -205,14 +205,14 @@ type use struct {
 // settings that were evaluated last.
 type seen struct {
 	scope dsl.Scope
-	ready bool // the field scope has been filled in
-	// Function that returns the result of the step with this index, as the decision sees it.
+	ready bool // the field `scope` has been filled in
+	// The function returns the result of the step with the given index, as it is in this decision.
 	results  func(int) dsl.StepResult
 	each     dsl.EachItem  // each.key and each.value in the present scope
-	step     int32         // index of the step whose settings are in the field settings
-	settings *dsl.Settings // settings of the step in the field step; nil = not evaluated yet
+	step     int32         // index of the step whose settings are in the field `settings`
+	settings *dsl.Settings // settings of the step in the field `step`; nil = not evaluated yet
 
-	undo         undoTold      // values with which the field undoSettings was computed
+	undo         undoTold      // values with which the field `undoSettings` was computed
 	undoSettings *dsl.Settings // settings of the undo of the node undo.n; nil = not evaluated yet
 }
 
@@ -244,7 +244,7 @@ func (d *decider) get(i int) *model.Node {
 }
 
 // edit returns the draft's copy of node i, which the caller may change. If the copy is new,
-// pointers from earlier calls of get still point to the node in the state.
+// pointers from earlier calls of the method `get` still point to the node in the state.
 func (d *decider) edit(i int) *model.Node {
 	if n := d.draft.find(i); n != nil {
 		return n
@@ -312,8 +312,8 @@ func (d *decider) pivotOpen() bool {
 	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
 }
 
-// forwardOpen reports whether steps may begin. It returns false if the run waits for room, has
-// turned back, is parked, or has ended.
+// forwardOpen reports whether steps may begin. It returns false if the run waits for a place or its
+// unique key, has turned back, is parked, or has ended.
 func (d *decider) forwardOpen() bool {
 	return d.run.Phase == model.PhaseForward && !d.run.Parked && d.run.Finished == 0 && !d.run.Awaits
 }
@@ -345,9 +345,9 @@ func (d *decider) exceeded() (model.Miss, bool) {
 	return model.Miss{}, false
 }
 
-// grow counts the size of a value that the decision adds to the run, and returns true. If the
-// run would exceed its ceiling for values, grow returns the failure and false. In the message
-// of the failure, the parameter what is the name of the value.
+// grow counts the size of a value that the decision adds to the run, and returns true. If the run
+// would exceed its ceiling for values, grow returns the failure and false. The parameter `what` is
+// the name of the value in the message of this failure.
 func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	most, sum := d.ceilings().Values, d.s.values.bytes+d.grown+int64(bytes)
 	if sum > most {
@@ -358,12 +358,12 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor checks whether the run may have new instances. If so, it adds the size of their
-// each.value to the size of the run, and returns true. If the run would exceed its ceiling
-// for instances or for values, roomFor returns the failure and false.
+// roomFor checks whether the run may have new instances. If so, it adds the sizes of the
+// each.values of these instances to the size of the run, and returns true. If the run would exceed
+// its ceiling for instances or for values, roomFor returns the failure and false.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
-	if len(d.run.Moves) > 0 { // the list of steps has entries for instances that are older than a move
+	if len(d.run.Moves) > 0 { // a move keeps the instances of the old definition: the workflow's list of steps has an entry for each
 		for _, step := range d.wf.Steps {
 			if step.Instance {
 				there++

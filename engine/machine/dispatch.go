@@ -75,7 +75,8 @@ func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, erro
 }
 
 // cannotAsk handles a planned lookup whose input cannot be evaluated. Another lookup would have the
-// same input, so no lookup is tried again: the run continues as after its last failed lookup.
+// same input, so no other lookup is tried. The run continues as if all lookups had been tried
+// without success.
 func (d caller) cannotAsk(i int, kind model.CallKind) {
 	n := d.edit(i)
 	d.rest(i)
@@ -91,8 +92,8 @@ func (d caller) cannotAsk(i int, kind model.CallKind) {
 	}
 }
 
-// start opens an attempt of node i, and adds the command that calls the agent. The parameter asked
-// is the input of a lookup that calls another action than the step; null = any other call.
+// start opens an attempt of node i, and adds the command that calls the agent. The parameter
+// `asked` is the input of a lookup that calls another action than the step; null = any other call.
 func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n := d.edit(i)
 	act := d.action(n, kind)
@@ -138,9 +139,9 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	d.commands = append(d.commands, inv)
 }
 
-// completeBy returns the complete-by of a new call. It is the end of the timeout, or a
-// deadline that comes earlier (S10, S11). For a lookup of the outcome of a forward attempt,
-// the deadlines of the forward part do not count.
+// completeBy returns the complete-by of a new call. It is the end of the timeout, or a deadline
+// that comes earlier (S10, S11). For a lookup of the outcome of a forward attempt, the deadlines of
+// the forward work do not count.
 func (d caller) completeBy(i int, kind model.CallKind) model.Instant {
 	n := d.get(i)
 	by := d.at.Add(d.timeout(n, kind))

@@ -31,11 +31,11 @@
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
-//	event, failure, index, ceilings   events, failures, indexes, ceilings
+//	event, failure, index             events, failures, ceilings, indexes
 //	state, view, apply, record        the state of a run, and how records change it
 //	draft, loader                     reused memory, for decisions and for folding records
-//	decider, scope                    a decision, its parts, and its expressions
-//	slots, attempt, ending, rerun     what a decision does to one node or to the run
+//	decider, scope                    a decision, and its expressions
+//	slots, attempt, ending            what a decision does to one node or to the run
 //	nodeend, turn                     the end of a node; the run turns back
 //	retry, undo                       what follows a failed attempt; the undo of a node
 //	dispatch, forward                 the start of calls; the start of steps

@@ -14,10 +14,10 @@ const keptScratch = 256
 // A draft holds the nodes that a decision has changed or added.
 type draft struct {
 	list []edited
-	// position of each node in the field list, by node number; nil = only few nodes
+	// position of each node in the field `list`, by node number; nil = only few nodes
 	index map[int]int
 	mores []*model.More // memory for the More of each node of the draft; reused by later decisions
-	given int           // number of entries of the field mores that this decision uses
+	given int           // number of entries of the field `mores` that this decision uses
 }
 
 type edited struct {
@@ -85,7 +85,7 @@ func (t *draft) add(i int, old *model.Node) *model.Node {
 	return now
 }
 
-// A sheet is memory for the parts of a typical record. It needs only one allocation.
+// A sheet is the memory for a record of typical size. One allocation is enough for all of it.
 type sheet struct {
 	run      model.RunPatch
 	commands [1]Command
@@ -93,8 +93,8 @@ type sheet struct {
 	nodes    [2]model.NodePatch
 }
 
-// patches returns a patch for each node that the decision has changed, sorted by node number.
-// It uses the memory of the parameter paper if that is large enough. The patches and the
+// patches returns a patch for each node that the decision has changed, sorted by node number. It
+// uses the memory in the parameter `paper` if this memory is large enough. The patches and the
 // state share the data that the decision did not change.
 func (t *draft) patches(paper *sheet) []model.NodePatch {
 	if len(t.list) == 0 {
@@ -122,7 +122,7 @@ func (t *draft) patches(paper *sheet) []model.NodePatch {
 	return nodes
 }
 
-// A queue holds numbers of nodes. The method next returns them in the order in which they were
+// A queue holds numbers of nodes. The method `next` returns them in the order in which they were
 // added.
 type queue struct {
 	items []int

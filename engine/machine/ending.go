@@ -24,8 +24,8 @@ func (d ending) park(f dsl.Failure) {
 	d.alert("parked", f.Step, f.Code, f.Message)
 }
 
-// unpark continues the forward part of a parked run. It moves the deadlines of steps by the
-// time for which the run was parked.
+// unpark continues the forward work of a parked run. It moves the deadlines of steps by the time
+// for which the run was parked.
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
@@ -162,12 +162,12 @@ func (d ending) evaluateOutputs() {
 	}
 }
 
-// Lost returns the record that parks a run because engines died while they read or decided it.
-// For a run that has not ended, Decide makes the same record for the event EngineLost. Lost
-// does not need the whole state. It needs only the parameter was, which is the run's state in
-// the store. So its caller need not read the journal: reading it may be the reason why the
-// engines died. The parameter at must not be before the run's last record. If the run already
-// needs a person, its state stays the same and the record raises no alert.
+// Lost returns the record that parks a run because engines died while they read or decided it. For
+// a run that has not ended, Decide makes the same record for the event EngineLost. Lost does not
+// need the whole state. It needs only the run's state in the store, which is the parameter `was`.
+// So its caller need not read the journal: reading it may be the reason why the engines died. The
+// parameter `at` must not be before the run's last record. If the run already needs a person, its
+// state stays the same and the record raises no alert.
 //
 // Only the store keeps other engines away from such a run (store.Hands.Suspects). In this
 // package, the run behaves like a paused run: answers count and deadlines pass. It continues

@@ -41,8 +41,8 @@ type Started struct {
 	// finds the recorded run, and starts nothing.
 	Void bool
 	Line line.Line
-	// Waits is true if the run must wait for room in its limit, or until the run that holds its unique
-	// key has ended. Its steps start after a SlotsFreed with Admitted.
+	// Waits is true if the run must wait for a place, or until the run that holds its unique key
+	// has ended. Its steps start after a SlotsFreed with Admitted.
 	Waits bool
 	// StartBy is the time by which the first step must begin. Otherwise the run fails with
 	// not_started; zero = no such time (S65).
@@ -115,9 +115,9 @@ type TimePassed struct{}
 // SlotsFreed says that agents may have free slots. Held steps try to start again. If Admitted
 // is false, nothing else happens.
 type SlotsFreed struct {
-	// Admitted is true if there is room for the run in the concurrency limit of its workflow, and its
-	// unique key is free. Then the steps of a run that waits start. The store commits the record only
-	// if there is room and the key is free (Record.Admits).
+	// Admitted is true if the concurrency limit of the workflow has a place for the run, and the
+	// unique key of the run is free. Then the steps of a run that waits start. The store commits
+	// the record only if there is a place and the key is free (Record.Admits).
 	Admitted bool
 }
 
@@ -260,8 +260,8 @@ func (Migrated) event()            {}
 func (Refused) event()             {}
 
 // Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
-// returns the number of the message with the refused verb, and e itself as refused. ok is
-// false for every other event.
+// returns the number of the message with the refused verb, and e itself in the result `refused`. ok
+// is false for every other event.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:

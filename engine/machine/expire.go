@@ -26,8 +26,8 @@ func (d clocks) pass() {
 	}
 }
 
-// passDeadline expires the deadline of node i: of its forward part or of its undo. While the
-// run is parked, no deadline of a forward part expires.
+// passDeadline expires the deadline of node i: of its forward work or of its undo. While the run is
+// parked, no deadline of forward work expires.
 func (d clocks) passDeadline(i int) {
 	n := d.get(i)
 	if n.Clearing {
@@ -58,10 +58,10 @@ func (d clocks) passDeadline(i int) {
 	d.forward().missed(i, m)
 }
 
-// passAll expires the deadline of the for_each step i. Every instance that has not ended ends
-// with deadline_exceeded. If the catch of each of these instances accepts that code, the step
-// can still succeed. Otherwise it fails. It also fails if only a person can deal with an
-// instance that failed earlier. An instance with an open child run ends with the child.
+// passAll expires the deadline of the for_each step i. Every instance that has not ended ends with
+// deadline_exceeded. If the catch of each of these instances accepts that code, the step can still
+// succeed. Otherwise it fails. It also fails if only a person can deal with an instance that failed
+// earlier. An instance with an open child run ends when the child ends.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1

@@ -25,24 +25,24 @@ const (
 	codeUndone = "undone_by_parent"
 )
 
-// expressionMiss returns the failure of a step if an expression cannot be evaluated. The
-// parameter what is the name of the expression in the message.
+// expressionMiss returns the failure of a step if an expression cannot be evaluated. The parameter
+// `what` is the name of the expression in the message.
 func expressionMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeExpression, Message: what + ": " + err.Error()}
 }
 
 // limitMiss returns the failure of a step that was not started, because the run would exceed a
-// ceiling. The parameter name is the name of the ceiling in the option --limit. The step is
-// never repeated. If an operator raises the ceiling later, the step does not start again. So
-// the advice in the message is only for the next run.
+// ceiling. The parameter `name` is the name of the ceiling in the option --limit. The step is never
+// repeated. If an operator raises the ceiling later, the step does not start again. So the advice
+// in the message is only for the next run.
 func limitMiss(name, format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: fmt.Sprintf(format, args...) + " (--limit " + name + "=N sets another)"}
 }
 
 // noTime returns the failure of a step whose deadline leaves no time for another attempt. The
-// failure has the same code as a passed deadline, so that users find both cases under one
-// code. The parameter last is the failure of the last attempt. Its code and message are part
-// of the new message.
+// failure has the same code as a passed deadline, so that users find both cases under one code. The
+// parameter `last` is the failure of the last attempt. Its code and message are part of the new
+// message.
 func noTime(last model.Miss) model.Miss {
 	message := "the deadline leaves no time for another attempt; the last one ended with " + last.Code
 	if last.Message != "" {

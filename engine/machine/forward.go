@@ -66,7 +66,7 @@ func (d forward) first() {
 	}
 }
 
-// admitted starts the first steps of a run that waited for room in its limit or for its unique key.
+// admitted starts the first steps of a run that waited for a place or for its unique key.
 func (d forward) admitted() {
 	if d.run.Awaits && d.run.Phase == model.PhaseForward && d.run.Finished == 0 {
 		d.run.Awaits = false
@@ -233,7 +233,8 @@ func (d slots) drain() {
 }
 
 // An heir (this type) makes a new run take over results of an ended run (engine restart). The first
-// record of the new run holds these results, so that nobody needs the ended run to read the new one.
+// record of the new run holds these results, so that an engine can read the new run without the
+// ended run.
 type heir struct{ *decider }
 
 // can reports whether the run of the decision can take over results of the run in Input.Past.
@@ -264,14 +265,14 @@ func (d heir) inherit(from moving.From) {
 	}
 }
 
-// take copies a node of the ended run, the parameter was, into node i of this run. A checkpoint in
-// it may be sensitive.
+// take copies a node of the ended run, the parameter `was`, into node i of this run. A checkpoint
+// in it may be sensitive.
 func (d heir) take(i int, was *model.Node) {
 	moving.Take(d.edit(i), was)
 	d.secret = d.secret || len(was.Blob) > 0
 }
 
-// instances adds the instances of the for_each step i. The parameter was is the node of the step in
+// instances adds the instances of the for_each step i. The parameter `was` is the node of the step in
 // the ended run.
 func (d heir) instances(i int, was *model.Node) {
 	first := d.count()

@@ -74,8 +74,8 @@ func (h *lazyHeap) clone() lazyHeap {
 	return lazyHeap{items: slices.Clone(h.items), valid: h.valid}
 }
 
-// change updates the heap after the key of a node has changed from the parameter old to the
-// parameter key. In both parameters, 0 means that there is no key.
+// change updates the heap after the key of a node has changed from the parameter `old` to the
+// parameter `key`. In both parameters, 0 means that there is no key.
 func (h *lazyHeap) change(node int, old, key model.Instant) {
 	if old == key {
 		return
@@ -89,7 +89,7 @@ func (h *lazyHeap) change(node int, old, key model.Instant) {
 	}
 }
 
-// prune removes stale entries from the top. The function in the parameter key returns the present
+// prune removes stale entries from the top. The function in the parameter `key` returns the present
 // key of a node. If more than half of all entries are stale, and the heap is not very small, prune
 // removes all stale entries. So the heap never has many more entries than there are nodes with a
 // key.
@@ -121,10 +121,9 @@ func (h *lazyHeap) top() model.Instant {
 	return h.items[0].key
 }
 
-// upTo finds all entries whose key is not later than the parameter limit. It appends their
-// nodes to the parameter found, in no particular order, and returns the longer list. It
-// includes stale entries. The cost grows with the number of nodes found, not with the size of
-// the heap.
+// upTo finds all entries whose key is not later than the parameter `limit`. It appends their nodes
+// to the parameter `found`, in no particular order, and returns the longer list. It includes stale
+// entries. The cost grows with the number of nodes found, not with the size of the heap.
 func (h *lazyHeap) upTo(limit model.Instant, found []int) []int {
 	if top := h.top(); top == 0 || top > limit {
 		return found
@@ -141,7 +140,7 @@ func (h *lazyHeap) visit(i int, limit model.Instant, found []int) []int {
 	return h.visit(2*i+2, limit, h.visit(2*i+1, limit, found))
 }
 
-// inOrder passes each entry, smallest first, to the function in the parameter yield, until this
+// inOrder passes each entry, smallest first, to the function in the parameter `yield`, until this
 // function returns false. It does not change the heap, and it includes stale entries. The cost of
 // an entry grows with the logarithm of the number of earlier entries.
 func (h *lazyHeap) inOrder(yield func(entry) bool) {
@@ -189,15 +188,15 @@ func ascending(nodes []int) []int {
 	return slices.Compact(nodes)
 }
 
-// A known is an index of the values that the state has. It maps the hash of a value to the
-// place of the value. If two values have the same hash, the index has only the later one. A place
-// has at most one entry: a later value replaces the earlier one. Otherwise the index of a long loop
-// would grow with each iteration. The index uses a list for few values, because a list is faster
-// for few values. It uses maps for many values.
+// A known is an index of the values that the state has. It maps the hash of a value to the Origin
+// of the value, which says where in the state the value is. If two values have the same hash, the
+// index has only the later one. An Origin has at most one entry: a later value replaces the earlier
+// one. Otherwise the index of a long loop would grow with each iteration. Few values are in a list,
+// which is faster for them. Many values are in maps.
 type known struct {
 	list   []knownValue
 	more   map[uint64]model.Origin
-	hashes map[model.Origin]uint64 // hash of the value at each place in more; nil as long as more is nil
+	hashes map[model.Origin]uint64 // hash of the value at each Origin in more; nil as long as more is nil
 	bytes  int64                   // total size of the values of all nodes, in bytes
 }
 
@@ -206,8 +205,8 @@ type knownValue struct {
 	from model.Origin
 }
 
-// fewValues is the largest number of values that the field list of a known holds. With more
-// values, known uses the map in the field more.
+// fewValues is the largest number of values that the field `list` of a known holds. With more
+// values, known uses the map in the field `more`.
 const fewValues = 32
 
 func (k *known) get(hash uint64) (model.Origin, bool) {
@@ -259,9 +258,9 @@ func (k *known) remember(h model.Held, o model.Origin) {
 	k.put(model.HashValue(h.V), o)
 }
 
-// places returns the places in the index, in ascending order. It leaves out a place if the value
-// there has changed since it was put into the index. The function in the parameter at returns the
-// value of a place.
+// places returns the Origins in the index, in ascending order. It leaves out an Origin if the value
+// there has changed since it was put into the index. The function in the parameter `at` returns the
+// value at an Origin.
 func (k *known) places(at func(model.Origin) dsl.Value) []model.Origin {
 	var all []model.Origin
 	add := func(hash uint64, from model.Origin) {

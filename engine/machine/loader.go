@@ -33,8 +33,8 @@ type slot struct {
 	attempts []model.Attempt
 }
 
-// Begin starts a new record. The caller must call it before each record. s is the state before
-// the record. The parameters at and event are the time and the event of the record.
+// Begin starts a new record. The caller must call it before each record. s is the state before the
+// record. The parameters `at` and `event` are the time and the event of the record.
 func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.s, l.at, l.event, l.mask = s, at, event, 0
 	l.patches = l.patches[:0]

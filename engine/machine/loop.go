@@ -186,7 +186,7 @@ func (d loops) outOfTime(i int) {
 }
 
 // ready begins the next iteration of node i if one is planned and the run may start calls. It
-// returns false only if the node has ended instead of beginning that iteration (method next).
+// returns false only if the node has ended instead of beginning that iteration (method `next`).
 func (d loops) ready(i int, kind model.CallKind) bool {
 	return !d.get(i).Loop.Between || kind != model.CallDo || d.slots().halted() || d.next(i)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// This file ends the forward part and the undo of a node. The end of a forward part may make
-// the run turn back (turn.go). When the run turns back, the forward parts of other nodes end.
-// So this file and turn.go call each other.
+// This file ends the forward work and the undo of a node. The end of forward work may make the run
+// turn back (turn.go). When the run turns back, the forward work of other nodes ends. So this file
+// and turn.go call each other.
 
-// endForward ends the forward part of node i in the given state.
+// endForward ends the forward work of node i in the given state.
 func (d forward) endForward(i int, state status.StepState) {
 	n := d.edit(i)
 	n.State = state
@@ -90,7 +90,7 @@ func (d forward) anyHopeless(step, i int) bool {
 	return false
 }
 
-// noTimeLeft records that node i failed and has no time for another attempt. The parameter last
+// noTimeLeft records that node i failed and has no time for another attempt. The parameter `last`
 // is the failure of the last attempt. noTimeLeft returns the new failure, which replaces the
 // failure of the attempt.
 func (d forward) noTimeLeft(i int, last model.Miss) model.Miss {
@@ -185,8 +185,8 @@ func (d undoing) clearingFails(i int, m model.Miss) {
 	}
 }
 
-// endUndo ends the undo of node i. The parameter how is the state of the undo from now on.
-// Then the steps on which the node depends may be undone.
+// endUndo ends the undo of node i. The parameter `how` is the state of the undo from now on. Then
+// the steps on which the node depends may be undone.
 func (d undoing) endUndo(i int, how model.UndoState) {
 	n := d.edit(i)
 	if n.Clearing {

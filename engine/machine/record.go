@@ -21,9 +21,9 @@ type Record struct {
 
 	commands []Command // not persisted: only the process that committed the record executes them
 	late     bool      // not persisted: the event answers an attempt that is not open
-	// Not persisted. The event contains bytes, such as a checkpoint, that may be sensitive.
+	// Not persisted. True if the event contains bytes, such as a checkpoint, that may be sensitive.
 	secret bool
-	// Not persisted. The run had ended before the event, so the record changes nothing.
+	// Not persisted. True if the run had ended before the event, so the record changes nothing.
 	final bool
 	names []NodeName // not persisted: instances that the record adds
 	cache *cache     // not persisted: cached values, valid only once this record is committed
@@ -91,8 +91,8 @@ func (r Record) Refused() (Refused, bool) {
 // heartbeat is not an answer. For a record that was read from a journal, Late returns false.
 func (r Record) Late() bool { return r.late }
 
-// Admits reports whether the record lets a run start that waited for room in its limit or for its
-// unique key. The store must commit such a record only if there is room and the key is free.
+// Admits reports whether the record lets a run start that waited for a place or for its unique key.
+// The store must commit such a record only if there is a place and the key is free.
 func (r Record) Admits() bool {
 	return r.run != nil && r.run.Mask&model.RunAwaitsBit != 0 && !r.run.To.Awaits
 }
@@ -135,10 +135,11 @@ func (r Record) Reached() []string {
 	return out
 }
 
-// Replies returns where the replies of a run go, and which replies the record causes, in order. s is
-// the state before the record. The result is nil if the run has no replies. A record of EngineLost
-// causes no reply, because the run must not be read. The first two replies are accepted (the run is
-// stored) and started (its first step begins). The others are states that the run reaches.
+// Replies returns where the replies of a run go, and which replies the record causes, in order. s
+// is the state before the record. The result is nil if the run has no replies. A record of
+// EngineLost causes no reply, because the run must not be read. The first reply of a run is
+// `accepted`: the run is stored. The second is `started`: its first step begins. Each later reply
+// is the name of a state that the run reaches.
 func (r Record) Replies(s *State) (*model.ReplyTo, []string) {
 	to := s.run.Reply
 	if r.run != nil && r.run.Mask&model.RunReplyBit != 0 {
@@ -176,7 +177,7 @@ func (r Record) Steps(s *State) []StepRow {
 }
 
 // AppendSteps computes the same rows as the method Steps, and appends them to the list in the
-// parameter rows. It returns the longer list.
+// parameter `rows`. It returns the longer list.
 func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	decided := r.decidedOn(s)
 	for k := range r.nodes {
@@ -193,9 +194,9 @@ func (r Record) AppendSteps(rows []StepRow, s *State) []StepRow {
 	return rows
 }
 
-// stepRow returns the row of the node n, which has the number i. A row with the state running must
-// have a complete-by (S10). A for_each step has no complete-by, because it calls no agent itself.
-// So its row has the state waiting while its instances run.
+// stepRow returns the row of the node n, which has the number i. A row with the state `running`
+// must have a complete-by (S10). A for_each step has no complete-by, because it calls no agent
+// itself. So its row has the state `waiting` while its instances run.
 func stepRow(i int, n *model.Node) StepRow {
 	row := StepRow{Node: i, State: n.Shown(), Failures: int(n.Fwd.Failures + n.Und.Failures), Attempt: int(n.Fwd.Total)}
 	if n.Und.Total > 0 {
@@ -244,7 +245,7 @@ func (r Record) Sensitive() bool {
 	return sensitive
 }
 
-// values calls the function f with every value that the record contains.
+// values calls the function `f` with every value that the record contains.
 func (r Record) values(f func(model.Held)) {
 	switch ev := r.event.(type) {
 	case Started:
@@ -347,8 +348,9 @@ type Stop struct {
 
 // Alert reports something to operators (S59).
 type Alert struct {
-	// Kind of the alert. This package uses parked, compensation_failed, overdue and notify_failed. The
-	// engine adds late_reply, set_aside, slow_decision, snapshot_refused and agent_missing.
+	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
+	// and `notify_failed`. The engine adds `late_reply`, `set_aside`, `slow_decision`,
+	// `snapshot_refused` and `agent_missing`.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string
@@ -360,8 +362,8 @@ func (Stop) command()   {}
 func (Alert) command()  {}
 
 // Moved returns the workflow that the run has after the record. If the record moved the run to
-// another definition, this is the workflow in the parameter next (Input.Next). Otherwise it is the
-// workflow in the parameter before, which the run had until then.
+// another definition, this is the workflow in the parameter `next` (Input.Next). Otherwise it is
+// the workflow that the run had before the record, in the parameter `before`.
 func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
 	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || next == nil {
 		return before

@@ -32,7 +32,7 @@ func (d forward) missed(i int, m model.Miss) {
 }
 
 // lookupMissed handles a lookup of node i that did not find out the outcome. If fewer than
-// maxLookups lookups were tried, it plans another one. Otherwise it calls the method follow.
+// maxLookups lookups were tried, it plans another one. Otherwise it calls the method `follow`.
 func (d forward) lookupMissed(i int) {
 	n := d.edit(i)
 	if n.Fwd.Lookups++; n.Fwd.Lookups < maxLookups {
@@ -78,7 +78,7 @@ func (d forward) follow(i int, m model.Miss) {
 	d.giveUp(i, m, again || m.Kind == model.MissDeadline)
 }
 
-// giveUp ends node i as failed, with the failure m. The parameter exhausted is true if the
+// giveUp ends node i as failed, with the failure m. The parameter `exhausted` is true if the
 // failure allowed another attempt, but no attempts or no time were left.
 func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	n := d.edit(i)
@@ -109,8 +109,8 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 }
 
 // failed decides what the run does after a step has failed with the failure m. i is the node that
-// made the step fail: the step itself, or one of its instances. The parameter exhausted is true if
-// the failure allowed another attempt, but no attempts or no time were left.
+// made the step fail: the step itself, or one of its instances. The parameter `exhausted` is true
+// if the failure allowed another attempt, but no attempts or no time were left.
 func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
@@ -181,10 +181,9 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 	return false // the failure is permanent, or an expression or a deadline failed: repeating does not help
 }
 
-// repeat plans the next attempt of this round. The result planned is true if attempts and
-// time are left. The result late is true if only time is missing: the pause before the
-// attempt would end after the deadline. The limit for attempts applies to each round
-// separately (S64, S79).
+// repeat plans the next attempt of this round. The result `planned` is true if attempts and time
+// are left. The result `late` is true if only time is missing: the pause before the attempt would
+// end after the deadline. The limit for attempts applies to each round separately (S64, S79).
 func (d forward) repeat(i int) (planned, late bool) {
 	n := d.edit(i)
 	settings, err := d.settings(n)
@@ -228,9 +227,9 @@ func (d forward) coolDown(i int) bool {
 	return true
 }
 
-// forwardBound returns the time by which the forward part of node i must end; 0 if there is
-// none. This time is the deadline of the step. If the deadline of the run is earlier and the
-// pivot has not succeeded, that deadline counts.
+// forwardBound returns the time by which the forward work of node i must end; 0 if there is none.
+// This time is the deadline of the step. If the deadline of the run is earlier and the pivot has
+// not succeeded, that deadline counts.
 func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline

@@ -157,7 +157,7 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 	return r
 }
 
-// instanceResult returns the result of one node, as expressions see it. The parameter collects is
+// instanceResult returns the result of one node, as expressions see it. The parameter `collects` is
 // true if the step of the node has a repeat block with the attribute `collect`.
 func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 	r := dsl.InstanceResult{
@@ -245,9 +245,9 @@ func Keys(wf *dsl.Workflow, r *model.Run, n *model.Node) (work, undo string) {
 	return forwardKey(run, step, n), undoKey(run, step, n)
 }
 
-// idempotencyKey returns a hash of the data that identify a call. It hashes the length of each part
-// before the part, so that two different lists of parts never give the same bytes. For example,
-// the lists ("ab", "c") and ("a", "bc") give different bytes. The parameter iteration is the number
+// idempotencyKey returns a hash of the data that identify a call. It hashes the length of each text
+// before the text, so that two different lists of texts never give the same bytes. For example, the
+// lists ("ab", "c") and ("a", "bc") give different bytes. The parameter `iteration` is the number
 // of the iteration of a repeat block, counted from 0. It is 0 for a step without a repeat block. It
 // is also 0 for an undo, because one undo reverts all iterations of the step.
 func idempotencyKey(id status.RunID, step, key, direction string, iteration, generation int) string {
@@ -282,8 +282,8 @@ const defaultTimeout = 30 * time.Second
 const childTimeout = 10 * 365 * 24 * time.Hour
 
 // checkCondition evaluates one precondition or postcondition. It returns true if the condition
-// holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false.
-// The parameter what has the value "precondition" or "postcondition".
+// holds. Otherwise, or if the condition cannot be evaluated, it returns the failure and false. The
+// parameter `what` has the value "precondition" or "postcondition".
 func checkCondition(c dsl.Condition, sc *dsl.Scope, what string) (model.Miss, bool) {
 	ok, err := c.Check(sc)
 	if err != nil {

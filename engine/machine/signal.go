@@ -26,7 +26,7 @@ type signals struct {
 	bytes int64           // estimated memory of the early signals, in bytes
 }
 
-// knows reports whether the run has accepted a signal with this id before. It returns false if id
+// knows reports whether the run has accepted a signal with this id before. It returns false if `id`
 // is "".
 func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
 
@@ -36,7 +36,7 @@ func (c *Change) Knows(id string) bool { return c.s.signals.knows(id) }
 
 // take removes the signal with this number from the list, because a node has taken the signal. If
 // the record that is being applied brings this signal, the signal is not in the list yet. Then take
-// stores the number in the field ahead.
+// stores the number in the field `ahead`.
 func (s *signals) take(number int32) {
 	k := slices.IndexFunc(s.list, func(x signal) bool { return x.Number == number })
 	if k < 0 {

@@ -97,8 +97,8 @@ func (d slots) refused(agent string) model.Instant {
 }
 
 // refuseUntil records that the engine refused to send a call of an agent, and that no call of this
-// agent may start before a certain time. That time is the parameter until; if it is 0, refuseUntil
-// removes the recorded time. k is the agent's index in run.Holds.
+// agent may start before a certain time. That time is the parameter `until`; if it is 0,
+// refuseUntil removes the recorded time. k is the agent's index in run.Holds.
 func (d slots) refuseUntil(k int, until model.Instant) {
 	if k < len(d.run.Refused) && d.run.Refused[k] == until || k >= len(d.run.Refused) && until == 0 {
 		return
@@ -109,9 +109,9 @@ func (d slots) refuseUntil(k int, until model.Instant) {
 	d.run.Refused = refused
 }
 
-// wait puts node i into the queue for an agent, and records until when and why the agent takes
-// no call. If the node is in the queue already, it keeps its place in the queue. The method wait
-// returns the agent's index in run.Holds.
+// wait puts node i into the queue for an agent, and records until when and why the agent takes no
+// call. If the node is in the queue already, it keeps its position. The method `wait` returns the
+// agent's index in run.Holds.
 func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	if until <= d.at {
 		until = 0 // the time has passed: the node waits for the event SlotsFreed

@@ -58,7 +58,7 @@ type cache struct {
 type schedule struct {
 	// Nodes with an open attempt, ordered by the time at which their first open attempt expires.
 	expiry lazyHeap
-	limits lazyHeap // nodes whose forward part or undo has a deadline, ordered by that deadline
+	limits lazyHeap // nodes whose forward work or undo has a deadline, ordered by that deadline
 	wakes  lazyHeap // nodes in a pause, ordered by the end of the pause
 	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by
 	// the time at which they began to wait.
@@ -107,8 +107,8 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	return at
 }
 
-// keep wraps the value v as records hold it. If the state already has an equal value of at
-// least WorthSharing bytes, the result refers to that value.
+// keep returns the value v in the form in which records hold it. If the state already has an equal
+// value of at least WorthSharing bytes, the result refers to that value.
 func (s *State) keep(v dsl.Value) model.Held {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
@@ -136,7 +136,7 @@ func (s *State) at(o model.Origin) dsl.Value {
 }
 
 // resolve sets h.V if h is a reference to another value. That value is in the state as it was
-// before the record, or it is the each.key of the node, which is the parameter key.
+// before the record, or it is the each.key of the node, in the parameter `key`.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

@@ -57,8 +57,8 @@ func (d undoing) newUndoDeadline() {
 	}
 }
 
-// turnNode stops the forward part of node i. An attempt in flight stays open, because its
-// answer will show whether the node has an effect.
+// turnNode stops the forward work of node i. An attempt in flight stays open, because its answer
+// will show whether the node has an effect.
 func (d undoing) turnNode(i int) {
 	d.caller().retract(i)
 	n := d.edit(i)
@@ -142,8 +142,8 @@ func (d undoing) pivotPassed() {
 	d.clocks().passRun() // the deadline may have passed while the run waited for the pivot
 }
 
-// passRun expires the two deadlines of the run, if they have passed: the deadline of the
-// forward part, and the deadline of the compensation (S57).
+// passRun expires the two deadlines of the run, if they have passed: the deadline of the forward
+// work, and the deadline of the compensation (S57).
 func (d clocks) passRun() {
 	r := &d.run
 	if d.run.DeadlineRuns() && r.Deadline <= d.at {

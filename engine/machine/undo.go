@@ -173,9 +173,9 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	}
 }
 
-// undoLookupMissed handles a lookup of the forward call that did not find out the outcome,
-// while the node is being undone. If fewer than maxLookups lookups were tried, it plans
-// another one. Otherwise the method climb chooses another call.
+// undoLookupMissed handles a lookup of the forward call that did not find out the outcome, while
+// the node is being undone. If fewer than maxLookups lookups were tried, it plans another one.
+// Otherwise the method `climb` chooses another call.
 func (d undoing) undoLookupMissed(i int) {
 	n := d.edit(i)
 	if n.Undo == model.UndoActive && n.Fwd.Lookups < maxLookups {
@@ -185,15 +185,15 @@ func (d undoing) undoLookupMissed(i int) {
 	d.resumeUndo(i)
 }
 
-// pauseUndo delays the planned call of an undo by the time wait. The pause is longer if an
+// pauseUndo delays the planned call of an undo by the duration `wait`. The pause is longer if an
 // earlier attempt may still be running, or if the agent asked for a later call.
 func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
 	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
 }
 
-// repeatUndo plans the next attempt of an undo after the failure m. If the parameter again
-// is false, or no attempts or no time are left, it ends the undo as failed.
+// repeatUndo plans the next attempt of an undo after the failure m. If the parameter `again` is
+// false, or no attempts or no time are left, it ends the undo as failed.
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
@@ -272,9 +272,9 @@ func (d undoing) outOfTime(i int) {
 // it, the step starts again with a new idempotency key. With the old key, the agent would not
 // cause the effect again.
 //
-// The functions below decide whether a node must be cleared. They also end clearing that
-// succeeds or is not needed any more. The method clear begins clearing, and the method
-// reconsider continues it. The file nodeend.go handles clearing that fails.
+// The functions below decide whether a node must be cleared. They also end clearing that succeeds
+// or is not needed any more. The method `clear` begins clearing, and the method `reconsider`
+// continues it. The file nodeend.go handles clearing that fails.
 
 // mustClear reports whether the engine must call the undo of the node before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {

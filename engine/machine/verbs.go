@@ -186,8 +186,9 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	}
 }
 
-// extend gives the forward part of the run a later deadline. It does nothing if the run has
-// no deadline, if the new deadline would be earlier, or if the parent waits no longer.
+// extend gives the forward work of the run a later deadline. It does nothing if the run has no
+// deadline, if the new deadline would be earlier, or if the deadline is the time until which the
+// parent waits.
 func (d verbs) extend(by time.Duration) {
 	if r := &d.run; by > 0 && !d.boundByParent() && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
@@ -195,8 +196,8 @@ func (d verbs) extend(by time.Duration) {
 	}
 }
 
-// boundByParent reports whether the deadline of the run is the time until which its parent waits. It
-// is, if it comes before the deadline that the workflow sets.
+// boundByParent reports whether the deadline of the run is the time until which its parent waits.
+// That is so if this time comes before the deadline that the workflow sets.
 func (d verbs) boundByParent() bool {
 	r := &d.run
 	if r.Parent.Run == 0 || r.Deadline == 0 {
@@ -342,8 +343,8 @@ func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	return found
 }
 
-// compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or
-// skips failed undos: those of the step ev.Step, or all if that is "".
+// compensateRequested makes a parked run turn back. With Retry or Skip it instead repeats or skips
+// failed undos: those of the step ev.Step, or all failed undos if ev.Step is "".
 func (d verbs) compensateRequested(ev CompensateRequested) {
 	r := &d.run
 	if ev.Parent {
@@ -418,7 +419,7 @@ func (d verbs) freshUndo(i int) {
 	d.undo.push(i)
 }
 
-// awake is called when the undo of instance i is repeated or settled. It makes the undo of the
+// awake is called when a person repeats or settles the undo of instance i. It makes the undo of the
 // for_each step active again, unless the undo of another instance has failed.
 func (d verbs) awake(i int) {
 	n := d.get(i)

@@ -90,16 +90,15 @@ func (s *State) OpenAttempts(wf *dsl.Workflow) []attemptInFlight {
 	return s.openUpTo(wf, always)
 }
 
-// ExpiredAttempts returns the calls in flight whose complete-by is not later than the
-// parameter at. They are ordered by node and call. If there are none, the method costs almost
-// nothing.
+// ExpiredAttempts returns the calls in flight whose complete-by is not later than the parameter
+// `at`. They are ordered by node and call. If there are none, the method costs almost nothing.
 func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []attemptInFlight {
 	return s.openUpTo(wf, model.ToInstant(at))
 }
 
-// openUpTo returns the calls in flight whose complete-by is not later than the parameter
-// limit. It uses the index s.expiry to find the nodes. This index also contains nodes of
-// which only a heartbeat is late, so openUpTo checks the complete-by of each call.
+// openUpTo returns the calls in flight whose complete-by is not later than the parameter `limit`.
+// It uses the index s.expiry to find the nodes. This index also contains nodes of which only a
+// heartbeat is late, so openUpTo checks the complete-by of each call.
 func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []attemptInFlight {
 	var open []attemptInFlight
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {

@@ -73,8 +73,8 @@ func (r Refusal) String() string {
 	return r.Reason + "; " + r.Next
 }
 
-// Compare compares the workflow that a run has now with the workflow `next`. The parameters run and
-// nodes are the state of the run.
+// Compare compares the workflow that a run has now with the workflow `next`. The parameters `run`
+// and `nodes` are the state of the run.
 func Compare(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node) Plan {
 	c := &comparison{now: now, next: next, run: run, nodes: nodes}
 	if why := c.whole(); why != (Refusal{}) {
@@ -203,7 +203,8 @@ func (c *comparison) judge(s *Step) {
 	c.result(s, n)
 }
 
-// changed returns the names of the parts in which a kept step differs.
+// changed returns the names of those attributes and blocks of a kept step that the new definition
+// changes.
 func (c *comparison) changed(s *Step) []string {
 	was, now := c.now.Steps[s.Node], c.plan.Flow.Steps[s.Node]
 	a, b := parts(was), parts(now)
@@ -221,8 +222,9 @@ func (c *comparison) changed(s *Step) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// parts returns the parts of a step as text, by name. A step that was not linked from a file has no
-// texts. Then parts returns only its kind, its action and its undo.
+// parts returns the source texts of the attributes and blocks of a step, by their names. A step
+// that does not come from a file has no source texts. Then parts returns only its kind, its action
+// and its undo.
 func parts(s *dsl.Step) map[string]string {
 	if s.Parts != nil {
 		return s.Parts()
@@ -284,7 +286,7 @@ func (c *comparison) begun(s *Step, n *model.Node) {
 	}
 }
 
-// progress says how far a node has come, as the end of a sentence about the step.
+// progress says how far a node has come, in words that end a sentence about the step.
 func progress(n *model.Node) string {
 	switch {
 	case n.Ended() && n.Well():
@@ -310,8 +312,8 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 	}
 }
 
-// dependencies refuses a step that has begun, if the new definition makes it depend on a step that
-// has not ended. Otherwise the step would continue without waiting for the other step.
+// dependencies refuses the move if a step has begun and, in the new definition, depends on a step
+// that has not ended. Otherwise the step would continue without waiting for the other step.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return
@@ -324,12 +326,14 @@ func (c *comparison) dependencies(s *Step, n *model.Node) {
 	}
 }
 
-// result refuses a step whose recorded result does not fit the action of the new definition.
+// result refuses the move if the recorded result of a step does not fit the action of the new
+// definition.
 func (c *comparison) result(s *Step, n *model.Node) {
 	c.fits(c.plan.Flow.Steps[s.Node], n)
 }
 
-// fits refuses a step if the recorded result in its node does not fit its action.
+// fits refuses the move or the restart if the recorded result of a step does not fit the action of
+// the step.
 func (c *comparison) fits(step *dsl.Step, n *model.Node) {
 	check := step.Do.Stated
 	if check == nil {
@@ -353,7 +357,8 @@ func (c *comparison) fits(step *dsl.Step, n *model.Node) {
 	}
 }
 
-// pivot refuses another pivot if the step of the old pivot or of the new pivot has begun.
+// pivot refuses the move if the new definition has another pivot, and the old or the new pivot step
+// has begun.
 func (c *comparison) pivot() {
 	was, is := c.now.Pivot, c.plan.Flow.Pivot
 	if was == is {

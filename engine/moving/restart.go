@@ -34,10 +34,10 @@ type Heritage struct {
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
 }
 
-// Restart says what a new run of the workflow next takes over from an ended run, if it starts from
-// the step with the given name. The parameters now, run and nodes are the workflow and the state of
-// the ended run. If the parameter again is true, steps may run although their effects in the ended
-// run stay.
+// Restart says what a new run of the workflow `next` takes over from an ended run, if it starts
+// from the step with the given name. The parameters `now`, `run` and `nodes` are the workflow and
+// the state of the ended run. If the parameter `again` is true, steps may run although their
+// effects in the ended run stay.
 func Restart(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, step string, again bool) Succession {
 	s := &succession{comparison: comparison{now: now, next: next, run: run, nodes: nodes}, again: again}
 	if why := s.whole(step); why != (Refusal{}) {
@@ -66,7 +66,7 @@ type succession struct {
 	again bool
 
 	from   int          // index of the step from which the new run starts
-	before map[int]bool // indexes of the steps on which the step in the field from depends, directly or not
+	before map[int]bool // indexes of the steps on which the step in the field `from` depends, directly or not
 	nodeOf []int        // number of the node in the old run, by index of the step in the new workflow; -1 = none
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }
@@ -97,7 +97,8 @@ func (s *succession) whole(step string) Refusal {
 	return Refusal{}
 }
 
-// match sets the field nodeOf: it finds the node of the old run for each step of the new workflow.
+// match sets the field `nodeOf`: it finds the node of the old run for each step of the new
+// workflow.
 func (s *succession) match() {
 	s.taken = map[int]bool{}
 	s.nodeOf = make([]int, len(s.next.Steps))
@@ -180,8 +181,8 @@ func (s *succession) step(i int) {
 	s.out.Steps = append(s.out.Steps, h)
 }
 
-// takes reports whether the new run takes over the result of step i. The parameter n is the node of
-// the step in the old run, and sum is what remains of its effects.
+// takes reports whether the new run takes over the result of step i. The parameter `n` is the node
+// of the step in the old run, and the parameter `sum` is what remains of the effects of the step.
 func (s *succession) takes(i int, n *model.Node, sum remainder) bool {
 	if i == s.from || !n.Well() {
 		return false
@@ -211,9 +212,9 @@ const (
 	effectInDoubt
 )
 
-// remains returns what remains of the effects of a step. If the step has instances, the strongest
-// remainder of an instance counts. If some instances were undone and the effects of others stay, the
-// effects are in doubt: the new run could neither keep nor repeat the step.
+// remains returns what remains of the effects of a step. If the step has instances, the result is
+// the strongest of their remainders. If some instances were undone and the effects of others stay,
+// the effects are in doubt: the new run could neither keep nor repeat the step.
 func (s *succession) remains(n *model.Node) remainder {
 	if !n.Expanded {
 		return remainsOf(n)

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Config holds the parts and settings of a Caller. All fields except Sealer are required.
+// Config holds what a Caller needs. All fields except Sealer are required.
 type Config struct {
 	Invoker  invoke.Invoker
 	Children Children // makes the calls of steps that start child runs
@@ -28,7 +28,7 @@ type Config struct {
 	Clock    *clock.Clock
 	Outage   *outage.Outage
 	Present  func() Member   // returns the present membership, or nil if there is none
-	Stopped  context.Context // ends when the engine stops at once; an orderly stop does not end it
+	Stopped  context.Context // ends when the engine stops without waiting for open work; an orderly stop does not end it
 
 	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
 	MaxValue                              int           // largest size of a reply, in bytes
@@ -42,9 +42,10 @@ type Member interface {
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
 	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver was
-	// called. If the parameter told is not nil, the Member calls this function once, with nil or the
-	// error of the delivery. It does not call the function if the membership ends first. Deliver does
-	// not block. It returns false if this membership has ended; then the answer was not passed on.
+	// called. If the parameter `told` is not nil, the Member calls this function once, with nil or
+	// the error of the delivery. It does not call the function if the membership ends first.
+	// Deliver does not block. It returns false if this membership has ended; then the answer was
+	// not passed on.
 	Deliver(run status.RunID, a Answer, told func(error)) bool
 	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
@@ -53,9 +54,9 @@ type Member interface {
 // Children makes the calls of steps that start child runs. The engine itself is the agent of these
 // steps.
 type Children interface {
-	// Start begins a call and returns at once. It calls the function in the parameter done once, with
-	// the reply or an error. The error context.Canceled means that the call has no answer: the next
-	// owner of the run sends the call again.
+	// Start begins a call and returns at once. It calls the function in the parameter `done` once,
+	// with the reply or an error. The error context.Canceled means that the call has no answer: the
+	// next owner of the run sends the call again.
 	Start(e *Spec, done func(sdk.Reply, error)) invoke.Started
 }
 
@@ -73,7 +74,7 @@ type Caller struct {
 	async    invoke.AsyncInvoker // makes calls without goroutines; nil = each call has its own goroutine
 	evidence *evidence           // stores late replies
 	// ctx is the context of every call without its own goroutine. It ends when the node stops
-	// at once.
+	// without waiting for open calls.
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -148,10 +149,10 @@ func (c *Call) about(event machine.Event) Answer {
 }
 
 // KeepLate notifies the Observer of an answer that was too late, and stores the answer in the
-// background as evidence (S28). It changes no run and never blocks. KeepLate ignores events
-// that are not answers: signs of life, and the event that a call was not sent. The parameter
-// step is the step's name as people see it. The parameter at is the store time at which the
-// answer arrived.
+// background as evidence (S28). It changes no run and never blocks. KeepLate ignores events that
+// are not answers: signs of life, and the event that a call was not sent. The parameter `step` is
+// the step's name as people see it. The parameter `at` is the store time at which the answer
+// arrived.
 func (w *Caller) KeepLate(run status.RunID, step string, attempt machine.AttemptID, event machine.Event, at time.Time) {
 	if _, _, ok := OutcomeOf(event); !ok {
 		return

@@ -99,7 +99,7 @@ func (w *Caller) Stopped() bool {
 
 // Wait waits until no call is in flight and all late replies are stored. An Invoker may ignore
 // complete-by. So Wait waits for calls at most until the latest complete-by of all calls, plus the
-// duration in the parameter grace. If a call is still in flight then, it returns an error.
+// duration in the parameter `grace`. If a call is still in flight then, it returns an error.
 // Otherwise it waits for late replies, at most for the same duration.
 func (w *Caller) Wait(ctx context.Context, grace time.Duration) error {
 	if err := w.waitCalls(ctx, grace); err != nil {

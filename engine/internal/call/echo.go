@@ -76,7 +76,7 @@ type echoes struct {
 	marks []string // JSON pointers of the parts in which a secret was found
 }
 
-// look searches a part of the output for secrets. The parameter at is the JSON pointer of this
+// look searches a part of the output for secrets. The parameter `at` is the JSON pointer of this
 // part.
 func (m *echoes) look(doc any, at string) {
 	if slices.Contains(m.known, at) {

@@ -41,12 +41,12 @@ type evidence struct {
 	to      Store
 	sealer  crypt.Sealer // encrypts messages and late replies; nil = nothing is encrypted
 	logger  *slog.Logger
-	stopped context.Context // ends when the engine stops at once
+	stopped context.Context // ends when the engine stops without waiting for open work
 	most    time.Duration   // longest pause between two tries to store a late reply
 
 	mu      sync.Mutex    // protects following fields
 	waiting []lateAnswer  // late replies that wait to be stored, oldest first
-	bytes   int           // size of all events in the field waiting, in bytes
+	bytes   int           // size of all events in the field `waiting`, in bytes
 	dropped int           // late replies that were dropped since the last message in the log
 	failing bool          // the engine could not store the last late reply
 	idle    chan struct{} // closed when the goroutine ends; nil = no goroutine runs
@@ -68,7 +68,7 @@ func (ev *evidence) add(l lateAnswer) {
 	}
 }
 
-// work stores late replies until none waits any more. Then it closes the channel idle.
+// work stores late replies until none waits any more. Then it closes the channel `idle`.
 func (ev *evidence) work(idle chan struct{}) {
 	for {
 		ev.mu.Lock()
@@ -101,8 +101,8 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one late reply, and tries this several times. The parameter failing is true if the
-// previous late reply could not be stored. Then store tries only once, because other late replies
+// store stores one late reply, and tries this several times. The parameter `failing` is true if the
+// previous late reply could not be stored. Then it tries only once, because other late replies
 // wait. It also returns nil if the run does not exist any more. If it returns an error, the late
 // reply is lost, but no run changes because of that.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
@@ -136,7 +136,7 @@ func (ev *evidence) store(l lateAnswer, failing bool) error {
 }
 
 // wait returns when no late reply waits any more, or when ctx ends. It waits at most for the
-// duration in the parameter limit.
+// duration in the parameter `limit`.
 func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	ev.mu.Lock()
 	idle := ev.idle
@@ -153,7 +153,7 @@ func (ev *evidence) wait(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// A Store is the part of the store that a Caller uses.
+// A Store has those methods of the store that a Caller uses.
 type Store interface {
 	// Post puts an answer or a checkpoint into the inbox of a run.
 	Post(ctx context.Context, m store.Message) (store.MessageID, error)

@@ -95,8 +95,8 @@ func (p *progressSender) progress(pr invoke.Progress) {
 	p.sendLocked()
 }
 
-// beatLocked delivers a heartbeat to the run. It does nothing if the step has no
-// heartbeat_timeout, or if the last heartbeat was delivered too recently (see the method every).
+// beatLocked delivers a heartbeat to the run. It does nothing if the step has no heartbeat_timeout,
+// or if the last heartbeat was delivered too recently (see the method `every`).
 func (p *progressSender) beatLocked(d *Answer) {
 	t := p.c.w.cfg.Present()
 	if p.every() == 0 || t == nil || time.Since(p.beat) < p.every() {
@@ -156,7 +156,7 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		p.sendLocked()
 		return
 	case p.closed || !p.c.w.cfg.Clock.Now().Before(p.c.Invoke.CompleteBy):
-		return // the method flush or handOver sends d again, just before the call's answer
+		return // the method `flush` or handOver sends d again, just before the call's answer
 	case errors.Is(err, ErrNotOwner) && p.c.w.cfg.Present() != nil && !p.c.w.quits():
 		p.foreign = true
 		go p.hand(d)
@@ -257,7 +257,7 @@ func (p *progressSender) inLocked(pause time.Duration) {
 }
 
 // close makes the sender ignore later signs of life. If a checkpoint still waits, the method
-// flush sends it.
+// `flush` sends it.
 func (p *progressSender) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -59,9 +59,9 @@ type Answer struct {
 // ErrNotOwner says that another engine owns the run.
 var ErrNotOwner = errors.New("engine: another engine owns the run")
 
-// event returns the event for an agent's reply. Only a valid reply completes a step (S35). For
-// an invalid reply, the result is an event which says that the outcome is unknown. The parameter
-// maxValue is the largest size of a valid reply, in bytes.
+// event returns the event for an agent's reply. Only a valid reply completes a step (S35). For an
+// invalid reply, the result is an event which says that the outcome is unknown. The parameter
+// `maxValue` is the largest size of a valid reply, in bytes.
 func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Event {
 	id := e.Invoke.Attempt
 	bad := func(format string, args ...any) machine.Event {

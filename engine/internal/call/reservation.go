@@ -16,7 +16,7 @@ type Reservation struct {
 }
 
 // init puts a slot into the Reservation. The caller has reserved this slot by a call of
-// capacity.Reserve. If the parameter capacity is nil, the number of calls has no limit, and there
+// capacity.Reserve. If the parameter `capacity` is nil, the number of calls has no limit, and there
 // is no slot.
 func (s *Reservation) init(capacity invoke.Capacity, spec invoke.AgentSpec) {
 	s.capacity, s.spec = capacity, spec
@@ -31,7 +31,7 @@ func (s *Reservation) Of(capacity invoke.Capacity) bool { return s != nil && s.c
 func (s *Reservation) Take() bool { return s != nil && s.capacity != nil && !s.gone.Swap(true) }
 
 // HandBack moves the slot from s back to the Reservation from which the slot was taken. This is the
-// Reservation in the parameter to. HandBack does nothing if s has no slot any more.
+// Reservation in the parameter `to`. HandBack does nothing if s has no slot any more.
 func (s *Reservation) HandBack(to *Reservation) {
 	if s.Take() {
 		to.gone.Store(false)

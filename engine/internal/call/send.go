@@ -21,7 +21,7 @@ func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
 
-// begin prepares the call and sends it. The method answered later receives the Invoker's answer.
+// begin prepares the call and sends it. The method `answered` later receives the Invoker's answer.
 // If the call cannot be sent, begin reports this to the run, and the call ends.
 func (c *Call) begin() {
 	var refused *Answer // says that the call was not sent, and why; nil = it can be sent
@@ -244,10 +244,10 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 // maxRefusal is the longest pause between two tries to prepare a call.
 const maxRefusal = time.Minute
 
-// notSent returns an Answer which says that the call was not sent. The parameter why is the
-// reason. The Answer also says when the run tries the call again. The first pause has the length
-// of the parameter pause. If the next try cannot be sent either, the next pause is twice as long.
-// The parameter limit is the longest pause.
+// notSent returns an Answer which says that the call was not sent. The parameter `why` is the
+// reason. The Answer also says when the run tries the call again. The first pause has the length of
+// the parameter `pause`. If the next try cannot be sent either, the next pause is twice as long.
+// The parameter `limit` is the longest pause.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

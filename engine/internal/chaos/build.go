@@ -18,7 +18,7 @@ type Binaries struct {
 }
 
 // Build compiles the engine, the ledger and the agents, and writes these programs to the directory
-// dir. The parameter root is the directory of the Go module.
+// dir. The parameter `root` is the directory of the Go module.
 func Build(ctx context.Context, root, dir string) (*Binaries, error) {
 	b := &Binaries{Dir: dir, Engine: filepath.Join(dir, "engine"), Ledger: filepath.Join(dir, "ledger")}
 	build := func(args ...string) error {

@@ -62,7 +62,7 @@ var faultsOf = map[string][]string{
 	"blind": {"refuse", "linger:150ms", "slow:100ms"},
 }
 
-// NewFlow generates a workflow and the faults of its calls. The parameter url is the URL of the
+// NewFlow generates a workflow and the faults of its calls. The parameter `url` is the URL of the
 // ledger. Of 100 generated workflows, approximately 60 should succeed, 25 should be undone, and 15
 // should be parked.
 func NewFlow(rng *rand.Rand, url string) Flow {
@@ -113,8 +113,8 @@ func head(b *strings.Builder, url string) {
 	b.WriteString("workflow \"w\" {\n  deadline = \"5m\"\n  compensation { deadline = \"5m\" }\n")
 }
 
-// write writes the source text of the step s. The parameter words holds the faults for the calls
-// of the step, and the parameter undo holds the faults for the undos. The parameter park is a
+// write writes the source text of the step s. The parameter `words` holds the faults for the calls
+// of the step, and the parameter `undo` holds the faults for the undos. The parameter `park` is a
 // further line for the retry block; "" = no further line.
 func (f *Flow) write(b *strings.Builder, s Step, words, undo []string, park string) {
 	var after []string
@@ -166,8 +166,8 @@ func undoFaults(rng *rand.Rand) []string {
 
 func pick(rng *rand.Rand, from ...string) string { return from[rng.IntN(len(from))] }
 
-// flowOf returns a Flow with the given steps and faults. The function in the parameter head writes
-// the text before the steps.
+// flowOf returns a Flow with the given steps and faults. The function in the parameter `head`
+// writes the text before the steps.
 func flowOf(url string, head func(*strings.Builder, string), steps ...flowStep) Flow {
 	var f Flow
 	var b strings.Builder

@@ -198,7 +198,7 @@ func (j *judge) order(r Run, wf *dsl.Workflow, state *machine.State) {
 }
 
 // alerts checks that the run has one alert for each time that it was parked (I9). The parameter
-// parked is the number of these times.
+// `parked` is the number of these times.
 func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	rows, err := j.w.store.Alerts(ctx, r.ID, 1000)
 	if err != nil {
@@ -216,8 +216,8 @@ func (j *judge) alerts(ctx context.Context, r Run, parked int) {
 	}
 }
 
-// step returns the step to which a node belongs. The parameter node is the name of the node. step
-// returns the zero Step if the workflow has no such step.
+// step returns the step to which a node belongs. The parameter `node` is the name of the node. If
+// the workflow has no such step, the method `step` returns the zero Step.
 func (r Run) step(node string) Step {
 	name, _, _ := strings.Cut(node, "[")
 	i := slices.IndexFunc(r.Flow.Steps, func(s Step) bool { return s.Name == name })

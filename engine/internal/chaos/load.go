@@ -69,8 +69,8 @@ func (w *World) load(perSecond int) (stop func() int) {
 	}
 }
 
-// A load is the state of World.load. The elements of the fields flows, defs and vars with the same
-// index belong to the same workflow.
+// A load is the state of World.load. The elements of the fields `flows`, `defs` and `vars` with the
+// same index belong to the same workflow.
 type load struct {
 	w     *World
 	flows []Flow // the workflow that succeeds, and the one that is undone
@@ -84,7 +84,7 @@ type load struct {
 	accepted, again, waited int            // number of accepted runs, of repeated submissions, and of pauses
 }
 
-// run submits batches of runs until the channel done is closed.
+// run submits batches of runs until the channel `done` is closed.
 func (l *load) run(done <-chan struct{}) {
 	ticker := time.NewTicker(l.every)
 	defer ticker.Stop()

@@ -29,7 +29,8 @@ type output struct {
 	b  bytes.Buffer
 }
 
-// maxOutput is the size, in bytes, at which an output stops keeping text.
+// maxOutput is the size, in bytes, that the kept text of a process may reach. Later text is
+// dropped.
 const maxOutput = 16 << 20
 
 func (o *output) Write(p []byte) (int, error) {
@@ -47,9 +48,9 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts the program in the file with the given path. The standard input of the program
-// stays open until the program ends. The program gets the environment variables of the test, and
-// those in env. The parameter name is the name of the new process in messages.
+// start starts the program in the file with the given path. The standard input of the program stays
+// open until the program ends. The program gets the environment variables of the test, and those in
+// env. The parameter `name` is the name of the new process in messages.
 func start(name, path string, env []string, args ...string) (*Process, error) {
 	p := &Process{Name: name, cmd: exec.Command(path, args...), out: &output{}, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
@@ -115,7 +116,7 @@ func (p *Process) Terminate(limit time.Duration) (int, error) {
 
 // Wait waits until the process has ended, and returns the exit code. The code is -1 if a signal
 // ended the process. Wait returns an error if the process still runs after the duration in the
-// parameter limit.
+// parameter `limit`.
 func (p *Process) Wait(limit time.Duration) (int, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -45,7 +45,7 @@ type World struct {
 	URL     string   // URL of the ledger
 	Ledger  ledger.Client
 	store   store.Full   // the store, opened by the test itself to submit, read and check runs
-	opened  openStore    // the same store as in the field store; the method end closes it
+	opened  openStore    // the same store as in the field `store`; the method `end` closes it
 	sealer  crypt.Sealer // decrypts what engines have stored; nil = no key is known
 	defs    *journal.Definitions
 	catalog *agents.Catalog // finds the agents in bins.Dir
@@ -183,7 +183,7 @@ func (w *World) Timeline() []string {
 	return append([]string(nil), w.timeline...)
 }
 
-// StartEngine starts `engine serve`. The parameter points lists the faults (ENGINE_FAILPOINTS).
+// StartEngine starts `engine serve`. The parameter `points` lists the faults (ENGINE_FAILPOINTS).
 func (w *World) StartEngine(name, points string, args ...string) *Process {
 	w.T.Helper()
 	return w.StartEngineOn(w.DSN, name, points, args...)
@@ -215,7 +215,7 @@ func (w *World) Command(args ...string) (string, int) {
 	return w.CommandAt("", args...)
 }
 
-// CommandAt does the work of Command. The parameter points lists the faults (ENGINE_FAILPOINTS).
+// CommandAt does the work of Command. The parameter `points` lists the faults (ENGINE_FAILPOINTS).
 func (w *World) CommandAt(points string, args ...string) (string, int) {
 	w.T.Helper()
 	env := []string{"ENGINE_DSN=" + w.DSN, "ENGINE_PLUGIN_DIR=" + w.bins.Dir, "HOME=" + w.dir, "ENGINE_ENCRYPTION_KEY=", "ENGINE_FAILPOINTS=" + points}
@@ -384,7 +384,7 @@ func (w *World) await(what string, limit time.Duration, fn func() (string, bool)
 }
 
 // Await calls fn until fn returns true. If this takes longer than patience(limit), the test fails
-// with a message that names the thing in the parameter what.
+// with a message. In this message, the parameter `what` says for what the test has waited.
 func (w *World) Await(what string, limit time.Duration, fn func() bool) {
 	w.T.Helper()
 	w.await(what, limit, func() (string, bool) { return "", fn() })

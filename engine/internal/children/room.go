@@ -20,7 +20,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Config holds the parts and settings of a Room. All fields except Sealer are required.
+// Config holds what a Room needs. All fields except Sealer are required.
 type Config struct {
 	Submit func(context.Context, Order) (store.Submitted, error) // submits a child run
 	Store  store.Full
@@ -43,7 +43,7 @@ type Order struct {
 	Void                   bool         // the parent has turned back: the child must begin no step
 }
 
-// A Refused is the error of Config.Submit for an order that will never be accepted.
+// A Refused is the error of Config.Submit for a child run that will never be accepted.
 type Refused struct {
 	Code string // error code of the step
 	Err  error
@@ -103,9 +103,9 @@ func New(ctx context.Context, cfg Config) *Room {
 	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
 }
 
-// Start begins a call and returns at once. The Room calls the function in the parameter done once,
-// from another goroutine. If Forget ends the call, or a later call of Start is for the same
-// attempt, the error is context.Canceled. Start has the same contract as the method Start of an
+// Start begins a call and returns at once. The Room calls the function in the parameter `done`
+// once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
+// is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
 func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
@@ -245,8 +245,8 @@ func (w *waiter) found(child status.RunID) {
 	}
 }
 
-// fail ends the call with a permanent failure, because another attempt would fail, too. The parameter
-// state is the status of the child run; RunInvalid = there is no child run.
+// fail ends the call with a permanent failure, because another attempt would fail, too. The
+// parameter `state` is the status of the child run; RunInvalid = there is no child run.
 func (w *waiter) fail(code, message string, state status.RunState) {
 	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}
 	if state != status.RunInvalid {

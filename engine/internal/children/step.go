@@ -56,8 +56,8 @@ func (r *Room) Run(ctx context.Context) {
 
 // ask reads the status of all awaited child runs. A goroutine then works on each call whose child
 // run has ended or must turn back, and on each call that has not submitted its child yet. If the
-// complete-by of a call has passed, its child is asked to turn back, and the call waits for its end. An
-// undo ends then with context.DeadlineExceeded.
+// complete-by of a call has passed, its child is asked to turn back, and the call waits for the end
+// of the child. A call that asks for an undo does not wait: it ends with context.DeadlineExceeded.
 func (r *Room) ask(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
@@ -122,8 +122,9 @@ func (w *waiter) childName() string {
 	return naming.ChildName(w.Name, step.KeyName()+strings.TrimPrefix(w.Step(), step.Name), w.key())
 }
 
-// step does what is possible now: it submits the child run, posts a message to the child, or ends the
-// call. If the store does not answer, the method ask makes a goroutine call step again.
+// step does what is possible now: it submits the child run, posts a message to the child, or ends
+// the call. If the store does not answer, the method `ask` lets a goroutine call the method `step`
+// again.
 func (w *waiter) step(ctx context.Context) {
 	r := w.room
 	r.mu.Lock()
@@ -152,7 +153,7 @@ func (w *waiter) step(ctx context.Context) {
 }
 
 // begin submits the child run, or finds the child run that was submitted before. It returns the id
-// of the child run. The result fresh is true if the child run did not exist before.
+// of the child run. The result `fresh` is true if the child run did not exist before.
 func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fresh bool, err error) {
 	r, name := w.room, w.childName()
 	order := Order{
@@ -206,10 +207,10 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 	return run, nil
 }
 
-// follow looks at the child run. If the child has ended, follow ends the call, or asks for its undo. If
-// the child is open but must turn back, follow posts a cancel to it. If load is true, the child has
-// ended or is new. Then follow reads the whole run at once. Otherwise it reads the status first,
-// because an open child may have a long journal.
+// follow looks at the child run. If the child has ended, follow ends the call, or asks for the undo
+// of the child. If the child is open but must turn back, follow posts a cancel to it. If `load` is
+// true, the child has ended or is new. Then follow reads the whole run at once. Otherwise it reads
+// the status first, because an open child may have a long journal.
 func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool) error {
 	if !load {
 		rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
@@ -247,8 +248,8 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 	return nil
 }
 
-// early does what follows from the status of the child run alone. The result over is true if there is
-// nothing else to do now: the child is open, or it was undone.
+// early does what an engine can do when it knows only the status of the child run. The result
+// `over` is true if there is nothing else to do now: the child is open, or it was undone.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	switch {
 	case !state.Final() && (stop || w.undoes()):

@@ -21,8 +21,8 @@ type Clock struct {
 	lease  time.Time  // end of the lease by this process's clock; zero = there was no lease yet
 }
 
-// Ticked records a tick whose answer has just arrived. The parameter sent is the time at which
-// the tick was sent. The parameter store is the store time in the answer. The parameter lease
+// Ticked records a tick whose answer has just arrived. The parameter `sent` is the time at which
+// the tick was sent. The parameter `store` is the store time in the answer. The parameter `lease`
 // is the length of the lease.
 //
 // The store read its clock between the sending and the arrival. Ticked counts store time

@@ -41,9 +41,9 @@ type Membership struct {
 	mu     sync.Mutex    // protects following fields
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
-	lag    time.Duration // largest delay of the runs that the last call of the method due has found
-	// The last call of the method due got a hint, or its tick found messages, or its tick found runs
-	// of other engines that this engine may take over.
+	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found
+	// busy is true if the last call of the method `due` got a hint, or its tick found messages, or
+	// its tick found runs of other engines that this engine may take over.
 	busy bool
 }
 
@@ -125,11 +125,11 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 // QueueAge returns for how long the first run without an owner has been due; 0 = no such run is due.
 func (t *Membership) QueueAge() time.Duration { return t.scanner.queueAge() }
 
-// see handles the findings of a tick. It notifies the runs for which messages wait, and
-// passes the tick to the scanner, which looks for runs of other engines. The first result
-// lists the runs of this engine that may be due. The second result is the largest delay of such
-// a run, but runs with a timer do not count; 0 = no run is late. The parameter hinted is true
-// if a hint of the store caused the tick.
+// see handles the findings of a tick. It notifies the runs for which messages wait, and passes the
+// tick to the scanner, which looks for runs of other engines. The first result lists the runs of
+// this engine that may be due. The second result is the largest delay of such a run, but runs with
+// a timer do not count; 0 = no run is late. The parameter `hinted` is true if a hint of the store
+// caused the tick.
 func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Duration) {
 	busy := len(tick.Inbox) == tickLimit // there may be more messages, which the next tick returns
 	if hinted {
@@ -176,7 +176,7 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 }
 
 // isBusy reports whether there may be work in addition to the due runs of this engine. See the
-// field busy.
+// field `busy`.
 func (t *Membership) isBusy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,7 +184,7 @@ func (t *Membership) isBusy() bool {
 }
 
 // passed reports a scan of the engine's own runs to the function Config.Passed. The parameter
-// told is the number of runs that got the event TimePassed. The parameter took is the duration
+// `told` is the number of runs that got the event TimePassed. The parameter `took` is the duration
 // of the scan.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()

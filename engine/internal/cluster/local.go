@@ -32,12 +32,13 @@ type Config struct {
 	Logger   *slog.Logger
 	Passed   func(Pass)
 	Retained func(store.RetainStats)
-	// Announce makes notifications for the notices in the store, until ctx ends. The parameters runs
-	// and to belong to the membership: its Scheduler and its Committer.
+	// Announce makes notifications for the notices in the store, until ctx ends. The parameters
+	// `runs` and `to` belong to the membership: its Scheduler and its Committer.
 	Announce func(ctx context.Context, runs *owner.Scheduler, to *commit.Committer)
 	Hinted   func() // called for each hint of the store; it does not block
 	// Looked is called after each tick in which the store has looked for work that starts runs or
-	// delivers replies (store.Tick). The parameter found says whether there is any. It does not block.
+	// delivers replies (store.Tick). The parameter `found` says whether there is any. It does not
+	// block.
 	Looked  func(found bool)
 	Options Options
 }

@@ -81,9 +81,9 @@ func (t *Membership) closeWriters() {
 	}
 }
 
-// Run works until the membership is over, and returns the reason for the end. After ctx has
-// ended, Run waits for the work in flight and then ends the membership. The parameter hard is a
-// second context. When it ends, Run ends the membership at once.
+// Run works until the membership is over, and returns the reason for the end. After ctx has ended,
+// Run waits for the work in flight and then ends the membership. The parameter `hard` is a second
+// context. When it ends, Run ends the membership at once.
 func (t *Membership) Run(ctx, hard context.Context) error {
 	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -160,9 +160,9 @@ func (t *Membership) drain(ctx context.Context) {
 	<-t.ctx.Done() // if Flush returned an error, the membership is over, too
 }
 
-// InheritFrom makes the membership take over the runs that a former membership of the same
-// node owned. The map runs holds, for each run, the number of the run's rows that are known
-// to be committed. The caller must call InheritFrom before Run.
+// InheritFrom makes the membership take over the runs that a former membership of the same node
+// owned. The map `runs` holds, for each run, the number of the run's rows that are known to be
+// committed. The caller must call InheritFrom before Run.
 func (t *Membership) InheritFrom(former store.EngineID, runs map[status.RunID]int32) {
 	t.former.from, t.former.runs, t.scanner.former = former, runs, former
 }

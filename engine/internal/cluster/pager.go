@@ -14,11 +14,11 @@ type pager struct {
 	ctx  context.Context // ends at the first error
 	stop context.CancelFunc
 	do   func(context.Context, []status.RunID) (int, error) // function for one page; returns a count of runs
-	room chan struct{}                                      // holds one value for each page that the method add has started
+	room chan struct{}                                      // holds one value for each page that the method `add` has started
 	wg   sync.WaitGroup
 
 	mu   sync.Mutex // protects following fields
-	done int        // sum of the counts that the calls of the field do have returned
+	done int        // sum of the counts that all calls of `do` have returned
 	err  error      // the first error; nil = none
 }
 
@@ -42,8 +42,8 @@ func (p *pager) add(runs []status.RunID) {
 	})
 }
 
-// now calls the function in the field do for a page, and waits until it returns. Other pages may be
-// in progress.
+// now calls the function `do` for a page, and waits until it returns. Other pages may be in
+// progress.
 func (p *pager) now(runs []status.RunID) {
 	n, err := p.do(p.ctx, runs)
 	p.mu.Lock()

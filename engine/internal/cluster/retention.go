@@ -63,9 +63,9 @@ func (n *Local) retain(ctx context.Context) {
 	}
 }
 
-// forget removes old runs in batches, and returns how much it removed. After each batch it
-// pauses for as long as the batch took. The parameter period is the longest time for which it
-// works: after that time another engine may begin to remove runs.
+// forget removes old runs in batches, and returns how much it removed. After each batch it pauses
+// for as long as the batch took. The parameter `period` is the longest time for which it works:
+// after that time another engine may begin to remove runs.
 func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Duration) (sum store.RetainStats, err error) {
 	began, before := time.Now(), time.Time{}
 	if keep := n.cfg.Options.Retention; keep > 0 {

@@ -53,7 +53,7 @@ func newScanner(by *taker, soon func()) *scanner {
 
 // see remembers the findings of a tick, and wakes the scanner's goroutine if a scan is due. It
 // returns true if the findings contain work, or if the goroutine is already working. The parameter
-// hinted is true if a hint of the store caused the tick.
+// `hinted` is true if a hint of the store caused the tick.
 func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,8 +70,8 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	return work || p.working
 }
 
-// queueAge returns for how long the first run without an owner has been due, by the newest tick; 0 = no
-// such run is due (S65).
+// queueAge returns for how long the first run without an owner has been due, according to the
+// newest tick; 0 = no such run is due (S65).
 func (p *scanner) queueAge() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,9 +166,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// Very many runs have no owner. The dead engines have only a few runs left, which wait for a
-		// person. To find all these runs would cost more than all other work. So the method addressed
-		// takes over only the runs that have got a message.
+		// Very many runs have no owner. The dead engines have only a few runs left, which wait for
+		// a person. To find all these runs would cost more than all other work. So the method
+		// `addressed` takes over only the runs that have got a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -188,7 +188,7 @@ func (p *scanner) round(ctx context.Context) error {
 			note(p.orphans(ctx, all, false))
 		}
 	}
-	if hinted { // unlike the method orphans, the method addressed also considers runs whose agents are missing here
+	if hinted { // unlike the method `orphans`, the method `addressed` also considers runs whose agents are missing here
 		note(p.addressed(ctx, all))
 	}
 	note(p.claim(ctx, unowned))
@@ -212,14 +212,14 @@ func (p *scanner) round(ctx context.Context) error {
 }
 
 // next sets the time of the next full scan. Usually the scan comes two to three times MaxScan from
-// now. If the parameter work is false and no run is in memory, it comes four to five times MaxScan
-// from now. So an idle engine puts almost no load on the store.
+// now. If the parameter `work` is false and no run is in memory, it comes four to five times
+// MaxScan from now. So an idle engine puts almost no load on the store.
 func (p *scanner) next(work bool) {
 	scans := 2
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
-	// The method some adds jitter. Without jitter, always the same engine would make the scan.
+	// The method `some` adds jitter. Without jitter, always the same engine would make the scan.
 	// But a scan does not find stuck runs of the engine that makes the scan.
 	scans += p.some(2)
 	p.mu.Lock()
@@ -239,9 +239,9 @@ func (p *scanner) some(n int) int {
 }
 
 // orphans takes over the runs of dead engines, and returns how many it got. If the parameter
-// unowned is true, it also takes runs without an owner. Usually the method claim takes runs without
-// an owner. But claim knows only the runs that a tick returns, and a tick returns a limited number.
-// If this engine can work on none of these runs, claim never reaches other runs.
+// `unowned` is true, it also takes runs without an owner. Usually the method `claim` takes runs
+// without an owner. But claim knows only the runs that a tick returns, and a tick returns a limited
+// number. If this engine can work on none of these runs, claim never reaches other runs.
 func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bool) (int, error) {
 	p.mu.Lock()
 	p.hinted = false

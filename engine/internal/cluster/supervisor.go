@@ -23,7 +23,7 @@ type Supervisor struct {
 	opts    SupervisorOptions
 }
 
-// A DueFunc returns the runs that are due. The result wait is the time until another run is due;
+// A DueFunc returns the runs that are due. The result `wait` is the time until another run is due;
 // negative = not known. A DueFunc may return runs together with an error.
 type DueFunc func(ctx context.Context) (runs []status.RunID, wait time.Duration, err error)
 

@@ -67,8 +67,8 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 // takeTogether takes runs over together, so that they share commits. It waits until each takeover
 // is committed or refused, and returns how many runs it got. If this engine cannot work on a run,
 // takeTogether adds the run to Quarantined and to the backoff set. If a run waits for a person,
-// takeTogether adds the run to the backoff set. The parameter deaths is the number of engines that
-// died with a run in hand. This number must be the same for all given runs.
+// takeTogether adds the run to the backoff set. The parameter `deaths` is the number of engines
+// that died with a run in hand. This number must be the same for all given runs.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
 	n := t.n
 	if len(runs) == 0 {
@@ -146,7 +146,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 // consider computes the state of a run and decides how to take the run over. It returns an Adoption
 // if this engine has the run's agents, and an Unstaffed if agents are missing here. It returns
 // neither if the run must not be taken over now. It returns a *RunError if this engine cannot work
-// on the run. The parameter checked holds the results of earlier checks of agents, by
+// on the run. The parameter `checked` holds the results of earlier checks of agents, by
 // AgentSpec.Key.
 func (t *taker) consider(ctx context.Context, l snapshots.Loaded, how takeoverScope, checked map[string]error, scratch *journal.Scratch) (*owner.Adoption, *owner.Unstaffed, error) {
 	n, now := t.n, t.n.shared.Clock.Now()
@@ -202,7 +202,7 @@ func (t *taker) consider(ctx context.Context, l snapshots.Loaded, how takeoverSc
 	return a, nil, nil
 }
 
-// equipped returns true if the earlier checks in the parameter checked show that this engine can
+// equipped returns true if the earlier checks in the parameter `checked` show that this engine can
 // call all given agents. It returns false if an agent cannot be called or was not checked yet.
 func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool {
 	for _, spec := range specs {

@@ -28,7 +28,7 @@ type takeoverScope struct {
 	// due is true if the takeover takes only runs that are due or have a message.
 	due bool
 	// woken is how many wake-ups the backoff set had counted before the runs were read. A higher
-	// number later means that a run was woken in the meantime. The method takeTogether sets it.
+	// number later means that a run was woken in the meantime. The method `takeTogether` sets it.
 	woken uint64
 }
 
@@ -49,7 +49,7 @@ type taker struct {
 }
 
 // leaves reports whether this engine leaves a run to another engine that has the run in hand. It
-// returns true for a time of Lease plus MaxScan, from the first call for the run on. After that it
+// returns true until Lease plus MaxScan have passed since its first call for the run. After that it
 // returns false, because the other engine has taken the run over, was declared dead, or is stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options

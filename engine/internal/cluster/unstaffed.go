@@ -45,10 +45,10 @@ type unstaffed struct {
 	ctx    context.Context // ends with the membership; used only for Done and context.Cause
 }
 
-// decide decides the waiting events of an unstaffed run, if this is possible without an agent.
-// It puts the run into the backoff set and starts to commit a row; the method settle waits for
-// the outcome. decide returns nil if there is nothing to write. The parameter elsewhere is
-// a function that reports whether other engines have runs of a workflow in progress.
+// decide decides the waiting events of an unstaffed run, if this is possible without an agent. It
+// puts the run into the backoff set and starts to commit a row; the method `settle` waits for the
+// outcome. decide returns nil if there is nothing to write. The parameter `elsewhere` is a function
+// that reports whether other engines have runs of a workflow in progress.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
 	n := t.n
 	n.noteQuarantined(x.Head.Run, x.Err)
@@ -199,8 +199,8 @@ func moved(x *owner.Unstaffed, sealer crypt.Sealer) (time.Time, error) {
 	return x.Rows[0].At, nil
 }
 
-// missingAgentsMessage returns the text of an alert. The text says which agents are missing on
-// this engine, whose number is the parameter self. It also says which engines are alive.
+// missingAgentsMessage returns the text of an alert. The text says which agents are missing on this
+// engine, whose number is the parameter `self`. It also says which engines are alive.
 func missingAgentsMessage(x *owner.Unstaffed, self store.EngineID, live []store.Member) string {
 	var missing []string
 	for _, agent := range slices.Sorted(maps.Keys(x.Why)) {

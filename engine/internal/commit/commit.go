@@ -75,7 +75,7 @@ type writer struct {
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
 	rows  []*Item            // items of the batch in flight
-	batch []store.Transition // transitions of the items in the field rows
+	batch []store.Transition // transitions of the items in the field `rows`
 	told  []*Item            // items of the batch that are passed to one receiver
 }
 
@@ -202,8 +202,8 @@ func (c *Committer) Run(ctx context.Context, n int) error {
 	}
 }
 
-// gather takes transitions from the queue, as many as fit into one batch. It returns the item
-// in the parameter first together with these transitions, sorted by run.
+// gather takes transitions from the queue, as many as fit into one batch. It returns the item in
+// the parameter `first` together with these transitions, sorted by run.
 func (c *Committer) gather(w *writer, first *Item) []*Item {
 	rows, bytes := w.rows[:0], 0
 	for it := first; it != nil; {

@@ -15,11 +15,11 @@ import (
 // Enabled says whether this build can inject faults.
 const Enabled = true
 
-// A fault says what happens when a goroutine reaches a place.
+// A fault says what happens when a goroutine reaches a point.
 type fault struct {
 	kill, stop bool
 	pause      time.Duration
-	at         int // N = the fault is injected when the place is reached for the N-th time
+	at         int // N = the fault is injected when the point is reached for the N-th time
 }
 
 // table returns the faults that the environment variable ENGINE_FAILPOINTS sets. It reads the
@@ -50,7 +50,7 @@ type faults struct {
 	mu     sync.Mutex // protects following fields
 	set    map[string]fault
 	passed map[string]int
-	log    *os.File // file to which the name of each reached place is written; nil = none
+	log    *os.File // file to which the name of each reached point is written; nil = none
 }
 
 func parse(entry string) (string, fault, error) {
@@ -78,8 +78,8 @@ func parse(entry string) (string, fault, error) {
 	return name, f, nil
 }
 
-// Hit is called at each place. It injects the fault that the environment variable sets for the
-// place.
+// Hit injects the fault that the environment variable ENGINE_FAILPOINTS sets for the point `name`,
+// if any. The code calls Hit at each point where a fault can be injected.
 func Hit(name string) {
 	t := table()
 	t.mu.Lock()
@@ -103,8 +103,8 @@ func Hit(name string) {
 	}
 }
 
-// HitEvent is called at each place where an event is handled. It does the work of Hit, with
-// a separate fault and counter for each type of event.
+// HitEvent is called at each point where an event is handled. It does the work of Hit, with a
+// separate fault and counter for each type of event.
 func HitEvent(name string, event any) {
 	Hit(name + "/" + reflect.TypeOf(event).Name())
 }
@@ -112,8 +112,8 @@ func HitEvent(name string, event any) {
 // purposes holds the names that HitPurpose uses. The index is the number of the sdk.Purpose.
 var purposes = [...]string{"invalid", "do", "undo", "lookup"}
 
-// HitPurpose is called at each place where a call is handled. It does the work of Hit, with
-// a separate fault and counter for each purpose of a call.
+// HitPurpose is called at each point where a call is handled. It does the work of Hit, with a
+// separate fault and counter for each purpose of a call.
 func HitPurpose(name string, purpose uint8) {
 	Hit(name + "/" + purposes[min(int(purpose), len(purposes)-1)])
 }

@@ -52,16 +52,17 @@ type Config struct {
 	Logger    *slog.Logger
 	// Definition returns the stored definition with a workflow.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
-	// Submit submits a run. If a run has the name already, Submit returns nil. The result refused is
-	// true if the run must not be submitted again.
+	// Submit submits a run. If a run has the name already, Submit returns nil. The result `refused`
+	// is true if the run must not be submitted again.
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// SubmitAll submits the runs of a page of keys, and returns one result for each.
 	SubmitAll func(ctx context.Context, runs []Run) []Result
-	// Fire opens the firing of a selection. If there is a firing of the event and the workflow, Fire
-	// returns nil. The result refused is true if another try would be refused, too.
+	// Fire opens the firing of a selection. If there is a firing of the event and the workflow,
+	// Fire returns nil. The result `refused` is true if another try would be refused, too.
 	Fire func(ctx context.Context, f Firing) (refused bool, err error)
-	// Reset frees the key of a goal that was reached. It returns nil if no goal of the key is reached. The
-	// result refused is true if the goal cannot be reset, and another try would be refused, too.
+	// Reset frees the key of a goal that was reached. It returns nil if no goal of the key is
+	// reached. The result `refused` is true if the goal cannot be reset, and another try would be
+	// refused, too.
 	Reset func(ctx context.Context, r Reset) (refused bool, err error)
 	// Hints receives a value when there may be events. It may be nil.
 	Hints <-chan struct{}
@@ -193,7 +194,7 @@ func (x *Inbox) Scan(ctx context.Context) (int, error) {
 	return len(list), errors.Join(errs...)
 }
 
-// forget removes the definitions that are not published any more from memory.
+// forget removes from memory the definitions that are not published any more.
 func (x *Inbox) forget(flows []schedules.Workflow) {
 	kept := map[store.WorkflowID]*dsl.Definition{}
 	for _, f := range flows {
@@ -311,7 +312,8 @@ func (x *Inbox) start(ctx context.Context, e *events.Event, f schedules.Workflow
 	return "the published definition has no on_event or reset_on block for this type; publish it again", false, nil
 }
 
-// single starts the one run of an event and a workflow. The results are those of start.
+// single starts the run of a workflow for an event, if the on_event block has no list of keys. The
+// results mean the same as those of the method `start`.
 func (x *Inbox) single(ctx context.Context, e *events.Event, f schedules.Workflow, def *dsl.Definition, given []dsl.Assignment) (fault string, err error) {
 	b, err := x.binder(def.Workflow(f.Name), f)
 	if err != nil {
@@ -328,7 +330,8 @@ func (x *Inbox) single(ctx context.Context, e *events.Event, f schedules.Workflo
 	return "", err
 }
 
-// fire opens the firing of an event and a workflow. The results are those of start.
+// fire opens the firing of an event and a workflow. The results mean the same as those of the
+// method `start`.
 func (x *Inbox) fire(ctx context.Context, e *events.Event, f schedules.Workflow, block string, args map[string]*string) (fault string, err error) {
 	refused, err := x.cfg.Fire(ctx, Firing{Workflow: f.Name, Block: block, Event: e.ID, At: e.At, Definition: f.ID, Args: args, By: e.By})
 	failpoint.Hit("event.fired")
@@ -339,7 +342,7 @@ func (x *Inbox) fire(ctx context.Context, e *events.Event, f schedules.Workflow,
 }
 
 // reset resets the goal of a key, because an event says so. An empty key means that the condition
-// of the reset_on block is false. The results mean the same as those of the method start.
+// of the reset_on block is false. The results mean the same as those of the method `start`.
 func (x *Inbox) reset(ctx context.Context, e events.Event, f schedules.Workflow, key string) (fault string, err error) {
 	if key == "" {
 		return "", nil
@@ -368,8 +371,8 @@ func (x *Inbox) binder(wf *dsl.Workflow, f schedules.Workflow) (*binder, error) 
 	return b, err
 }
 
-// bind returns the values of all variables of a run. The result fault says why the run cannot have
-// the given values.
+// bind returns the values of all variables of a run. The result `fault` says why the run cannot
+// have the given values.
 func (b *binder) bind(given []dsl.Assignment) (vars dsl.Value, fault string) {
 	for _, a := range given {
 		for _, v := range b.wf.Variables {

@@ -25,8 +25,8 @@ const (
 // errLost says that another engine has worked on the list of an event in the meantime.
 var errLost = errors.New("another engine has worked on the list of the event")
 
-// A longList is the list of keys of an event and a workflow, in memory. It spares an engine the
-// evaluation of for_each for each page.
+// A longList is the list of keys of an event and a workflow, in memory. With it, an engine
+// evaluates for_each only once, and not again for each page.
 type longList struct {
 	seq  int64 // Event.Seq; 0 = there is no list
 	id   store.WorkflowID
@@ -48,9 +48,9 @@ type keyed interface {
 	GivenEach(id string, at time.Time, data dsl.Value) func(key string, v dsl.Value) ([]dsl.Assignment, error)
 }
 
-// work starts the runs of the next page of keys, and stores what became of them. If it has been
-// through all keys, work begins again with the keys that have failed and that a person retries. The
-// results are those of Inbox.start.
+// work starts the runs of the next page of keys, and stores which of them have started and which
+// have failed. After the last key, it starts the runs of keys that have failed and that a person
+// retries. The results mean the same as those of Inbox.start.
 func (l *lister) work(ctx context.Context) (fault string, more bool, err error) {
 	all, starts, err := l.keys()
 	if err != nil {

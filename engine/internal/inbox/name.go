@@ -11,11 +11,11 @@ import (
 // hashLen is the length of a hash in a name.
 const hashLen = 32
 
-// between stands between an event and a key in the name of a run. The part of the event does not
-// contain it.
+// between separates an event from a key in the name of a run. The text before it, which names the
+// event, does not contain it.
 const between = "::"
 
-// hashed is the beginning of the part of a name that replaces a key.
+// hashed is the text before a hash that replaces a key in the name of a run.
 const hashed = "k-"
 
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
@@ -42,8 +42,9 @@ func KeyRunName(workflow, event, key string) string {
 	return begin + hashed + hash(key)
 }
 
-// KeysOf returns the beginning of the names of all runs that an event starts for keys: WORKFLOW:ID::.
-// If RunName cannot use the id, or if no hash of a key would fit behind it, a hash takes its place.
+// KeysOf returns the beginning of the names of all runs that an event starts for keys:
+// WORKFLOW:ID::. If a name cannot contain the id, or if no hash of a key would fit after it, a hash
+// replaces the id.
 func KeysOf(workflow, event string) string {
 	const most = naming.MaxNameLen - len(between) - len(hashed) - hashLen
 	name := workflow + ":" + event
@@ -76,6 +77,6 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:hashLen/2])
 }
 
-// Trigger returns the text that the history of a run stores about its start by an event: "event TYPE
-// ID".
+// Trigger returns the text with which the history of a run says that an event has started the run:
+// "event TYPE ID".
 func Trigger(kind, event string) string { return "event " + kind + " " + naming.CleanText(event) }

@@ -44,8 +44,8 @@ type Config struct {
 	Pass func(ctx context.Context, name string, period time.Duration) (bool, error)
 	// Definition returns the stored definition with a workflow.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
-	// Submit submits a run. If a run has the name already, Submit returns nil. The result refused is
-	// true if the submission must not be tried again.
+	// Submit submits a run. If a run has the name already, Submit returns nil. The result `refused`
+	// is true if the submission must not be tried again.
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
@@ -110,8 +110,8 @@ func (x *Intake) look(ctx context.Context) (int, error) {
 
 // Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If this
 // engine cannot decide on a submission now, Scan leaves it in the store and works on the next one.
-// If there are more than 1,000 submissions, the next Scan continues with the others. So submissions
-// that stay in the store do not hold up later ones.
+// If there are more than 1,000 submissions, the next Scan continues after them. So submissions that
+// stay in the store do not hold up later ones.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	list, err := x.cfg.Store.Submissions(ctx, x.after, page)
 	if err != nil {
@@ -185,8 +185,9 @@ func (r *results) failed(err error) {
 	r.errs = append(r.errs, err)
 }
 
-// prepare returns the run of a submission. If the submission can never become a run, prepare returns
-// the reason in why. It returns an error if this engine cannot decide that now.
+// prepare returns the run of a submission. If the submission can never become a run, prepare
+// returns the reason in the result `why`. It returns an error if this engine cannot decide that
+// now.
 func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why string, err error) {
 	if s.WorkflowID == 0 {
 		return Run{}, "the workflow is not published any more", nil

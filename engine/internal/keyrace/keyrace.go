@@ -1,12 +1,13 @@
 // Package keyrace lets many clients race for one unique key, and checks their answers.
 //
 // In: the store under test. Out: the failures of a test. Each client submits runs, ends runs of its
-// own and of others, resets the goal and asks for the state of the key. The tool porcupine then looks
-// for an order of all these operations that explains each answer: an order in which the operations
-// could have been made one after the other (I15). There is such an order only if at most one run of
-// the key is open, and if a goal that was reached refuses all submissions until it is reset (I11). In
-// races with replacements, clients also submit runs that wait until the key is free. Then there is such an
-// order only if each of them starts after the run before it, and if the newest one wins.
+// own and of others, resets the goal and asks for the state of the key. The tool porcupine then
+// looks for an order of all these operations that explains each answer: an order in which the
+// operations could have been made one after the other (I15). There is such an order only if at most
+// one run of the key is open, and if a goal that was reached refuses all submissions until it is
+// reset (I11). In races with replacements, clients also submit runs that wait until the key is
+// free. Then there is such an order only if each of these runs starts after the run before it, and
+// if the newest of them wins.
 package keyrace
 
 import (
@@ -54,16 +55,16 @@ const (
 // An ask is the input of an operation.
 type ask struct {
 	kind kind
-	run  status.RunID    // submit and replace: id of the new run; end and admit: the run that has to end or to start
-	to   status.RunState // end: state in which the run has to end
+	run  status.RunID    // for submit and replace, the id of the new run; for end and admit, the run that has to end or to start
+	to   status.RunState // for end, the state in which the run has to end
 }
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // submit and replace: run that has the key; reset and look: run that took the key last; 0 = there is none
-	next  status.RunID // look: the open run that waits for the key; 0 = there is none
+	run   status.RunID // for submit and replace, the run that has the key; for reset and look, the run that took the key last; 0 = there is none
+	next  status.RunID // for look, the open run that waits for the key; 0 = there is none
 	done  bool         // the operation has changed the store
-	state goals.State  // reset and look: state of the key, as far as the answer says it; "" = none
+	state goals.State  // for reset and look, the state of the key, as far as the answer says it; "" = none
 }
 
 // A keyContext is the state of the model: what a correct store knows about the key.
@@ -76,7 +77,7 @@ type keyContext struct {
 	old string
 }
 
-// now returns the state of the unique key, in the words of package goals.
+// now returns the state of the unique key, as package goals names it.
 func (c keyContext) now(s naming.Scope) goals.State {
 	at := c.own(s)
 	if at == goals.Free && c.next != 0 {
@@ -85,7 +86,7 @@ func (c keyContext) now(s naming.Scope) goals.State {
 	return at
 }
 
-// own returns the state of a context without the run that waits for the key.
+// own returns the state of the key, as if no run waited for it.
 func (c keyContext) own(s naming.Scope) goals.State {
 	if c.run == 0 {
 		return ""
@@ -101,7 +102,8 @@ func (c keyContext) own(s naming.Scope) goals.State {
 	return goals.Used
 }
 
-// outdated returns the context with one more run that waited and was replaced.
+// outdated returns a context with one more run in the field `old`: a run that waited and was
+// replaced.
 func (c keyContext) outdated(run status.RunID) keyContext {
 	all := append(strings.Fields(c.old), strconv.FormatInt(int64(run), 10))
 	slices.Sort(all)
@@ -109,8 +111,8 @@ func (c keyContext) outdated(run status.RunID) keyContext {
 	return c
 }
 
-// ended returns the context without a run that waited and was replaced. ok is false if it has no such
-// run.
+// ended returns a context in which the given run is not in the field `old` any more, because it has
+// ended. ok is false if the run was not in the field `old`.
 func (c keyContext) ended(run status.RunID) (next keyContext, ok bool) {
 	all := strings.Fields(c.old)
 	i := slices.Index(all, strconv.FormatInt(int64(run), 10))
@@ -121,8 +123,8 @@ func (c keyContext) ended(run status.RunID) (next keyContext, ok bool) {
 	return c, true
 }
 
-// step is the model: it says whether the store may give the answer in this state, and what the state
-// is afterwards.
+// step is the model: it says whether the store may give the answer `out` in this state, and what
+// the state is after that.
 func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) {
 	at := c.now(s)
 	switch in.kind {
@@ -161,7 +163,7 @@ func (c keyContext) submitted(s naming.Scope, in ask, out answer) (bool, keyCont
 	return out.done && out.run == in.run, keyContext{run: in.run, state: status.RunRunning, old: c.old}
 }
 
-// replaced is the step of a submission whose run waits for the key.
+// replaced does the work of the method `step` for a submission whose run waits for the key.
 func (c keyContext) replaced(s naming.Scope, in ask, out answer) (bool, keyContext) {
 	switch own := c.own(s); {
 	case (own == "" || own == goals.Free) && c.next == 0:
@@ -205,7 +207,8 @@ type client struct {
 	began  time.Time
 	number int
 	made   []porcupine.Operation
-	// The runs of all clients that were submitted to wait for the key. Only their own clients end them.
+	// The runs, of all clients, that were submitted to wait for the key. Only the client that
+	// submitted such a run ends it.
 	waiting *sync.Map
 }
 
@@ -285,14 +288,15 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 	c.end(ctx, run, 1, status.RunCancelled)
 }
 
-// other ends a run that has the key, unless it is a run that waited for the key.
+// other ends the run that has the key. It does nothing if this run has waited for the key, because
+// then its own client ends it.
 func (c *client) other(ctx context.Context, run status.RunID, to status.RunState) {
 	if _, waited := c.waiting.Load(run); run != 0 && !waited {
 		c.end(ctx, run, 1, to)
 	}
 }
 
-// end tries to end a run. The parameter seq is the number of its next row.
+// end tries to end a run. The parameter `seq` is the number of its next row.
 func (c *client) end(ctx context.Context, run status.RunID, seq int32, to status.RunState) {
 	o, called := c.commit(ctx, store.Transition{Run: run, Seq: seq, At: time.Now(), State: to, NextCheck: store.Never, Data: []byte{2}})
 	if o.Err != nil && !errors.Is(o.Err, store.ErrStale) {
@@ -326,7 +330,8 @@ func (c *client) look(ctx context.Context) {
 	c.note(ask{kind: look}, answer{run: g.Run, next: g.Next, state: g.State}, called)
 }
 
-// race makes the operations of one client. If replacing is true, some of its runs wait for the key.
+// race makes the operations of one client. If `replacing` is true, some of its runs wait for the
+// key.
 func (c *client) race(ctx context.Context, chance *rand.Rand, replacing bool) {
 	for range rounds {
 		if replacing && chance.IntN(3) == 0 {
@@ -349,8 +354,8 @@ func (c *client) race(ctx context.Context, chance *rand.Rand, replacing bool) {
 	}
 }
 
-// Run lets the clients race for one key of the store, and checks all their answers. If replacing is true,
-// some of their runs wait until the key is free. The store must be empty.
+// Run lets the clients race for one key of the store, and checks all their answers. If `replacing`
+// is true, some of their runs wait until the key is free. The store must be empty.
 func Run(t *testing.T, s store.Store, scope naming.Scope, replacing bool) {
 	t.Helper()
 	ctx := t.Context()

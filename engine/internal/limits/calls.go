@@ -15,8 +15,8 @@ const (
 	// decision is committed.
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
-	// holdFrom is the shortest wait for which a run gets a time at which it continues. For a
-	// shorter wait, the run stays in line.
+	// holdFrom is a limit for waits. If a run must wait at least this long for a call, it gets the
+	// time at which it continues. For a shorter wait, the run stays in the queue of the agent.
 	holdFrom = 2 * time.Second
 )
 
@@ -27,11 +27,11 @@ func slack(per time.Duration) time.Duration { return min(max(per/10, leastSlack)
 type calls struct {
 	most  int
 	per   time.Duration
-	grant quota.CallGrant // the store's last answer: how many calls the engine may start; zero = none
-	used  int             // calls of the grant that were started
-	ends  time.Time       // time until which the engine may decide to start calls of the grant
-	last  time.Time       // last time at which a call of the grant may be sent
-	sent  time.Time       // time at which the grant was asked for
+	grant quota.CallGrant // the calls that the store has granted in its last answer; zero = none
+	used  int             // granted calls that were started
+	ends  time.Time       // time until which the engine may decide to start granted calls
+	last  time.Time       // last time at which a granted call may be sent
+	sent  time.Time       // time at which the engine asked for these calls
 	next  time.Time       // earliest time of the next question
 	full  bool            // the store said that no call is free before the time in next
 	// expected is the number of runs that will soon wait for a call (see Prepare).
@@ -47,7 +47,7 @@ func (c *calls) free(now time.Time) int {
 }
 
 // until returns the time at which the next call may be free, if that is at least holdFrom away.
-// Otherwise it returns zero, and the run stays in line.
+// Otherwise it returns zero, and the run stays in the queue of the agent.
 func (c *calls) until(now time.Time) time.Time {
 	if !c.full || c.next.Sub(now) < holdFrom {
 		return time.Time{}
@@ -55,7 +55,8 @@ func (c *calls) until(now time.Time) time.Time {
 	return c.next
 }
 
-// start takes one call of the grant. The result is the last time at which the call may be sent.
+// start uses one of the calls that the store has granted. The result is the last time at which the
+// call may be sent.
 func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 	if c.free(now) == 0 {
 		return time.Time{}, false
@@ -65,9 +66,9 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 	return c.last, true
 }
 
-// askCalls asks the store for calls if runs wait for them. It also reports how many calls of the last
-// grant were used, if the engine does not use the grant any more. The result is the time until the
-// next question. The error is store.ErrFenced, or the error of ctx.
+// askCalls asks the store for calls if runs wait for them. It also reports how many of the calls
+// that the store granted last were used, if the engine will use no more of them. The result is the
+// time until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {
@@ -119,7 +120,7 @@ func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duratio
 }
 
 // ask returns the next question about calls, without the name of the limit. If no question is due,
-// the result wait is above 0: the time until a question may be due.
+// the result `wait` is above 0: the time until a question may be due.
 func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Duration) {
 	over := c.grant.Calls > 0 && (c.used >= c.grant.Calls || !now.Before(c.ends))
 	if c.grant.Calls > 0 && !over {

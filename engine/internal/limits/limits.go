@@ -79,14 +79,14 @@ type agent struct {
 // A user holds what the Limits knows of one version of an agent.
 type user struct {
 	spec invoke.AgentSpec
-	used int       // time of the last call, or of the last time at which a run waited for a call
+	used int       // slots that calls of this version have reserved
 	last time.Time // time of the last call, or of the last time at which a run waited for one
 }
 
 // forget is how long the limits of a version of an agent count after its last call.
 const forget = 10 * time.Second
 
-// New returns a Limits for one membership, without calls. The parameter of is the Capacity of the
+// New returns a Limits for one membership, without calls. The parameter `of` is the Capacity of the
 // whole node. New starts no goroutine: the method Run asks the store.
 func New(of invoke.Capacity, cfg Config) *Limits {
 	l := &Limits{Capacity: of, cfg: cfg, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), agents: map[string]*agent{}}
@@ -219,8 +219,8 @@ func (a *agent) keysLocked() []string {
 }
 
 // Start takes the right to start one call, for which a slot was reserved. Start does not ask the
-// store. The parameter completeBy is the complete-by of the call, in store time. If ok is false,
-// the call must not start. The result startBy is the last time, by this process's clock, at which
+// store. The parameter `completeBy` is the complete-by of the call, in store time. If ok is false,
+// the call must not start. The result `startBy` is the last time, by this process's clock, at which
 // the call may be sent; zero = the complete-by of the call.
 func (l *Limits) Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool) {
 	if !limited(&spec) {
@@ -300,8 +300,8 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 // prepareFor is how long Prepare waits at most for the answers about one agent.
 const prepareFor = time.Second
 
-// begin waits until the store has answered the question of any other goroutine. The result end is a
-// function that the caller must call after its own question. begin returns an error if ctx ends
+// begin waits until the store has answered the question of any other goroutine. The result `end` is
+// a function that the caller must call after its own question. begin returns an error if ctx ends
 // first.
 func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	if l.cfg.Halted != nil && l.cfg.Halted() {
@@ -365,7 +365,7 @@ func (l *Limits) step(ctx context.Context) (next time.Duration, err error) {
 }
 
 // GiveBack gives back the slots that no call uses, for all agents. The engine calls GiveBack before
-// it leaves the store, so that other engines can use them at once.
+// it leaves the store. Then other engines can use the slots at once.
 func (l *Limits) GiveBack(ctx context.Context) {
 	end, err := l.begin(ctx)
 	if err != nil {

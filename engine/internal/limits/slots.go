@@ -37,7 +37,7 @@ type slots struct {
 	peak    int           // largest value of used since the last question
 	most    int           // smallest max_concurrency of the versions in use; 0 = none
 	held    int           // slots in the engine's row, as far as the engine knows
-	limit   int           // slots that calls may use; never more than the field held
+	limit   int           // slots that calls may use; never more than the field `held`
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time until which the engine's row counts
@@ -74,9 +74,9 @@ func (s *slots) release(n int) bool {
 }
 
 // covers reports whether a call that starts now certainly ends while the engine's row in the store
-// counts. The parameter left is the longest time that the call may take. If the store knows only of
-// a shorter time, covers returns false. Then no call starts until the store has answered a question
-// that names the longer time.
+// counts. The parameter `left` is the longest time that the call may take. If that is longer than
+// the time that the store knows, covers returns false. Then no call starts until the store has
+// answered a question that names the longer time.
 func (s *slots) covers(now time.Time, left time.Duration) bool {
 	if left > s.granted {
 		s.linger = max(s.linger, left+left/8+time.Second)
@@ -136,8 +136,8 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 	return backEvery, nil
 }
 
-// slotAskLocked returns the next question about slots. If no question is due, the result wait is above
-// 0: the time until a question may be due.
+// slotAskLocked returns the next question about slots. If no question is due, the result `wait` is
+// above 0: the time until a question may be due.
 func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wait time.Duration) {
 	s := &a.slots
 	s.most = a.mostLocked(now)

@@ -5,8 +5,8 @@ package lists
 // smallList is the capacity, in items, that a list may always keep.
 const smallList = 1024
 
-// Roomy reports whether a list has a much larger capacity than it needs. The parameter room is
-// the capacity of the list, and the parameter items is the number of its items. For small lists
+// Roomy reports whether a list has a much larger capacity than it needs. The parameter `room` is
+// the capacity of the list, and the parameter `items` is the number of its items. For small lists
 // the result is false.
 func Roomy(room, items int) bool { return room > smallList && items < room/4 }
 

@@ -8,7 +8,7 @@ import (
 
 // An Ancestor is an ended run whose results a later run has taken over (engine restart). Two things
 // of a step that was taken over still belong to the ancestor: its calls keep the idempotency keys
-// from there, and in the expressions of its undo, run.* is the ancestor.
+// that they had in the ancestor, and in the expressions of its undo, run.* is the ancestor.
 type Ancestor struct {
 	Run     status.RunID // internal id
 	Name    string       // public id

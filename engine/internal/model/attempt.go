@@ -58,7 +58,7 @@ func (a *Attempt) Message() string {
 	return message
 }
 
-// Expires returns the time at which an open attempt expires: CompleteBy, or Silent if that is
+// Expires returns the time at which an open attempt expires: CompleteBy, or Silent if Silent is
 // earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 

@@ -308,9 +308,9 @@ func diffSome(mask uint64, a, b *Run) uint64 {
 	return m
 }
 
-// DiffAttempts compares the attempts of a node before and after a change: the parameters old
-// and now. For each attempt that differs, it appends one patch to the parameter out. It returns
-// the longer list.
+// DiffAttempts compares the attempts of a node before and after a change: the parameters `old` and
+// `now`. For each attempt that differs, it appends one patch to the parameter `out`. It returns the
+// longer list.
 func DiffAttempts(out []AttemptPatch, old, now []Attempt) []AttemptPatch {
 	k := 0
 	for i := range now {

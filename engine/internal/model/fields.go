@@ -36,7 +36,7 @@ func Overwrite[T any](fields []Field[T], mask uint64, dst, src *T) {
 	}
 }
 
-// plainly returns a Field that is compared with == and copied with =. The function p returns a
+// plainly returns a Field that is compared with == and copied with =. The function `p` returns a
 // pointer to the field.
 func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	return Field[T]{
@@ -46,8 +46,8 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type Held, which is compared with SameHeld. The
-// function p returns a pointer to the value.
+// value returns a Field for a value of the type Held, which is compared with SameHeld. The function
+// `p` returns a pointer to the value.
 func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -56,8 +56,8 @@ func value[T any](bit uint64, p func(*T) *Held) Field[T] {
 	}
 }
 
-// blame returns the Field for the last failure of a track: the kind, the code and the message.
-// The function p returns the track.
+// blame returns the Field for the last failure of a track: the kind, the code and the message. The
+// function `p` returns the track.
 func blame(bit uint64, p func(*Node) *Track) Field[Node] {
 	return Field[Node]{
 		Bit: bit,

@@ -14,8 +14,9 @@ type Image struct {
 
 	Checkpoints int64 // total size of all checkpoints recorded so far, in bytes
 
-	// Shared holds the origins of the values to which later records of the run may refer, in
-	// ascending order. Another origin may hold an equal value, but no record refers to it.
+	// Shared holds the origins (where in the state) of the values to which later records of the run
+	// may refer, in ascending order. Another origin may hold an equal value, but no record refers
+	// to it.
 	Shared []Origin
 }
 

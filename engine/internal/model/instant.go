@@ -22,9 +22,9 @@ func (i Instant) Time() time.Time {
 	return time.UnixMicro(int64(i)).UTC()
 }
 
-// Add returns the instant that is d later. If d is positive, Add adds at least one
-// microsecond, so that a planned time is always later than the present one. If d is zero or
-// negative, Add returns i. The result is never later than the end of the year 9999.
+// Add returns the instant that is d later. If d is positive, Add adds at least one microsecond, so
+// that a planned time is always later than the present time. If d is zero or negative, Add returns
+// i. The result is never later than the end of the year 9999.
 func (i Instant) Add(d time.Duration) Instant {
 	const end = Instant(253402300799000000)
 	if d <= 0 {

@@ -35,10 +35,10 @@ const (
 // Collected after it was made, so several nodes may point to it.
 //
 // The journal holds each value once. So a patch that was read from a journal holds only the values
-// at the end of the list. For each value, the field Count says which place in the list it has.
+// at the end of the list. For each value, the field Count says which position in the list it has.
 type Collected struct {
 	Value  dsl.Value
-	Before *Collected // the list without this value; nil = empty, or a patch does not hold it
+	Before *Collected // the list without this value; nil = it is empty, or this is a patch, which does not hold it
 	Count  int32      // number of values in the list, up to and including this one
 	Fresh  int32      // how many values one record added: this one, and those just before it
 	Bytes  int64      // size of all values as JSON, up to and including this one
@@ -60,8 +60,8 @@ func (c *Collected) Size() int64 {
 	return c.Bytes
 }
 
-// Append returns a list with the values of c and, at the end, the value v. It does not change c. The
-// parameter known is the number of values that earlier records have added to the list.
+// Append returns a list with the values of c and, at the end, the value v. It does not change c.
+// The parameter `known` is the number of values that earlier records have added to the list.
 func (c *Collected) Append(v dsl.Value, known int32) *Collected {
 	n := c.Len() + 1
 	return &Collected{Value: v, Before: c, Count: n, Fresh: n - known, Bytes: c.Size() + int64(len(v.JSON()))}
@@ -77,8 +77,9 @@ func (c *Collected) Tail(n int32) []dsl.Value {
 	return values
 }
 
-// Join returns a longer list: the values of c, and then the values of the parameter patch that c
-// does not have yet. The first of these new values must be the one that follows the end of c.
+// Join returns a longer list: the values of c, and then those values of the list in the parameter
+// `patch` that c does not have yet. The first of these new values must be the one that follows the
+// end of c.
 func (c *Collected) Join(patch *Collected) *Collected {
 	if c == nil {
 		return patch

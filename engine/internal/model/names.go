@@ -21,8 +21,8 @@ func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 
 var noAction = dsl.Action{}
 
-// ActionOf returns the action that a call of this kind invokes. It returns an empty action if
-// wf is nil or does not have the step.
+// ActionOf returns the action that a call of this kind invokes. It returns an empty action if `wf`
+// is nil or does not have the step.
 func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	if wf == nil || n.Of() >= len(wf.Steps) {
 		return &noAction
@@ -44,9 +44,9 @@ func CalledAction(step *dsl.Step, kind CallKind) *dsl.Action {
 	return act
 }
 
-// ActionName returns the action of a call in the form AGENT.ACTION. For a step that calls no
-// agent, it returns the kind of the step: value, timer or wait. It returns "" if wf is nil or
-// does not have the step.
+// ActionName returns the action of a call in the form AGENT.ACTION. For a step that calls no agent,
+// it returns the kind of the step: value, timer or wait. It returns "" if `wf` is nil or does not
+// have the step.
 func ActionName(wf *dsl.Workflow, n *Node, kind CallKind) string {
 	if wf != nil && n.Of() < len(wf.Steps) && !wf.Steps[n.Step].Calls() {
 		return wf.Steps[n.Step].Does()

@@ -29,7 +29,7 @@ type Node struct {
 	Gen  int32
 	Hold int32 // index in Run.Holds of the awaited agent, plus one; 0 = the node waits for no agent
 
-	State    status.StepState // state of the forward part
+	State    status.StepState // state of the forward work
 	Undo     UndoState        // state of the undo
 	Item     bool             // the node is an instance of a for_each step
 	Expanded bool             // the node is a for_each step whose instances were created

@@ -16,9 +16,9 @@ func (n *Node) Box() *Node {
 }
 
 // Share prepares a node for the state of the run after a decision has changed the node. The
-// parameter old is the node as it was before the decision. The parameter mask has the bits of
-// the changed fields. To save memory, Share lets the node use the memory of the old node for
-// data that is unchanged. It also removes old closed attempts (Forget).
+// parameter `old` is the node as it was before the decision. The parameter `mask` has the bits of
+// the changed fields. To save memory, Share lets the node use the memory of the old node for data
+// that is unchanged. It also removes old closed attempts (Forget).
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -57,7 +57,7 @@ func (n *Node) Tally(kind CallKind) {
 
 // Wipe removes the effect, the output and the checkpoints from a node, as if the node had done
 // nothing. For a repeat step it removes only those of the present iteration. If the parameter
-// newKey is true, the node also gets a new idempotency key. This is necessary after an undo was
+// `newKey` is true, the node also gets a new idempotency key. This is necessary after an undo was
 // called with the present key.
 func (n *Node) Wipe(newKey bool) {
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}

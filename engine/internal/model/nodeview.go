@@ -5,7 +5,7 @@ import "github.com/saga-engine/engine/engine/machine/status"
 // Of returns the index of the node's step in the workflow.
 func (n *Node) Of() int { return int(n.Step) }
 
-// Ended reports whether the forward part of the node has ended.
+// Ended reports whether the forward work of the node has ended.
 func (n *Node) Ended() bool { return forwardEnded(n.State) }
 
 // Well reports whether the node ended as succeeded, skipped or caught. Then its dependents may
@@ -156,7 +156,7 @@ func (n *Node) Place(h int) Instant {
 }
 
 // Shown returns the state of the node that people see. An active, successful or failed undo
-// replaces the state of the forward part.
+// replaces the state of the forward work.
 func (n *Node) Shown() status.StepState {
 	switch n.Undo {
 	case UndoActive:

@@ -14,9 +14,9 @@ func NewNode(step int) *Node {
 	return &Node{Step: int32(step), State: status.StepPending, More: &NoMore}
 }
 
-// AppendSteps appends the nodes of n steps in their first state, pending, and returns the
-// list. The parameter first is the index of the first of these steps. AppendSteps allocates
-// the nodes together, or takes them from Pristine.
+// AppendSteps appends the nodes of n steps in their first state, pending, and returns the list. The
+// parameter `first` is the index of the first of these steps. AppendSteps allocates the nodes
+// together, or takes them from Pristine.
 func AppendSteps(nodes []*Node, first, n int) []*Node {
 	if first+n <= len(Pristine) {
 		for i := range n {

@@ -25,7 +25,7 @@ type Run struct {
 
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
-	Deadline Instant // deadline of the forward part; 0 = none
+	Deadline Instant // deadline of the forward work; 0 = none
 	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has begun.
 	StartBy Instant
 
@@ -46,7 +46,7 @@ type Run struct {
 	State   status.RunState
 	Phase   Phase
 	Begun   bool // the run is no longer queued, for example because a step has started
-	Awaits  bool // the run waits for room in the concurrency limit of its workflow, or for its unique key: no step may start
+	Awaits  bool // the run waits for a place, or for its unique key: no step may start
 	Paused  bool
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
@@ -119,9 +119,9 @@ type Trouble struct {
 	UndoDeadline Instant
 
 	Holds []Hold
-	// Refused[h] is the time before which no call of the agent Holds[h] may start, because the engine
-	// refused to send an earlier call; 0 = no such time. Refused may be shorter than Holds; missing
-	// times count as 0.
+	// Refused[h] is the earliest time for the next call of the agent Holds[h], after the engine
+	// refused to send a call; 0 = none. The slice Refused may have fewer elements than Holds; a
+	// missing element counts as 0.
 	Refused []Instant
 	Outputs []Output
 
@@ -153,8 +153,8 @@ type Output struct {
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }
 
-// Undoable reports whether the run turns back when its parent asks for its undo. Only a child run
-// that has succeeded and has not passed a pivot turns back.
+// Undoable reports whether the run turns back when its parent asks for the undo of this run. Only a
+// child run that has succeeded and has not passed a pivot turns back.
 func (r *Run) Undoable() bool {
 	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
 }

@@ -140,8 +140,8 @@ type Miss struct {
 }
 
 // LastAttempt returns error.data for a step that had no time for another attempt. It is an object
-// with the code, the message and the data of the last attempt. The parameter last is the failure
-// of that attempt, and the parameter data is its data.
+// with the code, the message and the data of the last attempt. The parameter `last` is the failure
+// of that attempt, and the parameter `data` is its data.
 func LastAttempt(last Miss, data dsl.Value) dsl.Value {
 	doc, err := json.Marshal(struct {
 		Code    string          `json:"code"`

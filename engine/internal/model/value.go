@@ -15,9 +15,9 @@ type Held struct {
 	From Origin
 }
 
-// An Origin says where the value of a record is found: in the record itself, or at a place in the
-// state of the run, as it was before the record is applied. The zero Origin means that the record
-// itself contains the value.
+// An Origin says where the value of a record is found: in the record itself, or in the state of the
+// run, as it is before the record is applied. The zero Origin means that the record itself contains
+// the value.
 type Origin struct {
 	Kind OriginKind
 	Node int32
@@ -58,8 +58,9 @@ func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach wraps the each.value v of an instance. If v equals the each.key, as for an element
-// of a set, the result refers to the key. Then the journal does not store v again.
+// KeepEach returns the each.value v of an instance in the form in which records hold it. If v
+// equals the each.key, as for an element of a set, the result refers to the key. Then the journal
+// does not store v again.
 func KeepEach(key string, v dsl.Value) Held {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {
 		return Held{V: v, From: Origin{Kind: OriginKey}}
@@ -68,8 +69,8 @@ func KeepEach(key string, v dsl.Value) Held {
 }
 
 // plain returns true if every character of the key is printable ASCII, but not <, > or &. Go and
-// JSON quote such a key in the same way. They also agree for some keys for which the result is
-// false.
+// JSON quote such a key in the same way. For some other keys they agree, too, but plain returns
+// false for them.
 func plain(key string) bool {
 	for i := range len(key) {
 		if c := key[i]; c < ' ' || c > '~' || c == '<' || c == '>' || c == '&' {

@@ -52,9 +52,9 @@ func New(log *slog.Logger) *Outage {
 	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
 }
 
-// Failed records that an operation failed with err. The parameter doing names the operation.
-// Failed logs a warning if the failure is new, and a line at debug level otherwise. The
-// parameter more holds further attributes for the line.
+// Failed records that an operation failed with err. The parameter `doing` is the name of the
+// operation. Failed logs a warning if the failure is new, and a line at debug level otherwise. The
+// parameter `more` holds further attributes for the line.
 func (o *Outage) Failed(doing string, err error, more ...any) {
 	attrs := append([]any{"doing", doing, "error", err}, more...)
 	if o.note(doing) {
@@ -84,9 +84,10 @@ func (o *Outage) note(doing string) bool {
 	return !known
 }
 
-// Worked records that an operation succeeded. The parameter doing names the operation, and the
-// parameter began is its start. If this success ends an outage, Worked logs that the store
-// answers again. An operation that started before the last failure does not end an outage.
+// Worked records that an operation succeeded. The parameter `doing` is the name of the operation,
+// and the parameter `began` is the time at which it began. If this success ends an outage, Worked
+// logs that the store answers again. An operation that started before the last failure does not end
+// an outage.
 func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)
@@ -115,8 +116,8 @@ func (o *Outage) Beside(doing string, err error) {
 	o.log.Log(context.Background(), level, doing, "error", err) // a log line belongs to no request
 }
 
-// Over records that the engine no longer tries an operation. The parameter doing names the
-// operation. Then the end of the outage does not depend on this operation any more.
+// Over records that the engine no longer tries an operation. The parameter `doing` is the name of
+// the operation. Then the end of the outage does not depend on this operation any more.
 func (o *Outage) Over(doing string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,10 +1,11 @@
 // Package outbox delivers the replies of runs.
 //
-// In: the replies that wait in the store (replies.Outbox). Out: one call of Config.Send for each reply
-// to a webhook or an agent, and hints for the consumers of queues. A reply is sent at least once, and the replies
-// of a run are sent in order: the store gives out a reply only when the one before it is done. An
-// engine claims replies for a while. If it dies, the claim ends, and another engine sends them. Each
-// sink has its own goroutine, so a slow sink holds up no other one, and no run.
+// In: the replies that wait in the store (replies.Outbox). Out: one call of Config.Send for each
+// reply to a webhook or an agent, and hints for the consumers of queues. A reply is sent at least
+// once, and the replies of a run are sent in order: the store gives out a reply only when the reply
+// before it is done. An engine claims replies for a while. If it dies, the claim ends, and another
+// engine sends them. Each sink has its own goroutine, so a slow sink delays no other sink and no
+// run.
 package outbox
 
 import (
@@ -227,8 +228,8 @@ func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Con
 	}
 }
 
-// send sends replies of different runs at the same time with the function deliver, and records the
-// outcomes. It returns false if a try has failed.
+// send sends replies of different runs at the same time with the function `deliver`, and records
+// the outcomes. It returns false if a try has failed.
 func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
 	errs := make([]error, len(list))
 	var work sync.WaitGroup
@@ -278,8 +279,9 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, del
 	return false
 }
 
-// judge notes what the errors of tries say about their sink. If one of the tries has failed, it returns
-// the pause before the next try.
+// judge looks at the errors of some tries. If one of them is a failure of the sink, judge returns
+// the pause before the next try. After a *NotNow it delays the next try, but the sink has not
+// failed.
 func (p *Postman) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow

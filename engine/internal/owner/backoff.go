@@ -43,9 +43,9 @@ type backoff struct {
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert
 }
 
-// Add puts a run into the backoff set. The parameter now is the present store time. The first
-// backoff of the run is as long as the parameter pause. Each later backoff is twice as long as
-// the one before, up to 20 times the first.
+// Add puts a run into the backoff set. The parameter `now` is the present store time. The first
+// backoff of the run is as long as the parameter `pause`. Each later backoff is twice as long as
+// the backoff before it, up to 20 times as long as the first.
 func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,9 +53,9 @@ func (s *backoffSet) Add(run status.RunID, now time.Time, pause time.Duration) {
 	s.putLocked(run, backoff{until: now.Add(d), pause: d})
 }
 
-// addForOthers puts a run into the backoff set because this engine claims no runs without
-// an owner (Shared.Claims). The parameter now is the start of the backoff, in store time. The
-// parameter pause is its length.
+// addForOthers puts a run into the backoff set because this engine claims no runs without an owner
+// (Shared.Claims). The parameter `now` is the start of the backoff, in store time. The parameter
+// `pause` is its length.
 func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,11 +63,11 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff is
-// as long as in the method Add. But if the store time in the parameter tell comes earlier, the
+// as long as in the method Add. But if the store time in the parameter `tell` comes earlier, the
 // backoff ends at that time, because an alert or a decision about the run is due. During the
-// backoff, this engine still decides messages to the run. The parameter vain is true if the engine
-// has just tried to decide messages, without success. Then it skips messages for the duration in
-// the parameter pause. The parameter now is the present store time.
+// backoff, this engine still decides messages to the run. The parameter `vain` is true if the
+// engine has just tried to decide messages, without success. Then it skips messages for the
+// duration in the parameter `pause`. The parameter `now` is the present store time.
 func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +83,8 @@ func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Du
 	s.putLocked(run, e)
 }
 
-// Reported records that an alert about a run was raised. The parameter rows is the number of
-// journal rows that the run had then. If the run is not in the backoff set, Reported does
-// nothing.
+// Reported records that an alert about a run was raised. The parameter `rows` is the number of
+// journal rows that the run had then. If the run is not in the backoff set, Reported does nothing.
 func (s *backoffSet) Reported(run status.RunID, rows int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +103,7 @@ func (s *backoffSet) ReportedAt(run status.RunID) int {
 }
 
 // IgnoresMessages reports whether this engine skips messages to a run at present. The parameter
-// now is the present store time.
+// `now` is the present store time.
 func (s *backoffSet) IgnoresMessages(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	e := s.runs[run]
@@ -123,10 +122,10 @@ func (s *backoffSet) Woken() uint64 {
 }
 
 // Rest puts a run into the backoff set, because the run waits for a person or because its messages
-// cannot be decided here. The backoff ends at the store time in the parameter until. If the field
-// restFor is not 0, the backoff ends after this duration at the latest. The parameter woken is what
-// the method Woken returned before the run was read. If WakeResting was called since then, Rest
-// does nothing, because a new message may have arrived.
+// cannot be decided here. The backoff ends at the store time in the parameter `until`. If the field
+// `restFor` is not 0, the backoff ends after this duration at the latest. The parameter `woken` is
+// what the method Woken returned before the run was read. If WakeResting was called since then,
+// Rest does nothing, because a new message may have arrived.
 func (s *backoffSet) Rest(run status.RunID, until time.Time, woken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,15 +143,15 @@ func (s *backoffSet) putLocked(run status.RunID, e backoff) {
 }
 
 // Has reports whether a run is in the backoff set and its backoff has not ended. The parameter
-// now is the present store time.
+// `now` is the present store time.
 func (s *backoffSet) Has(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hasLocked(s.runs[run], now)
 }
 
-// Stops reports whether a takeover must skip a run now. It is like Has, but it returns false
-// for runs that addForOthers added. The parameter now is the present store time.
+// Stops reports whether a takeover must skip a run now. It is like Has, but it returns false for
+// runs that addForOthers added. The parameter `now` is the present store time.
 func (s *backoffSet) Stops(run status.RunID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

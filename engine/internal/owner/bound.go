@@ -33,11 +33,11 @@ func (c check) bound() time.Time {
 	return c.due
 }
 
-// next returns the next_check that a record must write into the run's row. It returns the zero
-// time if the row may keep its next_check, which is the parameter present. A record must write
-// a new next_check in these cases:
+// next returns the next_check that a record must write into the run's row. It returns the zero time
+// if the row may keep its next_check, which is the parameter `present`. A record must write a new
+// next_check in these cases:
 //   - The record creates, ends or takes over the run. The caller says this with the parameter
-//     must = true.
+//     `must`.
 //   - The run is due before the next_check in the row.
 //   - The next_check in the row has passed.
 //   - The run waits for no time any more. The new value shows that it is at rest (Head.AtRest).
@@ -60,8 +60,8 @@ func (c check) raised() time.Time {
 	return c.bound().Truncate(time.Microsecond)
 }
 
-// newCheck returns the check for a run after new records were applied to its state. The
-// parameter before is the run's status before these records. The caller must set check.at.
+// newCheck returns the check for a run after new records were applied to its state. The parameter
+// `before` is the run's status before these records. The caller must set check.at.
 func newCheck(r *ownedRun, before status.RunState) check {
 	due, has := r.state.NextDue()
 	return check{

@@ -49,9 +49,9 @@ func (e *slowDecisionError) Hint() string {
 // AlertSlow is the kind of an alert. It says that a decision took at least slowDecision.
 const AlertSlow = "slow_decision"
 
-// tellSlow adds an alert to the transition t if a decision was slow. The parameter took is the
-// duration of the decision. It is slow if it took slowDecision or longer. tellSlow does nothing
-// if this engine has already raised such an alert for the run.
+// tellSlow adds an alert to the transition t if a decision was slow. The parameter `took` is the
+// duration of the decision. It is slow if it took slowDecision or longer. tellSlow does nothing if
+// this engine has already raised such an alert for the run.
 func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return
@@ -75,7 +75,7 @@ type DecisionPool struct {
 	waiting map[*dsl.Workflow][]poolTask // for each workflow, the decisions that wait
 	turns   []*dsl.Workflow              // workflows with waiting decisions; the first is next
 	busy    int                          // number of goroutines that exist now, including hanging ones
-	hanging int                          // number of goroutines whose decision takes longer than the field limit
+	hanging int                          // number of goroutines whose decision takes longer than the field `limit`
 	slowest time.Duration                // duration of the slowest decision so far
 }
 
@@ -138,8 +138,8 @@ func (p *DecisionPool) work() {
 	}
 }
 
-// next removes the next decision from the field waiting and returns it. If the workflow has
-// more decisions, next moves the workflow to the end of the field turns. The caller holds mu.
+// next removes the next decision from the field `waiting` and returns it. If the workflow has more
+// decisions, next moves the workflow to the end of the field `turns`. The caller holds mu.
 func (p *DecisionPool) next() poolTask {
 	flow := p.turns[0]
 	p.turns = lists.DropFirst(p.turns, 1)

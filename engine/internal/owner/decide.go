@@ -25,9 +25,9 @@ type decider struct {
 	starts   starter         // says which calls may start, and reserves their slots
 	most     int             // largest size in bytes of the events in one row
 
-	// ready returns the decision that the pool has made about an event; nil = the pool has
-	// made none. If the field ready is nil, there is no pool. Then the decider makes even
-	// costly decisions itself.
+	// ready returns the decision that the pool has made about an event; nil = the pool has made
+	// none. If the field `ready` is nil, there is no pool. Then the decider makes even costly
+	// decisions itself.
 	ready func(*ownedRun, *delivery, clock.Moment) *costlyDecision
 
 	scratch   machine.Scratch
@@ -37,20 +37,20 @@ type decider struct {
 }
 
 // newUnstaffedDecider returns a decider for one run whose agents are missing here. The decider puts
-// all events of the run into one row, whatever their size. The parameter missing holds the reason
+// all events of the run into one row, whatever their size. The parameter `missing` holds the reason
 // for each missing agent.
 func newUnstaffedDecider(n *Shared, engine store.EngineID, specs map[string]invoke.AgentSpec, missing map[string]string) *decider {
 	return &decider{n: n, engine: engine, starts: newNoCalls(specs, missing), most: math.MaxInt}
 }
 
-// one decides the event d and returns the record. It reserves a slot for every call that
-// the decision starts, so that each committed call can be sent. If the event is the answer to
-// a call, the run may use the slot of this call again. If another run takes a free slot before
-// it is reserved, the method one decides the event again. This is safe, because machine.Decide
-// changes nothing. If the decision costs too much for a shard, the second result is a
-// costlyDecision, which the pool must make. Otherwise the second result is nil. The parameter
-// made is the decision that the pool has already made about the event; nil = none. The
-// parameter at is the time of the record.
+// one decides the event d and returns the record. It reserves a slot for every call that the
+// decision starts, so that each committed call can be sent. If the event is the answer to a call,
+// the run may use the slot of this call again. If another run takes a free slot before it is
+// reserved, the method `one` decides the event again. This is safe, because machine.Decide changes
+// nothing. If the decision costs too much for a shard, the second result is a costlyDecision, which
+// the pool must make. Otherwise the second result is nil. The parameter `made` is the decision that
+// the pool has already made about the event; nil = none. The parameter `at` is the time of the
+// record.
 func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDecision, at time.Time, now clock.Moment) (machine.Record, *costlyDecision) {
 	in := machine.Input{At: at, Event: d.Event, Next: d.next, Scratch: &c.scratch, Allowance: &c.allowance,
 		Ceilings: c.n.cfg.Options.Ceilings, Journal: r.stored}
@@ -100,10 +100,10 @@ func (c *decider) cost() int64 {
 	return shardCost
 }
 
-// recall looks for calls that this engine has certainly not sent, and whose complete-by has
-// passed at the time in the parameter at. It makes sure that they will never be sent. For each
-// of them it returns an event which says that the call was not sent. Without this event, the
-// call would count as a call without an answer.
+// recall looks for calls that this engine has certainly not sent, and whose complete-by has passed
+// at the time in the parameter `at`. It makes sure that they will never be sent. For each of them
+// it returns an event which says that the call was not sent. Without this event, the call would
+// count as a call without an answer.
 func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	if due, ok := r.state.NextDue(); !ok || due.After(at) || !r.owned {
 		return nil
@@ -128,8 +128,8 @@ type spares struct {
 	flown []*pendingCommit // empty pendingCommits, to be used again
 }
 
-// blankFacts returns an empty list of facts. It reuses an old list if possible, because the
-// facts of a transition need much more memory than the other parts of the transition.
+// blankFacts returns an empty list of facts. It reuses an old list if possible, because the facts
+// of a transition need much more memory than everything else in the transition.
 func (sp *spares) blankFacts() []story.Fact {
 	if n := len(sp.facts); n > 0 {
 		list := sp.facts[n-1]

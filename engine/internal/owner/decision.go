@@ -214,9 +214,9 @@ func (x *decision) row() error {
 	return x.encode()
 }
 
-// release completes the row for a run whose agents are missing here. The row removes the
-// owner, so that an engine that has the agents can claim the run. The function nextCheck
-// computes the row's next_check from the time of the row.
+// release completes the row for a run whose agents are missing here. The row removes the owner, so
+// that an engine that has the agents can claim the run. The function `nextCheck` computes the row's
+// next_check from the time of the row.
 func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 	f, nobody := x.f, store.EngineID(0)
 	f.Transition.Owner, f.Transition.At = &nobody, x.c.n.Clock.Now()
@@ -254,11 +254,11 @@ func (e *rowSizeError) Error() string {
 	return fmt.Sprintf("journal row %d has %d bytes, more than the %d allowed", e.seq, e.size, e.most)
 }
 
-// decide turns the events in the list todo into one transition and applies its records to the
-// run's state. So the state in memory is newer than the journal until the transition is
-// committed. Until then, calls do not start and callers wait. If the commit fails, the shard
-// reads the state again. If nothing has to be written, the transition in the result has no
-// Data. If the pool must decide the first event, decide returns only a costlyDecision.
+// decide turns the events in the list `todo` into one transition and applies its records to the
+// run's state. So the state in memory is newer than the journal until the transition is committed.
+// Until then, calls do not start and callers wait. If the commit fails, the shard reads the state
+// again. If nothing has to be written, the transition in the result has no Data. If the pool must
+// decide the first event, decide returns only a costlyDecision.
 func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costlyDecision, error) {
 	x := c.begin(r, todo)
 	ok := false
@@ -277,7 +277,7 @@ func (c *decider) decide(r *ownedRun, todo []*delivery) (*pendingCommit, *costly
 	return x.f, nil, nil
 }
 
-// begin returns a new decision on the events in the list todo, for the run's next row. It decides
+// begin returns a new decision on the events in the list `todo`, for the run's next row. It decides
 // no event yet.
 func (c *decider) begin(r *ownedRun, todo []*delivery) *decision {
 	x := &decision{c: c, r: r, f: c.spares.blankCommit(), todo: todo, before: r.state.Status()}

@@ -44,8 +44,8 @@ type Start struct {
 	Submitted store.Submitted   // outcome of the submission; set once the transition is committed
 }
 
-// finish reports that the delivery has ended, with the outcome err. It notifies the
-// functions in d.decided and d.done, and the call in d.call. Each is notified only once.
+// finish reports that the delivery has ended, with the outcome err. It calls the functions
+// d.decided and d.done, and notifies the call d.call. It does so only once.
 func (d *delivery) finish(err error) {
 	if d.decided != nil {
 		d.decided()
@@ -65,7 +65,7 @@ func (d *delivery) finish(err error) {
 func (d *delivery) answers() bool { return !d.CompleteBy.IsZero() }
 
 // cameInTime returns true if the event is an answer that arrived before complete-by, and
-// complete-by has passed since then. The parameter now is the present time.
+// complete-by has passed since then. The parameter `now` is the present time.
 func (d *delivery) cameInTime(now time.Time) bool {
 	return d.answers() && d.Arrived.Before(d.CompleteBy) && !now.Before(d.CompleteBy)
 }
@@ -76,7 +76,7 @@ func (d *delivery) cameInTime(now time.Time) bool {
 func unread(deliveries []*delivery) []*delivery {
 	return slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool {
 		_, taken := d.Event.(machine.TakenOver)
-		// After the next tick of the engine, Scheduler.Next delivers an admission again.
+		// After the next tick of the engine, Scheduler.Next delivers the admission again.
 		freed, _ := d.Event.(machine.SlotsFreed)
 		return taken || freed.Admitted || d.message != 0
 	})
@@ -91,10 +91,10 @@ func begun(now time.Time) *delivery {
 // earlier compares deliveries by their time of arrival.
 func earlier(a, b *delivery) int { return a.Arrived.Compare(b.Arrived) }
 
-// decidedAt returns the time for the decision on the event d. Usually the result is the
-// present time, which is the parameter at. If d is an answer that arrived in time, but its
-// complete-by has passed since, the result is the time of arrival. The result is never
-// before the run's last record.
+// decidedAt returns the time for the decision on the event d. Usually the result is the present
+// time, which is the parameter `at`. If d is an answer that arrived in time, but its complete-by
+// has passed since, the result is the time of arrival. The result is never before the run's last
+// record.
 func decidedAt(state *machine.State, d *delivery, at time.Time) time.Time {
 	if d.cameInTime(at) {
 		at = d.Arrived
@@ -162,7 +162,7 @@ type inbox struct {
 	// held contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
 	held  map[store.MessageID]bool
-	stuck int                      // number of messages in the field held that cannot be decided here
+	stuck int                      // number of messages in the field `held` that cannot be decided here
 	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
 	read  time.Time                // store time at which the last reading began
 	// quiet is the store time until which the engine does not read the inbox. It is set after the

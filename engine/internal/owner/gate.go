@@ -20,13 +20,13 @@ type starter interface {
 	// slot for its next call. Otherwise it returns nil. The caller must release the slot.
 	own(d *delivery) *call.Reservation
 	// slots returns, for each agent of the run, how many calls may start now, or why no call may
-	// start. The parameter full contains the agents whose slots seemed free, but could not be
-	// reserved. The returned map is valid until the next call of slots. The map is nil if there
-	// is no limit.
+	// start. The parameter `full` contains the agents whose slots seemed free, but could not be
+	// reserved. The returned map is valid until the next call of slots. The map is nil if there is
+	// no limit.
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
-	// reserve reserves one slot for every call among the commands, and adds the slots to f. If
-	// the parameter own holds a slot of an agent, reserve uses this slot for one call of that
-	// agent. If an agent has too few slots, reserve keeps none, and returns its name and false.
+	// reserve reserves one slot for every call among the commands, and adds the slots to f. If the
+	// parameter `own` holds a slot of an agent, reserve uses this slot for one call of that agent.
+	// If an agent has too few slots, reserve keeps none, and returns its name and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 
@@ -37,7 +37,7 @@ type gate struct {
 	capacity invoke.Capacity // where slots of agents are reserved; nil = there is no limit
 	limits   *limits.Limits  // the limits that engines share; nil = there are none
 	queue    *SlotQueue
-	slotsOf  map[string]machine.Slot // last result of the method slots, which reuses the map
+	slotsOf  map[string]machine.Slot // last result of the method `slots`, which reuses the map
 }
 
 func (g *gate) own(d *delivery) *call.Reservation {
@@ -66,9 +66,10 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 	return nil
 }
 
-// slots implements starter. The runs that wait in line get free slots first. There is one
-// exception: a run whose call was answered may reuse the slot of that call, so that the run
-// need not wait in line between its steps. Every run ends, so no other run waits for ever.
+// slots implements starter. The runs that wait in the queue of the agent get free slots first.
+// There is one exception: a run whose call was answered may reuse the slot of that call, so that
+// the run need not wait in the queue between its steps. Every run ends, so no other run waits for
+// ever.
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}
@@ -138,9 +139,9 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 	return "", true
 }
 
-// reserveCall reserves a slot for the call in the command inv. If the parameter has is true, the call
-// has a slot already. reserveCall also asks the shared limits whether the call may start now, and
-// notes in f the last time at which the call may be sent. If the result is false, nothing is
+// reserveCall reserves a slot for the call in the command inv. If the parameter `has` is true, the
+// call has a slot already. reserveCall also asks the shared limits whether the call may start now,
+// and notes in f the last time at which the call may be sent. If the result is false, nothing is
 // reserved, and the call must not start.
 func (g *gate) reserveCall(f *pendingCommit, spec invoke.AgentSpec, inv machine.Invoke, has bool) bool {
 	if !has && !g.capacity.Reserve(spec, 1) {
@@ -194,7 +195,7 @@ func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision
 	return c
 }
 
-// wait puts the run in line for a slot of each agent for which a step of the run is held.
+// wait puts the run into the queue for a slot of each agent for which a step of the run is held.
 func (g *gate) wait(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {
@@ -218,8 +219,8 @@ func (g *gate) wait(r *ownedRun) {
 // agent of the run, it holds the reason why no call starts. People see this text.
 type noCalls map[string]machine.Slot
 
-// newNoCalls returns a noCalls for a run. The parameter specs holds all agents of the run. The
-// parameter missing holds, for each agent that cannot be called here, the reason.
+// newNoCalls returns a noCalls for a run. The parameter `specs` holds all agents of the run. The
+// parameter `missing` holds, for each agent that cannot be called here, the reason.
 func newNoCalls(specs map[string]invoke.AgentSpec, missing map[string]string) noCalls {
 	names := strings.Join(slices.Sorted(maps.Keys(missing)), ", ")
 	slots := noCalls{}

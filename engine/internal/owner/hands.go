@@ -29,12 +29,12 @@ type HandKeeper struct {
 	ctx    context.Context // ends with the membership; only Done and context.Cause are used
 	hint   chan struct{}   // channel of capacity 1; it receives a value when the list has changed
 
-	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only while
-	// no other takeover is running: if the engine dies then, it is clear which run was the cause.
-	// Other takeovers may run at the same time. So the takeover of a suspect takes all places in the
-	// channel seats, and every other takeover takes one place.
-	turn  chan struct{} // holds a value while a goroutine is taking seats
-	seats chan struct{} // holds one value for each taken seat; its capacity is the number of seats
+	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only
+	// while no other takeover is running: if the engine dies then, it is clear which run was the
+	// cause. All other takeovers may run at the same time. So the takeover of a suspect fills the
+	// whole channel `seats`, and every other takeover puts only one value into it.
+	turn  chan struct{} // holds a value while a goroutine fills the channel `seats`
+	seats chan struct{} // holds the values of the takeovers that are running; the takeover of a suspect needs its whole capacity
 
 	mu      sync.Mutex           // protects following fields
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
@@ -72,11 +72,11 @@ func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.seats))
 }
 
-// enter reserves places for a takeover in the channel seats. A takeover with one place lets other
-// takeovers run at the same time. A takeover with all places lets no other run. The parameter seats
-// is the number of places. enter first waits until no other goroutine is in the method enter. Then
-// it takes the places, one by one, as they become free. The result leave is a function that frees
-// them. If ctx ends first, enter reserves nothing and returns the error of ctx.
+// enter begins a takeover: it puts values into the channel `seats`, and waits until there is space
+// for all of them. The parameter `seats` is the number of values: 1 lets other takeovers run at the
+// same time, and the capacity of the channel lets no other run. Only one goroutine at a time does
+// this. The result `leave` is a function that removes the values. If ctx ends first, enter removes
+// them itself and returns the error of ctx.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
@@ -189,7 +189,7 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 	}
 }
 
-// told is called after the store has recorded all changes up to the one with the given number.
+// told is called after the store has recorded all changes up to the change with the given number.
 // It wakes the goroutines that wait for one of these changes.
 func (k *HandKeeper) told(change uint64) {
 	k.mu.Lock()

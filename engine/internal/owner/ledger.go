@@ -15,7 +15,7 @@ type ledger struct {
 
 	mu    sync.Mutex          // protects following fields
 	taken map[string]*takings // slots of each agent, by AgentSpec.Key
-	over  bool                // the method close was called
+	over  bool                // the method `close` was called
 }
 
 // A takings counts the slots that the membership has taken, for one agent.
@@ -24,9 +24,9 @@ type takings struct {
 	n    int
 }
 
-// newLedger returns a Capacity for one membership. The parameter of is the Capacity of the whole
-// node, in which the ledger reserves the slots. If it is nil, the number of calls has no limit, and
-// newLedger returns nil, too.
+// newLedger returns a Capacity for one membership. The parameter `of` is the Capacity of the whole
+// node, in which the ledger reserves the slots. If `of` is nil, the number of calls has no limit,
+// and newLedger returns nil, too.
 func newLedger(of invoke.Capacity) invoke.Capacity {
 	if of == nil {
 		return nil
@@ -57,8 +57,8 @@ func (l *ledger) Reserve(spec invoke.AgentSpec, n int) bool {
 	return !over
 }
 
-// Release gives back n slots of an agent. After the method close was called, Release gives
-// back nothing, because close has given back all slots.
+// Release gives back n slots of an agent. After the method `close` was called, Release gives back
+// nothing, because close has given back all slots.
 func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
 	over := l.over

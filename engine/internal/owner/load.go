@@ -24,7 +24,7 @@ const (
 	doingDiscard = "discard messages to a run that has ended"
 )
 
-// A loadedRun is what the method load has read. load posts it to the shard as a task.
+// A loadedRun is what the method `load` has read. load posts it to the shard as a task.
 type loadedRun struct {
 	r     *ownedRun
 	story Story
@@ -88,7 +88,7 @@ func (n *Shared) ReadRun(ctx context.Context, run status.RunID) (snapshots.Loade
 }
 
 // loadState reads a run from the store, and computes the state of the run from its records. If the
-// parameter whole is true, it reads all rows, even if the run has a snapshot.
+// parameter `whole` is true, it reads all rows, even if the run has a snapshot.
 func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (Story, error) {
 	var (
 		l   snapshots.Loaded
@@ -110,8 +110,8 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 	return story, err
 }
 
-// aheadInMemory is a limit for the method unload. A run at rest that is due within this time stays
-// in memory, because it would soon be read again.
+// aheadInMemory is a limit for the method `unload`. A run at rest that is due within this time
+// stays in memory, because it would soon be read again.
 const aheadInMemory = time.Minute
 
 // unload removes a run from memory if the run is at rest and is not due soon. This engine
@@ -161,7 +161,7 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	}
 }
 
-// forget drops the pending commit of a run after the run was read again. The parameter mine is
+// forget drops the pending commit of a run after the run was read again. The parameter `mine` is
 // true if the journal contains the row of this commit: then the events of the commit are decided.
 // Otherwise the row was not committed, usually because another engine's row has the same number.
 // Then the events must be decided again.
@@ -197,7 +197,7 @@ func (n *Shared) Fold(ctx context.Context, l snapshots.Loaded, scratch *journal.
 	return story, err
 }
 
-// Messages reads and decodes messages of a run. The parameter limit is the largest number of
+// Messages reads and decodes messages of a run. The parameter `limit` is the largest number of
 // messages in the result. If too many inboxes are being read, Messages waits first.
 func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]Message, error) {
 	select {
@@ -243,8 +243,8 @@ func (n *Shared) open(m store.Message) Message {
 	return l
 }
 
-// A loadedMessages holds messages that the method readInbox has read. readInbox posts it to
-// the shard as a task.
+// A loadedMessages holds messages that the method `readInbox` has read. readInbox posts it to the
+// shard as a task.
 type loadedMessages struct {
 	r        *ownedRun
 	epoch    int // value of inbox.epoch when reading began

@@ -17,7 +17,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// loop does tasks until no task waits and the channel in the parameter last is closed. The final
+// loop does tasks until no task waits and the channel in the parameter `last` is closed. The final
 // tasks may report the commit of a row. Then the shard must still start the calls of the row, or
 // report that they were not sent. After ctx has ended, the shard decides no event.
 func (sh *shard) loop(ctx context.Context, last <-chan struct{}) {
@@ -105,8 +105,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends with the commit in flight.
-			// So it needs no slot, and the next run in line is notified.
+			// The run waited for a slot and has ended since, or ends with the commit in flight. So
+			// it needs no slot, and the next run in the queue of the agent is notified.
 			d.finish(nil)
 			return
 		}
@@ -167,9 +167,9 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 		sh.decide.spares.doneWith(f)
 		sh.step(ctx, r)
 	case l.Err == nil, errors.Is(l.Err, store.ErrStale), errors.Is(l.Err, naming.ErrFull) && f.started == nil, errors.Is(l.Err, store.ErrExists) && l.Unsure:
-		// There are three possible reasons: there is no room for the run, another engine has appended
-		// a row, or this row was committed and the store's answer was lost. The journal says which.
-		// Until the journal is read, r.commit stays set.
+		// There are three possible reasons: the concurrency limit has no place for the run, another
+		// engine has appended a row, or this row was committed and the store's answer was lost. The
+		// journal says which. Until the journal is read, r.commit stays set.
 		r.phase = phaseLoading
 		sh.load(ctx, r)
 	case errors.Is(l.Err, store.ErrExists), errors.Is(l.Err, naming.ErrFull) && !l.Unsure:
@@ -411,7 +411,7 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 }
 
 // reopened continues a run that has ended, and that may turn back because its parent is undone. The
-// parameter owner is the engine that owned the run when it ended; 0 = none. If that is not this
+// parameter `owner` is the engine that owned the run when it ended; 0 = none. If that is not this
 // engine, reopened takes the run over.
 func reopened(ctx context.Context, sh *shard, r *ownedRun, owner store.EngineID) {
 	r.reopening = false

@@ -56,7 +56,7 @@ func (o *outbox) flush(ctx context.Context) {
 }
 
 // commitRow passes a row to the committer at once; it does not wait for the next call of flush.
-// Later the shard's goroutine passes the outcome to the function in the parameter done. If this
+// Later the shard's goroutine passes the outcome to the function in the parameter `done`. If this
 // membership is over, commitRow returns false, and this function is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
@@ -70,8 +70,8 @@ func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(co
 	return err == nil
 }
 
-// rest closes the channels in the field idle if the store has answered all commits. The
-// caller makes sure that no task waits.
+// rest closes the channels in the field `idle` if the store has answered all commits. The caller
+// makes sure that no task waits.
 func (o *outbox) rest() {
 	if o.commits > 0 {
 		return

@@ -24,7 +24,7 @@ type runPhase uint8
 const (
 	phaseLoading     runPhase = iota // the journal is being read, or a row without events is being committed
 	phaseReady                       // events can be decided
-	phaseQuarantined                 // a decision or a commit went wrong here; the field err says why
+	phaseQuarantined                 // a decision or a commit went wrong here; the field `err` says why
 )
 
 // An ownedRun is a run in the memory of the engine that owns it. Only its
@@ -35,7 +35,7 @@ type ownedRun struct {
 	err   error // why the run is quarantined; nil in other phases
 
 	wf       *dsl.Workflow
-	examined *dsl.Workflow               // workflow for which the field parent was computed; nil = none yet
+	examined *dsl.Workflow               // workflow for which the field `parent` was computed; nil = none yet
 	parent   bool                        // a step of the workflow starts child runs
 	state    *machine.State              // state of the run; ahead of the journal by the transition in flight
 	specs    map[string]invoke.AgentSpec // agents of the run, by name
@@ -73,7 +73,7 @@ type ownedRun struct {
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
 
-	leaving bool      // this engine asks the store for other engines, see the function leave
+	leaving bool      // this engine is asking the store whether another engine lives; see the function leave
 	down    time.Time // store time since which an agent of the run has not worked here; zero = it works
 }
 
@@ -155,16 +155,16 @@ type shortcut struct {
 	refused *journal.SnapshotError // the next row of the run raises an alert about this error; nil = no alert
 }
 
-// due reports whether a run needs a snapshot now. The run has seq rows, whose size in bytes is the
-// parameter stored. The parameter every is the usual number of rows between two snapshots.
+// due reports whether a run needs a snapshot now. The run has `seq` rows with `stored` bytes
+// together. The parameter `every` is the usual number of rows between two snapshots.
 func (s *shortcut) due(seq int32, stored int64, every int) bool {
 	rows, bytes := int(seq-s.next), stored-s.stored
 	return !s.busy && (rows >= every || bytes >= snapshotBytes) && s.pays(bytes, every)
 }
 
 // pays reports whether the rows since the last snapshot are large enough for a snapshot of s.size
-// bytes. The parameter bytes is the size of these rows. The parameter every is the usual number of
-// rows between two snapshots.
+// bytes. The parameter `bytes` is the size of these rows. The parameter `every` is the usual number
+// of rows between two snapshots.
 func (s *shortcut) pays(bytes int64, every int) bool {
 	return bytes >= s.size*int64(every)/rowsPerFactor
 }
@@ -260,16 +260,16 @@ func (r *ownedRun) time(d *delivery) {
 }
 
 // callSpec returns everything that is needed for the call in the command inv. The slot of the call
-// was reserved with capacity.Reserve. If the parameter capacity is nil, the number of calls has no
-// limit. The parameter startBy is the last time at which the call may be sent; zero = only
+// was reserved with capacity.Reserve. If the parameter `capacity` is nil, the number of calls has
+// no limit. The parameter `startBy` is the last time at which the call may be sent; zero = only
 // complete-by limits the call.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
 	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
-// weigh estimates again how much memory the run needs. The parameter held is the sum of the
-// estimates for all runs of the shard, in bytes. weigh corrects this sum. The parameter present
+// weigh estimates again how much memory the run needs. The parameter `held` is the sum of the
+// estimates for all runs of the shard, in bytes. weigh corrects this sum. The parameter `present`
 // is false if the run is not in memory any more.
 func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
 	weight := int64(0)
@@ -364,7 +364,7 @@ func (n *notes) note(e machine.Event) {
 	n.count(e)
 }
 
-// count updates the field refusals after the event e.
+// count updates the field `refusals` after the event e.
 func (n *notes) count(e machine.Event) {
 	switch e := e.(type) {
 	case machine.AttemptDeferred:
@@ -391,5 +391,5 @@ func (n *notes) Resume(k journal.Notes) { *n = notes{sensitive: k.Sensitive, ref
 // Note implements journal.Noter.
 func (n *notes) Note(e machine.Event) { n.note(e) }
 
-// waitsInLine reports whether the run waits for room in its limit or for its unique key.
+// waitsInLine reports whether the run waits for a place or for its unique key.
 func (r *ownedRun) waitsInLine() bool { return r.state.Run().Awaits }

@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// AddRecord copies some parts of a record into the transition t: the status of the run, the
-// changed steps, the names of new instances, the alerts, the replies, and the states that a notify
-// block of the workflow announces. The views of the store show these parts. The parameter before is the
-// run's state before the record. The parameter flow is the workflow of the run; nil = nothing is
+// AddRecord copies some parts of a record into the transition t: the status of the run, the changed
+// steps, the names of new instances, the alerts, the replies, and the states that a notify block of
+// the workflow announces. The views of the store show these parts. The parameter `before` is the
+// run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
 // announced.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if flow != nil && len(flow.Notify) > 0 {
@@ -56,8 +56,8 @@ func addNodes(t *store.Transition, nodes []machine.NodeName) {
 	}
 }
 
-// announce adds the states that the run reaches with the record to the transition, if a notify block
-// of the workflow announces them.
+// announce adds to the transition those states that the run reaches with the record, if a notify
+// block of the workflow announces them.
 func announce(t *store.Transition, rec machine.Record, flow *dsl.Workflow) {
 	for _, state := range rec.Reached() {
 		if len(flow.Notifications(state)) > 0 && !slices.Contains(t.Announce, state) {

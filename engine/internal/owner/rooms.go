@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// SetRoom sets the concurrency limit of a submitted run in its first transition. If the run does not
-// wait in line, the store commits the transition only if there is room. SetRoom does nothing if the
-// run has no limit. The parameter accepted is the time at which the run was accepted.
+// SetRoom sets the concurrency limit of a submitted run in its first transition. If the run does
+// not wait in line, the store commits the transition only if there is a place. SetRoom does nothing
+// if the run has no limit. The parameter `accepted` is the time at which the run was accepted.
 func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine.Started) {
 	if e.Line.Limit == 0 {
 		return
@@ -23,9 +23,9 @@ func SetRoom(t *store.Transition, workflow string, accepted time.Time, e machine
 	t.Admit = !e.Waits
 }
 
-// noteRoom notes in a transition that a record admits its run, or that the run ends and frees a place
-// or a unique key for which another run may wait. The parameter before is the run's state before the
-// record. The parameter flow is the workflow of the run; nil = not known.
+// noteRoom notes in a transition that a record admits its run, or that the run ends and frees a
+// place or a unique key for which another run may wait. The parameter `before` is the run's state
+// before the record. The parameter `flow` is the workflow of the run; nil = not known.
 func noteRoom(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if rec.Admits() {
 		t.Admit = true
@@ -43,8 +43,8 @@ func (s *Scheduler) Beaten(b naming.Beaten) {
 	s.deliver(b.Run, &delivery{Answer: call.Answer{Event: ev, Arrived: s.n.Clock.Now()}})
 }
 
-// Next notifies a run that it is the next in line and that there is room for it, or that its unique key is
-// free.
+// Next notifies a run that it is the next in line and that there is a place for it, or that its
+// unique key is free.
 func (s *Scheduler) Next(run status.RunID) {
 	s.deliver(run, &delivery{Answer: call.Answer{Event: machine.SlotsFreed{Admitted: true}, Arrived: s.n.Clock.Now()}})
 }

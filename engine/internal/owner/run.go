@@ -150,10 +150,10 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 }
 
-// settle is called when no event of the run is being decided. It sets the run's timer and
-// sends the state to the callers that wait for it. If the run waits for slots, settle puts
-// it in line. If the run has ended or is at rest, settle removes it from memory. If the
-// engine is stopping, settle may release the run.
+// settle is called when no event of the run is being decided. It sets the run's timer and sends the
+// state to the callers that wait for it. If the run waits for slots, settle puts it into the queues
+// of the agents. If the run has ended or is at rest, settle removes it from memory. If the engine
+// is stopping, settle may release the run.
 func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -192,8 +192,9 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 		sh.release(ctx, r)
 		return
 	}
-	// A paused or parked run starts nothing, so it must not wait in line for a slot. Otherwise it
-	// would be woken for each free slot, leave the slot unused, and wait in line again, for ever.
+	// A paused or parked run starts nothing, so it must not wait in the queue for a slot. Otherwise
+	// it would be woken for each free slot, leave the slot unused, and wait in the queue again, for
+	// ever.
 	if sh.s.capacity != nil && current != status.RunPaused && current != status.RunParked && !r.unheard {
 		sh.gate.wait(r)
 		leave(sh, r)
@@ -371,7 +372,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, mail, rest []*delivery
-	// The variable room counts the bytes that are left for answers that came in time. The answers
+	// The variable `room` counts the bytes that are left for answers that came in time. The answers
 	// share one row of the journal with the takeover, so they must leave space for the takeover.
 	room := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
@@ -403,9 +404,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	sh.step(ctx, r)
 }
 
-// heardMore continues a takeover that found more messages than one read returns. If there may
-// still be unread messages, the caller sets the parameter more, and heardMore requests another
-// read. Otherwise it queues the event that lets held steps start.
+// heardMore continues a takeover that found more messages than one read returns. If the parameter
+// `more` is true, there may still be unread messages, and heardMore requests another read.
+// Otherwise it queues the event that lets held steps start.
 func (sh *shard) heardMore(r *ownedRun, more bool) {
 	if more {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -425,7 +426,7 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 
 // keepMessage stores a late answer as evidence. After that, it queues the answer again, so that the
 // next row removes the answer's message from the inbox. So the answer is always stored as evidence,
-// in the inbox, or in both places.
+// in the inbox, or in both.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)

@@ -165,7 +165,7 @@ func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 }
 
 // ParkLost starts to commit a row that parks a run and makes this engine the run's owner. It
-// returns true, and later the shard passes the outcome to the function in the parameter done. If
+// returns true, and later the shard passes the outcome to the function in the parameter `done`. If
 // the shard has stopped, ParkLost returns false, and this function is not called.
 func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	sh := s.shard(run.Head.Run)
@@ -181,8 +181,8 @@ func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	})
 }
 
-// A place is the result of shard.await. The channel in its field waiter receives the run's state
-// once the run has ended or needs a person.
+// A place (this type, not the place that a limit gives) is the result of shard.await. The channel
+// in its field `waiter` receives the run's state once the run has ended or needs a person.
 type place struct {
 	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined
 	err    error               // reason why the run is quarantined; nil = the run is not quarantined
@@ -201,7 +201,7 @@ func (s *Scheduler) HandBack() {
 	}
 }
 
-// Start starts the goroutines of the shards. They end after the channel in the parameter last is
+// Start starts the goroutines of the shards. They end after the channel in the parameter `last` is
 // closed; see shard.loop. The method Stop waits for them.
 func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	for _, sh := range s.shards {

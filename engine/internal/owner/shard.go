@@ -88,9 +88,9 @@ func (sh *shard) quiet() <-chan struct{} {
 	return c
 }
 
-// close ends the shard's work on its runs. It gives back the slots of the runs, and answers
-// the callers that wait. The parameter owned may be nil. If not, close adds to this map each
-// run that this engine owned and has not quarantined, with the number of the run's next row.
+// close ends the shard's work on its runs. It gives back the slots of the runs, and answers the
+// callers that wait. The parameter `owned` may be nil. If not, close adds to this map each run that
+// this engine owned and has not quarantined, with the number of the run's next row.
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
@@ -115,8 +115,8 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 	sh.runs, sh.resting = nil, nil
 }
 
-// alert starts to commit a row without records, with an alert that the run is quarantined.
-// The alert contains the first line of cause.
+// alert starts to commit a row without records, with an alert that the run is quarantined. The
+// alert contains the first line of the error in the parameter `cause`.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.Clock.Now()
 	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, now, nil)
@@ -135,7 +135,7 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 }
 
 // parkLost starts to commit a row that parks a run and makes this engine the run's owner. At the
-// end, parkLost calls the function in the parameter done: with nil if the row was committed, and
+// end, parkLost calls the function in the parameter `done`: with nil if the row was committed, and
 // otherwise with the error. If this engine already works on the run, parkLost commits nothing and
 // passes nil.
 func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
@@ -189,8 +189,8 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop removes a run from memory, for example because another engine owns it or because it cannot
-// be read. All callers that wait for the run get err, which may be nil. If the parameter trouble is
-// not nil, drop records it as the reason why the run is quarantined.
+// be read. All callers that wait for the run get err, which may be nil. If the parameter `trouble`
+// is not nil, drop records it as the reason why the run is quarantined.
 func (sh *shard) drop(r *ownedRun, err, trouble error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
@@ -223,9 +223,9 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The
-// parameter cause is the error. The callers that wait for the events in todo get this error, too.
-// The journal keeps the run's last state. An alert in the store informs people. Another engine, or
-// a newer version, may continue the run.
+// parameter `cause` is the error. The callers that wait for the events in the list `todo` get this
+// error, too. The journal keeps the run's last state. An alert in the store informs people. Another
+// engine, or a newer version, may continue the run.
 func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, cause error) {
 	n := sh.s.n
 	err := &journal.RunError{Run: int64(r.id), Name: r.name(), Err: cause, Hint: journal.HintFor(cause)}

@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A SlotQueue holds, for each agent, a line of runs that wait for a slot. When a slot becomes
-// free, the SlotQueue notifies only the first run in line. It notifies the next run after
-// the first one has decided. So a hundred runs do not compete for one slot.
+// A SlotQueue holds, for each agent, a queue of runs that wait for a slot. When a slot becomes
+// free, the SlotQueue notifies only the first run in the queue. It notifies the next run after the
+// first one has decided. So a hundred runs do not compete for one slot.
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	// tell notifies a run that the agent with this AgentSpec.Key may have a free slot.
@@ -19,11 +19,11 @@ type SlotQueue struct {
 	lines map[string]*waitList // lines of the agents, by AgentSpec.Key
 }
 
-// A waitList is the line of one agent.
+// A waitList is the queue of one agent.
 type waitList struct {
 	spec    invoke.AgentSpec
-	runs    []status.RunID        // runs in line; the first is notified next
-	has     map[status.RunID]bool // set of the runs in the field runs
+	runs    []status.RunID        // runs in the queue; the first is notified next
+	has     map[status.RunID]bool // set of the runs in the field `runs`
 	telling bool                  // a run was notified and has not decided yet
 }
 
@@ -31,10 +31,10 @@ func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *Sl
 	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
 }
 
-// Free notifies the first run in line for an agent that a slot is free, and removes the run
-// from the line. It does nothing if the agent has no free slot, because the run would lose
-// its place without getting a slot. It also does nothing if a run that was notified before has
-// not decided since then. The parameter key is the agent's AgentSpec.Key.
+// Free notifies the first run in the queue for an agent that a slot is free, and removes the run
+// from the queue. It does nothing if the agent has no free slot, because the run would lose its
+// position without getting a slot. It also does nothing if a run that was notified before has not
+// decided since then. The parameter `key` is the agent's AgentSpec.Key.
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -56,8 +56,9 @@ func (q *SlotQueue) Free(key string) {
 	q.tell(run, key)
 }
 
-// dismiss notifies all runs in line for an agent, and empties the line. It is called when no call of
-// the agent can start before a known time. Then each run waits for this time, and not in line.
+// dismiss notifies all runs in the queue for an agent, and empties the queue. It is called when no
+// call of the agent can start before a known time. Then each run waits for this time, and not for a
+// slot.
 func (q *SlotQueue) dismiss(key string) {
 	q.mu.Lock()
 	var runs []status.RunID
@@ -71,8 +72,8 @@ func (q *SlotQueue) dismiss(key string) {
 	}
 }
 
-// told is called after the notified run has decided. If a slot is still free, told notifies
-// the next run in line.
+// told is called after the notified run has decided. If a slot is still free, told notifies the
+// next run in the queue.
 func (q *SlotQueue) told(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
@@ -88,8 +89,8 @@ func (q *SlotQueue) told(key string) {
 	q.Free(key)
 }
 
-// wait puts a run in line for an agent, unless the run is in line already. Then it notifies
-// the first run in line if a slot has become free in the meantime.
+// wait puts a run into the queue for an agent, unless the run is in the queue already. Then it
+// notifies the first run in the queue if a slot has become free in the meantime.
 func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
@@ -107,7 +108,7 @@ func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
 	q.Free(spec.Key)
 }
 
-// ahead returns how many runs are in line for an agent. A notified run that has not decided
+// ahead returns how many runs are in the queue for an agent. A notified run that has not decided
 // yet counts, too.
 func (q *SlotQueue) ahead(key string) int {
 	q.mu.Lock()
@@ -122,7 +123,7 @@ func (q *SlotQueue) ahead(key string) int {
 	return len(l.runs)
 }
 
-// Waiting returns how many runs are in line, for all agents together.
+// Waiting returns how many runs are in the queues of all agents together.
 func (q *SlotQueue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,10 +14,10 @@ import (
 )
 
 // takeSnapshot starts to store a snapshot of the run if the run needs one. It is called after a row
-// was committed. The parameter last is the data of this row. The shard only copies the state, which
-// costs little. A goroutine does the rest, and no commit waits for the goroutine. An engine makes one
-// snapshot at a time. If another run's snapshot is being made, this run gets its snapshot after a
-// later row.
+// was committed. The parameter `last` is the data of this row. The shard only copies the state,
+// which costs little. A goroutine encodes and stores the copy, and no commit waits for this
+// goroutine. An engine makes one snapshot at a time. If another run's snapshot is being made, this
+// run gets its snapshot after a later row.
 func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 	n := sh.s.n
 	role, ok := snapshots.Of(n.cfg.Store)
@@ -57,9 +57,9 @@ func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 // that it replaces.
 var errSmallRows = errors.New("the snapshot is too large for its rows")
 
-// keepSnapshot encodes and stores a snapshot. It returns the size of the snapshot in bytes. It stores
-// nothing, and returns errSmallRows, if the rows since the last snapshot are too small. The parameter
-// before is the last snapshot, and the parameter last is the data of the last row.
+// keepSnapshot encodes and stores a snapshot. It returns the size of the snapshot in bytes. It
+// stores nothing, and returns errSmallRows, if the rows since the last snapshot are too small. The
+// parameter `before` is the last snapshot, and the parameter `last` is the data of the last row.
 func (n *Shared) keepSnapshot(ctx context.Context, role snapshots.Keeper, engine store.EngineID, p *journal.Point, before *shortcut, last []byte) (int64, error) {
 	var data []byte
 	err := guard.Do(func() (err error) { data, err = journal.EncodeSnapshot(n.cfg.Sealer, p); return err })

@@ -32,7 +32,7 @@ type specsID struct {
 }
 
 // Specs evaluates the configuration of every agent that the steps of a workflow call. It returns a
-// map from the name of each agent to its spec. The parameter vars holds the run's variables. A
+// map from the name of each agent to its spec. The parameter `vars` holds the run's variables. A
 // configuration depends on deployment variables only. So an error appears before the run starts,
 // and never later. Callers share the map and must not change it.
 func (c *SpecCache) Specs(wf *dsl.Workflow, vars dsl.Value) (map[string]invoke.AgentSpec, error) {
@@ -99,9 +99,9 @@ func appendConfig(b []byte, v dsl.Value) []byte {
 }
 
 // agentNames returns the names of the agents that the steps of a workflow and their undos call, and
-// the names of the agents of its child runs. An engine works on a run only if it also has the agents
-// of the child runs, because this engine submits the child runs. agentNames returns each name once.
-// It puts each agent into the map in the parameter agents.
+// the names of the agents of its child runs. An engine works on a run only if it also has the
+// agents of the child runs, because this engine submits the child runs. agentNames returns each
+// name once. It puts each agent into the map in the parameter `agents`.
 func agentNames(wf *dsl.Workflow, agents map[string]*dsl.Agent) []string {
 	var names []string
 	seen := map[*dsl.Workflow]bool{}

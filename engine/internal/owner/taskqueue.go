@@ -11,10 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A task is work for a shard. Exactly one of the fields d, it, call, back and fn is set. Most
-// tasks need no function, which saves an allocation.
+// A task is work for a shard. Exactly one of the fields `d`, `it`, `call`, `back` and `fn` is set.
+// Most tasks need no function, which saves an allocation.
 type task struct {
-	run  status.RunID // run of the task; 0 = unknown: see the method about
+	run  status.RunID // run of the task; 0 = unknown: see the method `about`
 	d    *delivery    // event for the run
 	it   *commit.Item // transition whose outcome is known
 	call *call.Call   // call that has an answer
@@ -33,10 +33,10 @@ func (t *task) about() status.RunID {
 	return t.run
 }
 
-// A taskQueue holds the tasks that wait for one shard, in the order in which they were
-// posted. Posting never blocks. If it blocked, a shard that waits for a writer and a writer
-// that posts to the shard could wait for each other for ever. The field hint must be set
-// before the queue is used.
+// A taskQueue holds the tasks that wait for one shard, in the order in which they were posted.
+// Posting never blocks. If it blocked, a shard that waits for a writer and a writer that posts to
+// the shard could wait for each other for ever. The field `hint` must be set before the queue is
+// used.
 type taskQueue struct {
 	hint chan struct{} // channel of capacity 1; it receives a value when a task is posted
 
@@ -79,8 +79,8 @@ func (b *taskQueue) Landed(items []*commit.Item) {
 	}
 }
 
-// take removes and returns all waiting tasks. It reuses the memory of batch for the next
-// tasks. If the parameter last is true and no task waits, take closes the queue.
+// take removes and returns all waiting tasks. It reuses the memory of batch for the next tasks. If
+// the parameter `last` is true and no task waits, take closes the queue.
 func (b *taskQueue) take(batch []task, last bool) []task {
 	b.mu.Lock()
 	defer b.mu.Unlock()

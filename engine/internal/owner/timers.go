@@ -12,7 +12,7 @@ import (
 
 // A Timers holds a time for each run in memory that waits for a time. The run is due at the held
 // time, or later. With these times the Supervisor wakes at the exact time. For a run without a time
-// in Timers, the Supervisor's scan of the store finds out when it is due.
+// in Timers, the Supervisor's scan of the store finds out that the run is due.
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 
@@ -31,9 +31,9 @@ func newTimers() *Timers {
 	return &Timers{Poke: make(chan struct{}, 1), byRun: map[status.RunID]*timer{}}
 }
 
-// set records the parameter at as the time at which the run is due next. If the parameter due is
-// false, set removes the recorded time. If the recorded time is earlier, set keeps it, which saves
-// work. Then the run is woken too early, and its shard calls set again.
+// set records the parameter `at` as the time at which the run is due next. If the parameter `due`
+// is false, set removes the recorded time. If the recorded time is earlier, set keeps it, which
+// saves work. Then the run is woken too early, and its shard calls the method `set` again.
 func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	a.mu.Lock()
 	it := a.byRun[run]
@@ -59,8 +59,8 @@ func (a *Timers) set(run status.RunID, at time.Time, due bool) {
 	}
 }
 
-// Take removes and returns the runs that are due at the time now. It also returns how late
-// the first of them is; 0 if no run is due. Later the shard of each run calls set again.
+// Take removes and returns the runs that are due at the time now. It also returns how late the
+// first of them is; 0 if no run is due. Later the shard of each run calls the method `set` again.
 func (a *Timers) Take(now time.Time) ([]status.RunID, time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

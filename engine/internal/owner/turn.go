@@ -24,8 +24,8 @@ func (t *turn) end() {
 	}
 }
 
-// next ends the present task, if there is one, and begins the next. The parameter at is the
-// start of the next task in unix nanoseconds; 0 = there is no next task.
+// next ends the present task, if there is one, and begins the next. The parameter `at` is the start
+// of the next task in unix nanoseconds; 0 = there is no next task.
 func (t *turn) next(run status.RunID, at int64) {
 	if began := t.began.Load(); began != 0 {
 		over := at

@@ -60,8 +60,9 @@ func (x *Unstaffed) OverdueFrom() time.Time {
 
 // Due returns when this engine should record in the run that a time of the run has passed, for
 // example a deadline. It returns store.Never if the run waits for no time. If the run has a dead
-// owner, Due adds the parameter grace to that time, so that an engine with the agents can take the
-// run over first. If the run has no owner, no takeover is possible, so Due adds nothing.
+// owner, Due adds the duration in the parameter `grace` to that time, so that an engine with the
+// agents can take the run over first. If the run has no owner, no takeover is possible, so Due adds
+// nothing.
 func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	due, timed := x.Story.State.NextDue()
 	switch {
@@ -74,8 +75,8 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 }
 
 // Wake returns the time of the next alert or decision about the run that is later than the
-// parameter now. A run needs an alert when it has been overdue for the duration in the parameter
-// grace. If nothing is due later than now, Wake returns a time that is not later than now.
+// parameter `now`. A run needs an alert when it has been overdue for the duration in the parameter
+// `grace`. If nothing is due later than now, Wake returns a time that is not later than now.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
@@ -85,10 +86,10 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 }
 
 // DecideUnstaffed decides the waiting messages of an unstaffed run, and writes the decision into
-// the fields of the parameter a. If the parameter spoken is false, no person has sent a verb; then
-// DecideUnstaffed also decides the event that time has passed. It returns the answers that came too
-// late. The caller must keep them as evidence before it commits the row, which removes their
-// messages.
+// the fields of the parameter a. If the parameter `spoken` is false, no person has sent a verb;
+// then DecideUnstaffed also decides the event that time has passed. It returns the answers that
+// came too late. The caller must keep them as evidence before it commits the row, which removes
+// their messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
 		id: a.Head.Run, phase: phaseReady, wf: a.Story.Flow, state: a.Story.State, specs: a.Specs, owner: a.Head.Owner,
@@ -134,7 +135,7 @@ func (a *UnstaffedDecision) Row() error {
 
 // unstaffedEvents returns the events that must be decided, in this order: first, answers that
 // arrived in time; then the takeover, if the run has an owner; then the other messages. If the
-// parameter spoken is false, the last one is the event that time has passed.
+// parameter `spoken` is false, the last one is the event that time has passed.
 func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine int32, spoken bool) (todo []*delivery) {
 	var later []*delivery
 	for _, l := range slices.SortedStableFunc(slices.Values(a.Messages), func(a, b Message) int { return a.At.Compare(b.At) }) {

@@ -136,9 +136,9 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 }
 
-// makeDir creates the directory of a cluster and returns its path. The parameter owner is the user
-// of the server. This user may have no access to TMPDIR, for example if TMPDIR is in another user's
-// home directory. Then makeDir uses /tmp or /var/tmp.
+// makeDir creates the directory of a cluster and returns its path. The parameter `owner` is the
+// user of the server. This user may have no access to TMPDIR, for example if TMPDIR is in another
+// user's home directory. Then makeDir uses /tmp or /var/tmp.
 func makeDir(owner *syscall.Credential) (string, error) {
 	var errs []error
 	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {

@@ -90,9 +90,9 @@ func DSN(t testing.TB) string {
 	return create(t, "")
 }
 
-// create creates a database and returns the DSN. The parameter template is the name of the database
-// that is copied; "" = the new database is empty. At the end of the test, the new database is
-// dropped.
+// create creates a database and returns the DSN. The parameter `template` is the name of the
+// database that is copied; "" = the new database is empty. At the end of the test, the new database
+// is dropped.
 func create(t testing.TB, template string) string {
 	t.Helper()
 	server := os.Getenv(EnvDSN)
@@ -120,7 +120,7 @@ func create(t testing.TB, template string) string {
 	return dsn
 }
 
-// within returns the DSN of the database with the given name. The parameter server is the DSN of
+// within returns the DSN of the database with the given name. The parameter `server` is the DSN of
 // any database on the same server.
 func within(server, name string) (string, error) {
 	u, err := url.Parse(server)

@@ -16,7 +16,7 @@ import (
 	_ "github.com/lib/pq" // the database driver that sql.Open uses
 )
 
-// Standby copies the cluster c, and starts the copy as a standby of c. If the parameter sync is
+// Standby copies the cluster c, and starts the copy as a standby of c. If the parameter `sync` is
 // true, c confirms a commit only after the standby has written the commit, too. The caller must
 // call Stop for the standby.
 func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
@@ -40,7 +40,7 @@ func (c *Cluster) Standby(ctx context.Context, sync bool) (*Cluster, error) {
 	return s, nil
 }
 
-// follow copies the data of a running cluster, the parameter primary, into the cluster c. Then it
+// follow copies the data of a running cluster, the parameter `primary`, into the cluster c. Then it
 // starts c as a standby of this cluster.
 func (c *Cluster) follow(ctx context.Context, primary *Cluster) error {
 	u, err := url.Parse(primary.DSN)
@@ -142,7 +142,7 @@ func childrenOf(pid int) ([]int, error) {
 	return out, nil
 }
 
-// FailoverDSN returns a DSN that lists all clusters. The parameter database is the name of the
+// FailoverDSN returns a DSN that lists all clusters. The parameter `database` is the name of the
 // database. A client that uses the DSN connects to the cluster that accepts writes.
 func FailoverDSN(database string, clusters ...*Cluster) (string, error) {
 	var hosts, ports []string

@@ -15,8 +15,8 @@
 //	},
 //
 // An entry names a declaration by package and symbol, so the entry stays valid when code moves to
-// another file of the package. White space in the field old does not matter. For an entry that no
-// test can catch, the field same says why users cannot see a difference.
+// another file of the package. White space in the field `old` does not matter. For an entry that no
+// test can catch, the field `same` says why users cannot see a difference.
 //
 // `make mutants` plants every fault. `make test` checks that all entries fit the source. For
 // approximately one minute it also plants some of the faults, every day different ones. To

@@ -1,9 +1,10 @@
 // Package replyto calls actions of agents with replies of runs.
 //
-// In: a reply whose sink is agent:NAME.ACTION. Out: one call of the action, and whether the agent has
-// taken the reply. The call goes through the Invoker of the engine, so the circuit of the agent counts.
-// It uses a slot of the agent and a part of its rate_limit, as every call does. All calls for one reply
-// have the same idempotency key. The package repeats nothing and keeps nothing: package outbox does.
+// In: a reply whose sink is agent:NAME.ACTION. Out: one call of the action, and whether the agent
+// has taken the reply. The call goes through the Invoker of the engine, so the circuit of the agent
+// counts. It uses a slot of the agent and counts against the agent's rate_limit, as every call
+// does. All calls for one reply have the same idempotency key. Package outbox repeats failed calls
+// and keeps the replies; this package does neither.
 package replyto
 
 import (
@@ -45,8 +46,8 @@ type Config struct {
 	Spec func(agent *dsl.Agent, vars dsl.Value) (invoke.AgentSpec, error)
 	// Check returns an error if this engine cannot call the agent.
 	Check func(ctx context.Context, spec invoke.AgentSpec) error
-	// Present returns the number of the engine's membership, and its Slots. The Slots are nil if calls
-	// have no limit. The number is 0 if the engine has no membership now.
+	// Present returns the number of the engine's membership, and the Slots of this membership. The
+	// Slots are nil if calls have no limit. The number is 0 if the engine has no membership now.
 	Present func() (engine int64, slots Slots)
 	Secrets func(ref string) (string, error) // returns the secret for a reference such as "env:X"
 }
@@ -57,8 +58,8 @@ type Slots interface {
 	Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 	Reserve(spec invoke.AgentSpec, n int) bool
 	Release(spec invoke.AgentSpec, n int)
-	// Start takes the right to start one call. The parameter completeBy is a store time, and startBy a
-	// time of this process's clock; zero = completeBy.
+	// Start takes the right to start one call. The parameter `completeBy` is a store time. The
+	// result `startBy` is a time of this process's clock; zero = the time `completeBy`.
 	Start(spec invoke.AgentSpec, completeBy time.Time) (startBy time.Time, ok bool)
 }
 
@@ -141,8 +142,8 @@ func elsewhere(format string, args ...any) error {
 	return &outbox.NotNow{Why: fmt.Sprintf(format, args...), Here: elsewherePause}
 }
 
-// call sends the call, if there is a slot for it, and returns what has come of it. The parameter accept
-// checks the output of a result.
+// call sends the call, if there is a slot for it. It returns nil if the call has succeeded, and
+// otherwise an error. The parameter `accept` checks the output of a result.
 func (c *Caller) call(ctx context.Context, call invoke.Call, accept func([]byte) (dsl.Value, error)) error {
 	member, slots := c.cfg.Present()
 	if member == 0 {

@@ -13,10 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// plain matches a key that can be a part of the name of a run as it is.
+// plain matches a key that can be used unchanged in the name of a run.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 
-// hashed is the beginning of the part of a name that replaces a key.
+// hashed is the text before a hash that replaces a key in the name of a run.
 const hashed = "k-"
 
 // hashLen is the length of a hash in a name.
@@ -26,8 +26,8 @@ const hashLen = 32
 const tickLen = len("20060102T150405Z")
 
 // Begin returns the beginning of the names of all runs of a firing: WORKFLOW.SCHEDULE.TICK. or, for
-// an event, WORKFLOW:ID::. If no hash of a key would fit behind it, a hash of the workflow and the
-// schedule takes their place.
+// an event, WORKFLOW:ID::. If this beginning is so long that no hash of a key would fit after it,
+// it contains a hash of the workflow and the schedule instead of their names.
 func Begin(f *firings.Firing) string {
 	if f.Event != "" {
 		return inbox.KeysOf(f.Workflow, f.Event)

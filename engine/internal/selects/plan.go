@@ -24,8 +24,8 @@ type plan struct {
 	def *dsl.Definition
 	wf  *dsl.Workflow
 	sel *selection.Selection
-	// The function assign returns the values that a row gives to variables. The function keep is the
-	// filter: it reports whether a row starts a run; nil = every row does.
+	// The function `assign` returns the values that a row gives to variables. The function `keep`
+	// is the filter: it reports whether a row starts a run; nil = every row does.
 	assign func(row []byte) ([]dsl.Assignment, error)
 	keep   func(row []byte) (bool, error)
 	// trigger is the text that the history of the runs stores about their start.
@@ -34,7 +34,8 @@ type plan struct {
 	query   firings.Query
 }
 
-// planOf returns the plan of a firing. The definition is the one with which the firing began.
+// planOf returns the plan of a firing. The parameter `def` is the definition with which the firing
+// began.
 func planOf(def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer) (*plan, error) {
 	p := &plan{f: f, def: def, wf: def.Workflow(f.Workflow)}
 	if p.wf == nil {
@@ -51,8 +52,8 @@ func planOf(def *dsl.Definition, f *firings.Firing, sealer crypt.Sealer) (*plan,
 	return p, err
 }
 
-// block finds the select block of the firing. It sets the fields sel, assign, keep and trigger, if
-// there is one.
+// block finds the select block of the firing. It sets the fields `sel`, `assign`, `keep` and
+// `trigger`, if there is one.
 func (p *plan) block() {
 	if p.f.Event != "" {
 		for _, on := range p.wf.OnEvents {

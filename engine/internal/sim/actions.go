@@ -34,8 +34,8 @@ func (r *remote) stated(key string) map[string]any {
 	return map[string]any{"id": out.ID, "n": out.N, "ok": out.OK}
 }
 
-// ask works like do, but it refuses a call in its reply instead of with a failure. Then nothing was
-// done.
+// ask works like do. But if it refuses a call, it says so in its reply, and does not return a
+// failure. A refused call has no effect.
 func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	out, err := r.work(ctx, c, in, true)
 	var f *sdk.Failure
@@ -45,8 +45,8 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 	return out, err
 }
 
-// long works like do in two parts. It records a checkpoint after the first part, and gives signs of
-// life before it.
+// long works like do, but in two halves. In the first half it gives signs of life, and at the end
+// of that half it records a checkpoint.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
 		for range 2 {
@@ -66,8 +66,8 @@ type getIn struct {
 	Key string `agent:"key"`
 }
 
-// get says whether a call with the given key has had its effect. It refuses a call with this key
-// that comes later.
+// get says whether a call with the given key has had its effect. If there was none, the service
+// refuses every later call with this key.
 func (r *remote) get(_ context.Context, c *sdk.Call, in getIn) (callOut, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error
 	return rawOut{"raw", json.RawMessage(`{"n": 3}`)}, nil
 }
 
-// mood2 counts a call that has no entry in the ledger, and returns its fault.
+// mood2 counts a call that has no entry in the ledger, and returns the fault of the call.
 func (r *remote) mood2(name string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ type ringIn struct {
 	Text string `agent:"text"`
 }
 
-// ring is the action of notifications. It may count a text several times.
+// ring is the action that notifications call. It may count the same text several times.
 func (r *remote) ring(ctx context.Context, _ *sdk.Call, in ringIn) (sdk.None, error) {
 	m := r.mood2("ring")
 	if m != busy && m != refuses && m != silent && m != unsure {

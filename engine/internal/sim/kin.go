@@ -22,7 +22,7 @@ import (
 )
 
 // A kin is what a world with families has in addition: a module of package flows, whose runs start
-// child runs, announce their states, and share limits over all engines.
+// child runs, announce their states, and have limits that hold for all engines together.
 type kin struct {
 	w      *world
 	module *flows.Module
@@ -31,14 +31,15 @@ type kin struct {
 	// The mutex of the world protects the following fields.
 	home   map[store.EngineID]*node // engine process of each membership
 	flying int                      // calls of the agent far that are in flight
-	most   int                      // largest value of the field flying
-	starts []time.Time              // times at which calls of the agent far started in the last second
+	most   int                      // largest value of the field `flying`
+	starts []time.Time              // times at which calls of the agent `far` started in the last second
 	hits   map[string]int           // how many times each kind of trouble hit each construct
 	full   int                      // submissions that were refused because a limit was reached
 }
 
-// definitions returns a cache of compiled workflows for the checks. Worlds with families have only
-// one, because their modules are large.
+// definitions returns a cache of compiled workflows for the checks. In a world with families, all
+// checks use the same cache, because the modules are large. In other worlds, each call returns a
+// new cache.
 func definitions(w *world) *journal.Definitions {
 	if w.kin != nil {
 		return w.kin.defs
@@ -46,8 +47,8 @@ func definitions(w *world) *journal.Definitions {
 	return journal.NewDefinitions(w.store, nil)
 }
 
-// newKin decides whether the world has families. It draws from numbers of its own, so that the other
-// worlds do not depend on it.
+// newKin decides whether the world has families. It uses its own random numbers, so that worlds
+// without families do not depend on it.
 func newKin(w *world) *kin {
 	rng := rand.New(rand.NewPCG(w.seed, 0xfa7))
 	if rng.IntN(3) > 0 {
@@ -56,7 +57,7 @@ func newKin(w *world) *kin {
 	c := &w.conditions
 	c.engines, c.runs, c.venom = 3, 2+rng.IntN(3), harmless
 	c.stubborn = w.seed%2 == 0 // undos that fail are rare, because many runs succeed
-	if c.slots == 0 {          // without slots of their own, engines do not share the limits of agents
+	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
 		c.slots = 8
 	}
 	return &kin{
@@ -65,8 +66,8 @@ func newKin(w *world) *kin {
 	}
 }
 
-// refuses reports whether the submission was refused for a limit with when_full = "reject". People
-// then submit the run no more.
+// refuses reports whether the submission was refused because a limit with when_full = "reject" is
+// full. Then the run is not submitted again.
 func (k *kin) refuses(err error) bool {
 	if !errors.Is(err, naming.ErrFull) {
 		return false
@@ -308,7 +309,8 @@ func (k *kin) posted(id store.MessageID, m store.Message) {
 	k.w.questions = append(k.w.questions, question{id, m.Run, verb, m.By})
 }
 
-// hit counts that trouble hits an engine, for each construct that its open runs use now.
+// hit counts a fault that an engine has. The parameter `trouble` is the kind of the fault. The
+// fault counts once for each construct that the open runs of the engine use now.
 func (k *kin) hit(trouble string, n *node) {
 	if k == nil {
 		return
@@ -323,7 +325,7 @@ func (k *kin) hit(trouble string, n *node) {
 	}
 }
 
-// hitRun counts that trouble hits a run, for each construct that the run uses now.
+// hitRun counts a fault that a run has, once for each construct that the run uses now.
 func (k *kin) hitRun(trouble string, run status.RunID) {
 	if k == nil {
 		return
@@ -349,9 +351,9 @@ func (k *kin) hitCall(trouble string, call invoke.Call) {
 	}
 }
 
-// hitLocked counts that trouble hits a run. If the parameter step is not empty, only the constructs
-// of this step count. Otherwise those of the workflow and of all steps that have begun and not
-// ended count.
+// hitLocked counts a fault that a run has, once for each construct. If the parameter `step` is not
+// empty, only the constructs of this step count. Otherwise the constructs of the workflow count,
+// and those of all steps that have begun and not ended.
 func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
@@ -404,8 +406,8 @@ func noticeUses(flow *flows.Flow, name string) (uses []string) {
 	return uses
 }
 
-// count adds what the world has met to the counts: each construct that a run has used, and each
-// construct that trouble has hit.
+// count adds the numbers of this world to the parameter `counts`: for each construct, how many runs
+// or steps have used it, and how many faults have met it.
 func (k *kin) count(counts map[string]int) {
 	counts["families"]++
 	counts["refused submissions"] += k.full

@@ -40,7 +40,8 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 			p, err := k.w.store.Places(ctx, name, key, 100)
 			again := 0 // a child run that is undone after it had succeeded waits for no place
 			for _, c := range k.w.order {
-				// The row that lets it turn back may be in this commit, and is read after this one.
+				// The row that lets this child run turn back may be in the same commit as the
+				// present row, and be checked after it.
 				if (c.kin.undone || c.state.Status().Final()) && slices.Contains(p.Open, c.name) {
 					again++
 				}
@@ -52,8 +53,8 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	}
 }
 
-// endsLocked reports whether a child run has ended before its parent. If a person has left the effect
-// of the step in place, nobody waits for the child.
+// endsLocked reports whether a child run has ended before its parent. If a person has skipped the
+// undo of the step, the parent does not wait for the child.
 func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
 	if parent.skipped[child.kin.step] {
 		return true
@@ -75,7 +76,7 @@ func (k *kin) forwardLocked(s *runLog, f story.Fact) {
 }
 
 // answeredLocked checks an answer to a step that starts or undoes a child run: the child must have
-// ended in this way. It returns false if the step is of another kind.
+// ended as the answer says. It returns false if the step is of another kind.
 func (k *kin) answeredLocked(s *runLog, f story.Fact) bool {
 	if k == nil {
 		return false
@@ -230,8 +231,8 @@ func (w judges) rang(beginning string) bool {
 	return false
 }
 
-// judgeRings checks that only states were announced that runs have reached, and only by blocks that
-// name them.
+// judgeRings checks each announcement of a state: the run must have reached this state, and the
+// notify block must name it.
 func (w judges) judgeRings() {
 	names := map[string]*runLog{}
 	for _, s := range w.order {
@@ -276,9 +277,9 @@ func (w judges) judgeKinOrder(s *runLog) {
 	}
 }
 
-// under returns the effects of steps that were undone, with those of their child runs that were
-// undone together with their parent. If the parameter steps is nil, it returns the effects of all
-// steps of the run.
+// under returns the effects of those steps that were undone. It includes the effects of child runs
+// that were undone together with their parent. If the parameter `steps` is nil, it returns the
+// effects of all steps of the run.
 func (w judges) under(s *runLog, steps []string) (all []*effect) {
 	for _, e := range w.remote.keys {
 		if e.run == s.name && e.applied > 0 && e.undone > 0 && (steps == nil || slices.Contains(steps, e.name)) {

@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A line connects one engine to the remote service. It implements invoke.Invoker.
+// A line (this type, not the line of runs that wait) connects one engine to the remote service. It
+// implements invoke.Invoker.
 type line struct {
 	world *world
 	node  *node
@@ -77,9 +78,9 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 	return sdk.Reply{}, ctx.Err()
 }
 
-// interrupted checks a call that the engine asked the agent to stop. The action must declare
-// that it may be interrupted. Otherwise the outcome of the call would become unknown. A call that has
-// given no sign of life for too long is unknown already.
+// interrupted checks a call that the engine asked the agent to stop. The action must declare that
+// it may be interrupted. Otherwise the outcome of the call would become unknown. If the agent has
+// given no sign of life for too long, the outcome is unknown already.
 func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()
@@ -184,11 +185,11 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 	}
 }
 
-// called checks a call before it is sent. By the engine's clock, the lease of the engine must
-// not have expired, and complete-by must not have passed. The journal must have the attempt,
-// because commits come before calls. No other engine may use the same fencing token (I2, I4).
-// called returns the id of the attempt. At random, it returns invoke.Deferred: then the call is
-// not sent.
+// called checks a call before it is sent. By the engine's clock, the lease of the engine must not
+// have expired, and complete-by must not have passed. The journal must have the attempt, because
+// commits come before calls. No other engine may make calls with the same Request.Fence (I2, I4).
+// called returns the id of the attempt. At random, it returns invoke.Deferred: then the call is not
+// sent.
 func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A remote is the simulated remote service. Most of its actions deduplicate calls by
-// idempotency key. It refuses a call that arrives after the undo of the same key. The field
-// keys is its ledger: it shows which effects really happened.
+// A remote is the simulated remote service. Most of its actions deduplicate calls by idempotency
+// key. It refuses a call that arrives after the undo of the same key. The field `keys` is its
+// ledger: it shows which effects really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
@@ -123,8 +123,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns the fault of this call. The parameter name selects the counter.
-// The parameter key is the idempotency key under which the ledger counts the call, too.
+// next counts a call and returns the fault of this call. The parameter `name` selects the counter.
+// The parameter `key` is the idempotency key under which the ledger counts the call, too.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 var errUndone = &sdk.Failure{Code: "refused", Message: "this key was undone", Permanent: true}
 
 // apply records the effect of a call in the ledger. It returns an error if the effect was undone
-// before. If the parameter dedupe is true, a second call with the same idempotency key has no
+// before. If the parameter `dedupe` is true, a second call with the same idempotency key has no
 // effect; otherwise the effect happens again.
 func (r *remote) apply(c *sdk.Call, dedupe bool) error {
 	r.mu.Lock()

@@ -296,7 +296,7 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look checks all runs once. It returns true if the method watch can stop waiting: all runs have
+// look checks all runs once. It returns true if the method `watch` can stop waiting: all runs have
 // ended or need a person, or look has found a fault. It also returns the paused runs that have no
 // unanswered verb.
 func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
@@ -309,7 +309,7 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // an accepted run is missing in the store; the method judge reports this later
+			return true, nil // an accepted run is missing in the store; the method `judge` reports this later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false

@@ -24,8 +24,8 @@ type wire struct {
 	node  *node
 }
 
-// A part says which part of an engine calls the store. Calls of partMembers can be frozen while
-// the other calls continue.
+// A part (this type) says which component of an engine calls the store. Calls of partMembers can be
+// frozen while the other calls continue.
 type part int
 
 const (
@@ -59,7 +59,7 @@ func (w *wire) away(ctx context.Context, p part) error {
 }
 
 // over calls f, which calls the store, and adds a line to the trace. The message to the store and
-// the answer can be delayed or lost. The parameter what is the name of the call in the trace.
+// the answer can be delayed or lost. The parameter `what` is the name of the call in the trace.
 func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T, error)) (T, error) {
 	var none T
 	if err := w.away(ctx, p); err != nil {

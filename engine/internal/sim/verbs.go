@@ -115,7 +115,7 @@ func (w people) ask(ctx context.Context, run status.RunID, name string, verb mac
 	}
 }
 
-// signed returns the verb with a reason added, and with the parameter by as the person's name.
+// signed returns the verb with a reason added, and with the parameter `by` as the person's name.
 func signed(verb machine.Event, by string) machine.Event {
 	const why = "because"
 	switch v := verb.(type) {

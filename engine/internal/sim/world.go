@@ -45,8 +45,8 @@ type world struct {
 	idleAt  time.Time
 	stories map[status.RunID]*runLog
 	order   []*runLog // runs in the order of their first rows
-	// Number of the engine that made calls with a fencing token; the keys are the run and the
-	// token.
+	// For each run, and for each Request.Fence in its calls: the number of the engine that made
+	// these calls.
 	fences    map[status.RunID]map[int64]int
 	buried    map[store.EngineID]bool // engines that the store has declared dead
 	questions []question
@@ -63,7 +63,7 @@ type world struct {
 	kin       *kin          // what a world with families has in addition; nil = the world has no families
 }
 
-// The functions judges, people and registry return the world as another type. Each of these
+// The methods `judges`, `people` and `registry` return the world as another type. Each of these
 // types has the methods for one concern.
 
 func (w *world) judges() judges     { return judges{w} }

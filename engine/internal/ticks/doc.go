@@ -6,9 +6,9 @@
 //
 //   - The name of a run is computed from its workflow, its schedule and its tick, and a store accepts
 //     each name once. So two engines that start the same tick get the same run.
-//   - A schedule moves to its next tick only after the run is in the store, and only if its version
-//     is the one that was read. If an engine dies between the two, another engine starts the same
-//     tick again and finds that the run exists.
+//   - A schedule moves to its next tick only after the run is in the store, and only if the
+//     schedule still has the version that was read. If an engine dies before the schedule moves,
+//     another engine starts the same tick again and finds that the run exists.
 //   - The timetable alone determines the ticks. The clock of an engine does not change them.
 //
 // The files form layers: name, decide; plan; select, fire.

@@ -97,7 +97,8 @@ func (f *Firer) Run(ctx context.Context) {
 }
 
 // rest waits until a schedule may be due: until the given tick, until a hint, or until
-// Config.MaxPause has passed and Config.Quiet returns false. A zero tick means that none is known.
+// Config.MaxPause has passed and Config.Quiet returns false. A zero tick means that no tick is
+// known. If the parameter `known` is false, Config.Quiet does not count.
 func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	pause := func() time.Duration {
 		if due.IsZero() {
@@ -147,7 +148,7 @@ func (f *Firer) Scan(ctx context.Context) error {
 	return nil
 }
 
-// forget removes the definitions that the given schedules do not use from memory.
+// forget removes from memory the definitions that the given schedules do not use.
 func (f *Firer) forget(rows []schedules.Row) {
 	kept := map[store.WorkflowID]*dsl.Definition{}
 	for _, r := range rows {

@@ -20,7 +20,7 @@ type plan struct {
 	vars dsl.Value
 }
 
-// planOf returns the plan of a stored schedule. The definition is the published one.
+// planOf returns the plan of a stored schedule. The parameter `def` is the published definition.
 func planOf(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer) (*plan, error) {
 	p := &plan{def: def, wf: def.Workflow(r.Workflow), i: -1}
 	if p.wf != nil {
@@ -60,9 +60,8 @@ func (p *plan) run(tick time.Time) Run {
 	}
 }
 
-// Between returns the runs of all ticks of a schedule in a time range. The parameter from belongs to
-// the range, the parameter to does not. Between returns an error if there are more ticks than the
-// parameter limit says.
+// Between returns the runs of all ticks of a schedule in a time range. The range includes the time
+// `from`, but not the time `to`. Between returns an error if the range has more than `limit` ticks.
 func Between(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer, from, to time.Time, limit int) ([]Run, error) {
 	p, err := planOf(def, r, sealer)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Idle waits until there may be work: until the pause is over and quiet returns false, or until hints
-// receives a value. While quiet returns true, it begins the pause again. hinted reports that there was
-// a hint. The function quiet may be nil; then it counts as false. Idle returns the error of ctx if ctx
-// ends first.
+// Idle waits until there may be work. It returns when the channel `hints` receives a value; then
+// the result `hinted` is true. It also returns when the pause is over, unless quiet returns true:
+// then the pause begins again. If `quiet` is nil, it counts as false. Idle returns the error of ctx
+// if ctx ends first.
 func Idle(ctx context.Context, pause time.Duration, hints <-chan struct{}, quiet func() bool) (hinted bool, err error) {
 	for {
 		timer := time.NewTimer(pause)

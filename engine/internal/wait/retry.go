@@ -16,7 +16,7 @@ type Retry struct {
 	Unanswered func(error)      // called once when the store stops answering; nil = not called
 }
 
-// Do repeats the read in the parameter read until it succeeds or returns a lasting error (see
+// Do repeats the read in the parameter `read` until it succeeds or returns a lasting error (see
 // Lasting). It returns nil, or the lasting error. If ctx ends first, Do returns the error of ctx.
 func (r *Retry) Do(ctx context.Context, read func() error) error {
 	most, pause := r.Most, Least

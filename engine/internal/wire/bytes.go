@@ -27,11 +27,11 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part // places in b of the record's strings that were written in full, in the order of writing
-	// named maps a text to its index in the field strings. It is nil while that list is short.
+	strings []part // where in b the record's strings are that were written in full, in the order of writing
+	// named maps a text to its index in the field `strings`. It is nil while that list is short.
 	named map[string]int
-	docs  []part // places in b of the record's values that were written in full, each with its tag
-	// valued maps the bytes of a value to the value's index in the field docs. It is nil while
+	docs  []part // where in b the record's values are that were written in full, each with its tag
+	// valued maps the bytes of a value to the value's index in the field `docs`. It is nil while
 	// that list is short.
 	valued  map[string]int
 	general bool // true: use no templates. Tests compare records that were written with and without templates
@@ -42,7 +42,7 @@ type encoder struct {
 // A part is a range of the encoder's bytes.
 type part struct{ from, to int }
 
-// manyParts is the largest number of parts in a list that has no map for searching.
+// manyParts is the largest length of a list of parts that is searched without a map.
 const manyParts = 24
 
 // said looks for the given text among the earlier strings of the record. It returns the index of
@@ -60,10 +60,10 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends the part s to list and returns the list. If the list has more than manyParts parts,
-// note also keeps a map from the bytes of each part to the index of the part, so that the list can
-// be searched. The parameter many is this map; nil = it does not exist yet. note returns the map,
-// too.
+// note appends s to a list of parts and returns the longer list. If the list has more than
+// manyParts parts, note also keeps a map from the bytes of each part to its index in the list, so
+// that a search is fast. The parameter `many` is this map; nil = it does not exist yet. note also
+// returns the map.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -131,7 +131,7 @@ func (e *encoder) string(s string) {
 	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
 }
 
-// A decoder reads the bytes in its field b. After a failure the field err is set, and every
+// A decoder reads the bytes in its field `b`. After a failure the field `err` is set, and every
 // method that reads returns the zero value.
 type decoder struct {
 	format  uint64
@@ -162,7 +162,7 @@ func (d *decoder) header() error {
 	return nil
 }
 
-// body returns the bytes of the next record. The parameter n is the number of records in the
+// body returns the bytes of the next record. The parameter `n` is the number of records in the
 // data. If n is 1, the record has no length in front of it (since format 3).
 func (d *decoder) body(n int) []byte {
 	if n == 1 && d.format >= 3 {
@@ -218,8 +218,8 @@ func (d *decoder) count() int {
 	return int(n)
 }
 
-// mask reads a set of fields, which is stored as bits. The parameter fields is the number of known
-// fields. mask fails if the set contains an unknown field.
+// mask reads a set of fields, which is stored as bits. The parameter `fields` is the number of
+// known fields. mask fails if the set contains an unknown field.
 func (d *decoder) mask(fields int) uint64 {
 	m := d.uint()
 	if fields < 64 && m>>fields != 0 {
@@ -280,9 +280,9 @@ func (d *decoder) string() string {
 	return s
 }
 
-// A pool holds strings that occur often, such as names and codes, so that equal strings use
-// memory only once. If two strings need the same place in the pool, the newer one replaces the
-// older one.
+// A pool holds strings that occur often, such as names and codes, so that equal strings use memory
+// only once. If two strings belong to the same index of the pool, the newer one replaces the older
+// one.
 type pool [64]string
 
 // longPooled is the largest length, in bytes, of a string in a pool.

@@ -117,14 +117,14 @@ func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	put(e, attemptCodec, uint64(a.Mask)&^u.attemptFollow, &a.To)
 }
 
-// put writes those fields of v whose bits are in the parameter mask.
+// put writes those fields of v whose bits are in the parameter `mask`.
 func put[T any](e *encoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].put(e, v)
 	}
 }
 
-// get reads the fields whose bits are in the parameter mask, and sets them in v.
+// get reads the fields whose bits are in the parameter `mask`, and sets them in v.
 func get[T any](d *decoder, fields []codec[T], mask uint64, v *T) {
 	for ; mask != 0; mask &= mask - 1 {
 		fields[bits.TrailingZeros64(mask)].get(d, v)
@@ -196,8 +196,8 @@ func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	return kind, mask
 }
 
-// runFields sets the run's fields in mask. It computes the fields that the template determines,
-// and reads the others.
+// runFields sets the run's fields in mask. It computes the fields that the template determines, and
+// reads the other fields.
 func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event machine.Event) {
 	kind.set(to, mask&kind.follows(), d.at, event)
 	get(d, runCodec, mask&^kind.follows(), to)
@@ -265,7 +265,7 @@ func (d *decoder) nodeNumber(next *int, distance uint64) int {
 }
 
 // nodeFields sets the fields of a node that change. It computes the fields that the template
-// determines, and reads the others.
+// determines, and reads the other fields.
 func (d *decoder) nodeFields(h *heading, n *model.Node) {
 	u := &templates[h.kind]
 	h.kind.set(n, h.mask&u.follow, d.at, h.call, h.output)
@@ -290,8 +290,8 @@ func (d *decoder) attempt(h *heading) (call int32, mask uint64) {
 	return int32(d.index()), d.mask(len(attemptCodec))
 }
 
-// attemptFields sets the fields of an attempt that change. It computes the fields that the
-// template determines, and reads the others.
+// attemptFields sets the fields of an attempt that change. It computes the fields that the template
+// determines, and reads the other fields.
 func (d *decoder) attemptFields(h *heading, mask uint64, a *model.Attempt) {
 	setAttempt(a, mask&templates[h.kind].attemptFollow, d.at)
 	get(d, attemptCodec, mask&^templates[h.kind].attemptFollow, a)

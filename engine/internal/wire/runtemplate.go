@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A runTemplate is a short form for a frequent change of the run. The type template is the same
-// for changes of nodes. Its comment explains how templates work.
+// A runTemplate is a short form for a frequent change of the run. The type template is the same for
+// changes of nodes. The comment of the type template explains how templates work.
 type runTemplate uint8
 
 const (

@@ -19,9 +19,10 @@ func AppendState(b []byte, s *machine.State) []byte {
 	return appendImage(b, &im)
 }
 
-// SameState reports whether two states have the same content. A state also knows at which earlier place
-// it found each value. SameState does not compare these places: an engine that has read a run from an
-// image may use another place with an equal value than an engine that has read the whole journal.
+// SameState reports whether two states have the same content. A state also knows to which of
+// several equal values a later record refers. SameState does not compare this: an engine that has
+// read a run from an image may refer to another one of the equal values than an engine that has
+// read the whole journal.
 func SameState(a, b *machine.State) bool {
 	plain := func(s *machine.State) []byte {
 		im := new(machine.Loader).Image(s.Clone())

@@ -28,10 +28,10 @@ const (
 	stepEndsKnown template = 3
 )
 
-// A templateFields describes a template with sets of fields, as bits. The sets node and attempt
-// contain the fields that usually change. The sets follow and attemptFollow contain the fields
-// whose values a reader computes. The set named must contains the fields that a patch has to
-// change, so that the template is used. For other patches it would save too little.
+// A templateFields describes a template with sets of fields, as bits. The sets `node` and `attempt`
+// contain the fields that usually change. The sets `follow` and `attemptFollow` contain the fields
+// whose values a reader computes. The set `must` contains the fields that a patch has to change, so
+// that the template is used. For other patches it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -109,8 +109,8 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 	return noTemplate
 }
 
-// set computes the fields in mask from the template, and sets them in n. Each of these fields
-// must also be in the set templates[k].follow.
+// set computes the fields in mask from the template, and sets them in n. Each of these fields must
+// also be in the set `templates[k].follow`.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case stepStarts:

@@ -42,7 +42,7 @@ type Entry struct {
 	Step      string
 	Applied   int  // how many times the effect happened
 	Undone    int  // how many of the effects of the key were undone
-	Tombstone bool // true = an undo was called, so Apply refuses later effects if its parameter honours is true
+	Tombstone bool // true = an undo was called, so Apply refuses later effects if its parameter `honours` is true
 	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
 	UndoneAt  int  // position of the last undo in the order of all effects and undos; 0 = none
 	Refused   int  // number of effects that were refused because their undo was called before
@@ -110,7 +110,7 @@ func (l *Ledger) Arrive(c Call) (int, error) {
 	return l.counts[string(c.Kind)+c.Key], nil
 }
 
-// Apply records an effect of a key. If the parameter honours is true, the effect happens at most
+// Apply records an effect of a key. If the parameter `honours` is true, the effect happens at most
 // once, and never after its undo. Apply returns false if it refuses the effect because of the undo.
 func (l *Ledger) Apply(key, run, step string, honours bool) (bool, error) {
 	l.mu.Lock()

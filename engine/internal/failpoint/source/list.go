@@ -1,4 +1,4 @@
-// Package source finds in the source code the places at which a fault can be injected.
+// Package source finds in the source code the points at which a fault can be injected.
 package source
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// List returns the names of all places in the code at which a test can cause a fault, sorted. The
-// parameter root is the directory of the Go module.
+// List returns the names of all points in the code at which a test can inject a fault, sorted. The
+// parameter `root` is the directory of the Go module.
 func List(root string) ([]string, error) {
 	events, err := eventTypes(filepath.Join(root, "engine", "machine", "event.go"))
 	if err != nil {
@@ -60,7 +60,7 @@ func List(root string) ([]string, error) {
 }
 
 // DurableMethods returns the names of the methods that change a store. It reads them from the
-// interfaces in engine/store/store.go and roles.go. The parameter root is the module's directory.
+// interfaces in engine/store/store.go and roles.go. The parameter `root` is the module's directory.
 func DurableMethods(root string) ([]string, error) {
 	reads := map[string]bool{}
 	for _, name := range []string{
@@ -96,7 +96,7 @@ func DurableMethods(root string) ([]string, error) {
 	return slices.Compact(methods), nil
 }
 
-// eventTypes returns the names of the types in a source file that have the method event.
+// eventTypes returns the names of the types in a source file that have the method `event`.
 func eventTypes(path string) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {

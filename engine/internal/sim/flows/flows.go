@@ -11,8 +11,8 @@ import (
 type Module struct {
 	Files map[string]string // source text of each file, by path
 	Flows map[string]*Flow  // by the name of the workflow; a group has the name WORKFLOW.GROUP
-	// MaxConcurrency and Rate are the limits of the agent far: calls in flight, and calls that start
-	// in any second. 0 = no limit.
+	// MaxConcurrency and Rate are the limits of the agent `far`: calls in flight, and calls that
+	// start in any second. 0 = no limit.
 	MaxConcurrency, Rate int
 	// Idempotent is true if the agent block promises that every action is idempotent.
 	Idempotent bool
@@ -71,8 +71,8 @@ type writer struct {
 	next int // number of the next step; names are unique in the module
 }
 
-// New generates a module. Its workflow "w" is for submissions. The workflows kid and deep, and lib of
-// the library kit, are child runs.
+// New generates a module. Its workflow "w" is for submissions. The runs of the workflows `kid` and
+// `deep`, and of the workflow `lib` of the library `kit`, are child runs.
 func New(rng *rand.Rand) *Module {
 	w := &writer{rng: rng, m: &Module{Files: map[string]string{}, Flows: map[string]*Flow{}}}
 	w.b.WriteString("locals { tag = \"module\" }\n")
@@ -158,7 +158,7 @@ func (w *writer) agent(name string) {
 `)
 }
 
-// A scope is the place in a workflow for which steps are generated.
+// A scope says for which block of a workflow steps are generated.
 type scope struct {
 	flow   *Flow
 	name   string   // name of the workflow

@@ -21,8 +21,8 @@ import (
 	"strings"
 )
 
-// An edit replaces one text in a source file of the Go runtime: the text in the field old becomes
-// the text in the field new. The old text must occur in the file exactly once.
+// An edit replaces one text in a source file of the Go runtime: `old` is the text that is replaced,
+// and `new` is the text in its stead. The file must contain the old text exactly once.
 type edit struct{ file, old, new string }
 
 var edits = []edit{
@@ -64,8 +64,8 @@ func steadyReseed(seed uint64) {
 // Tag is the build tag of the Go files that seed the generator of random numbers.
 const Tag = "steady"
 
-// Overlay writes the changed source files into dir. It returns the path of the file to pass to
-// go build -overlay. The parameter more holds further replacements of source files, as a map from
+// Overlay writes the changed source files into dir. It returns the path of the file to pass to go
+// build -overlay. The parameter `more` holds further replacements of source files, as a map from
 // the original path to the path of the replacement; nil = none. Overlay returns an error if the
 // source of the Go runtime does not contain the pieces to replace.
 func Overlay(dir string, more map[string]string) (string, error) {

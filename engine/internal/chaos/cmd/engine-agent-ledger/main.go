@@ -74,8 +74,8 @@ func (f *far) arrive(ctx context.Context, c *sdk.Call, kind ledger.Kind) (int, e
 	})
 }
 
-// work returns a function that carries out an action with one effect. If the parameter honours
-// is true, the ledger applies the effect at most once for each idempotency key.
+// work returns a function that carries out an action with one effect. If the parameter `honours` is
+// true, the ledger applies the effect at most once for each idempotency key.
 func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workOut, error) {
 	return func(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 		n, err := f.arrive(ctx, c, ledger.Do)
@@ -94,8 +94,8 @@ func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workO
 	}
 }
 
-// many is the action of the same name. Its effect has several parts, each with its own key. After
-// each part, it sends a checkpoint.
+// many is the action `many`. Its effect has several parts, each with its own key. After each part,
+// it sends a checkpoint.
 func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 	n, err := f.arrive(ctx, c, ledger.Do)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *far) undoID(ctx context.Context, c *sdk.Call, in undoIDIn) (sdk.None, e
 	})
 }
 
-// undo is the action of the same name. It undoes the effect of the call's forward key.
+// undo is the action `undo`. It undoes the effect of the call's forward key.
 func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error) {
 	n, err := f.arrive(ctx, c, ledger.Undo)
 	if err != nil {
@@ -153,8 +153,8 @@ func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error
 	})
 }
 
-// play calls the function in the parameter effect, and causes a fault before or after this call.
-// With some faults, play does not call the function. The parameter faults is a list with commas;
+// play calls the function in the parameter `effect`, and causes a fault before or after this call.
+// With some faults, play does not call the function. The parameter `faults` is a list with commas;
 // play takes the n-th fault of the list, counted from 1. If the list has fewer than n faults, play
 // causes no fault.
 func play(ctx context.Context, c *sdk.Call, faults string, n int, effect func(context.Context) error) error {

@@ -1,5 +1,5 @@
-// Command failpoints lists the places at which a test can inject a fault. It reads them
-// from the source code.
+// Command failpoints lists the points at which a test can inject a fault. It reads them from the
+// source code.
 package main
 
 import (
