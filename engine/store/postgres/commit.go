@@ -179,8 +179,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// Some transitions are committed. For each of the others, it is unknown which
-			// batch wrote the journal row.
+			// Some transitions are committed. For each of the other transitions, it is unknown which batch
+			// wrote the journal row.
 			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {
@@ -340,7 +340,7 @@ func (w *Writer) takes(ctx context.Context) bool {
 
 // send sends the batch once. The result `alive` is true if the writer's fence row exists. The
 // result `landed` has the runs whose transitions are committed; nil = all transitions are
-// committed. After an error, alive and landed have no meaning.
+// committed. After an error, `alive` and `landed` have no meaning.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {

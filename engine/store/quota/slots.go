@@ -37,7 +37,7 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	var others []SlotRow
 	for _, r := range rows {
 		if !r.Until.After(now) {
-			continue // this also leaves out the engine's own row: its slots may have gone to other engines
+			continue // leave out the engine's own row, too: other engines may have got the slots since
 		}
 		if r.Engine == engine {
 			former = r.Slots

@@ -59,7 +59,8 @@ DELETE FROM context WHERE run_id = ?1
 	retainGoal = `
 UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
 WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
-	// retainGoals removes contexts of removed runs that do not hold their keys any more at the time ?1.
+	// retainGoals removes the contexts of removed runs. It keeps those of runs that still hold their
+	// keys at the time ?1.
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
   SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1
@@ -237,8 +238,8 @@ func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) 
 	return true, nil
 }
 
-// freeGoals removes contexts of removed runs that do not hold their keys any more. It returns their
-// number.
+// freeGoals removes the contexts of removed runs. It keeps those of runs that still hold their
+// keys. It returns their number.
 func (s *retention) freeGoals(ctx context.Context, at time.Time) (freed int, err error) {
 	for {
 		n := int64(0)

@@ -1,7 +1,7 @@
 // Package admission runs the checks of a submission in the database.
 //
-//	in: a connection with an open transaction, and the checks of one submission out: nil if all
-//	checks accept the run; otherwise an error that says why a check refuses the run
+//	in:   a connection with an open transaction, and the checks of one submission
+//	out:  nil if all checks accept the run; otherwise an error that says why a check refuses the run
 //
 // The caller ends the transaction. If a check does not accept the run, the caller must roll the
 // transaction back. Otherwise the locks of the checked rows last until the run is committed.
