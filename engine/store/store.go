@@ -65,8 +65,8 @@ type Definition struct {
 	Workflows []DefinedWorkflow
 }
 
-// A DefinedWorkflow names one workflow of a definition and its steps. The views show these
-// names.
+// A DefinedWorkflow has the name of one workflow of a definition, and the names of the workflow's
+// steps. The views show these names.
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps; the index is the node number of the step

@@ -72,9 +72,9 @@ type commit struct {
 
 // sortOut selects the transitions that can be committed with one statement, and returns them as
 // the result `send`. It sets the outcome of each invalid transition. A submission goes into the
-// field `doubt` if its name or key occurs earlier in the batch, or if its workflow may not be
-// in the database. The result `where` has the index in c.items of each transition in `send`; it
-// is nil if `send` has all transitions.
+// field `doubt` if its name or key occurs earlier in the batch, or if it is not certain that its
+// workflow is in the database. The result `where` has the index in c.items of each transition in
+// `send`; it is nil if `send` has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -192,7 +192,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 }
 
 // failed handles the error of one try to send a part. If it returns false, the method `land`
-// must send the part again. Otherwise land must return the error result.
+// must send the part again. Otherwise `land` must return the error in `result`.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError

@@ -57,10 +57,11 @@ WITH own AS MATERIALIZED (
 	// nameOrigin takes the result of originOf apart: the parent, and the kind of start. 5 is
 	// naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
-	// commitKeyed gives keys to new runs. A key must be free: its former run must not hold it any
-	// more (contextHeld). If another run holds the key, the statement sets run_id to NULL, which the
-	// table forbids. Then nothing is committed. If the statement does not see the other run, because
-	// it is too new or because retention has removed it, the other run counts as holding the key.
+	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not hold
+	// it any more (contextHeld). If another run holds the key, the statement sets run_id to NULL,
+	// which the table forbids. Then nothing is committed. If the statement does not see the other run,
+	// because it is too new or because retention has removed it, the other run counts as holding the
+	// key.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -88,7 +89,7 @@ WITH own AS MATERIALIZED (
 	// This text belongs to the forms of the statement that leave out conflicting rows. Its part
 	// "fresh" selects the new runs whose name and id are unused and whose key no other run
 	// holds. If another transaction commits a run with the same name, key or id meanwhile, the
-	// statement fails. When it is sent again, it sees that run.
+	// statement fails. When the statement is sent again, it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key

@@ -292,11 +292,11 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 
 // claimKey gives the key to the run of the submission, unless another run holds the key or waits for
 // it. In that case it sets `sub` to the other run and returns true. A run takes the key of the run
-// whose results it takes over. If the submission replaces other runs, claimKey makes its run the
-// one that waits for the key. The first statement locks the row of the key, and may have to wait
-// for the lock. It does not see what other transactions commit during this wait, but the second
-// statement does. So only the second statement reads the states of the other runs. A run that does
-// not exist any more holds its key only if the row of the key says so.
+// whose results it takes over. If the submission replaces other runs, claimKey notes that the run
+// of the submission waits for the key. The first statement locks the row of the key, and may have
+// to wait for the lock. It does not see what other transactions commit during this wait, but the
+// second statement does. So only the second statement reads the states of the other runs. A run
+// that does not exist any more holds its key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
@@ -335,7 +335,7 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 }
 
 const (
-	// keyAwait makes the run $3 the one that waits for a unique key.
+	// keyAwait notes that the run $3 waits for a unique key.
 	keyAwait = `UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) WHERE workflow = $1 AND key = $2`
 	// keyCancel puts a message into the inboxes of those of the runs $1 and $2 that are open and are not
 	// undone already. If an inbox already has a message with the same dedup, it keeps that message and
@@ -369,9 +369,9 @@ WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = $1::int4 AND coalesc
 ORDER BY c.next_run LIMIT $2::int4`
 )
 
-// replace makes the run of the submission the one that waits for its unique key, and posts the message
-// of the submission to the open runs that it replaces. The parameter `args` holds the arguments of
-// the statement contextClaim.
+// replace notes that the run of the submission waits for its unique key, and posts the message of
+// the submission to the open runs that it replaces. The parameter `args` holds the arguments of the
+// statement contextClaim.
 func (s *submission) replace(ctx context.Context, args []any, holder, next int64) error {
 	if _, err := s.w.conn.ExecContext(ctx, keyAwait, args...); err != nil {
 		return err

@@ -62,8 +62,8 @@ ORDER BY p.rank, p.run_id LIMIT ?4`
 	// keyOf returns the unique key of a run and its workflow.
 	keyOf = `SELECT w.name, n.key FROM run r JOIN run_name n USING (run_id) JOIN workflow w USING (workflow_id) WHERE r.run_id = ?1 AND n.key IS NOT NULL`
 	// keyState returns the run that took a key last, the run that waits for the key (0 = none),
-	// whether the first of them is open, and whether it holds the key at the time ?3. The run that
-	// waits counts only while it is open.
+	// whether the run that took the key last is open, and whether it holds the key at the time ?3. The
+	// run that waits counts only while it is open.
 	keyState = `
 SELECT c.run_id, coalesce(w.run_id, 0), coalesce(r.state, 10) < 10, coalesce(` + contextHeld + `, 0)
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10

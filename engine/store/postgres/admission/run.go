@@ -28,7 +28,8 @@ const (
 )
 
 // settings are those settings of the session that have other values while checks run. The writer's
-// session has settings that suit the statements of the engine, and not statements of other authors.
+// session has settings that suit the statements of the engine, but not the checks, which authors of
+// workflows write.
 var settings = [][2]string{
 	{"lock_timeout", lockTimeout}, {"statement_timeout", statementTimeout}, {"plan_cache_mode", "auto"},
 	{"enable_seqscan", "on"}, {"enable_bitmapscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"},
