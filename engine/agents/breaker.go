@@ -98,7 +98,7 @@ func circuit(s gobreaker.State) Circuit {
 	return CircuitClosed
 }
 
-// note adds a change of state to the list pending. The library gobreaker holds its own lock while
+// note adds a change of state to the list `pending`. The library gobreaker holds its own lock while
 // it calls the method `note`. So the method `tell` reports the change later, without this lock.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()

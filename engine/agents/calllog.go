@@ -30,7 +30,7 @@ func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 // Handle removes the secrets from a line and passes the line to the logger. If the call of the
-// line is known, Handle also passes the line to the function sink.
+// line is known, Handle also passes the line to the function `sink`.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false

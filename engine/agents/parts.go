@@ -30,7 +30,7 @@ type Pool struct {
 }
 
 // A crowd counts and limits the processes of all agents of a pool. To start a process, an agent
-// calls the method enter. After the end of the process, it calls the method leave.
+// calls the method `enter`. After the end of the process, it calls the method `leave`.
 type crowd struct {
 	most   int         // largest number of processes
 	wanted atomic.Bool // true = an agent waits until it may start a process
@@ -179,7 +179,7 @@ func (a *agent) downLocked(now time.Time) (time.Time, error) {
 
 var errNoReason = errors.New("the agent's process has ended")
 
-// changedLocked wakes the goroutines that wait for a process in the method acquire.
+// changedLocked wakes the goroutines that wait for a process in the method `acquire`.
 func (a *agent) changedLocked() {
 	close(a.changed)
 	a.changed = make(chan struct{})
