@@ -23,7 +23,7 @@ import (
 type Point struct {
 	Run    status.RunID
 	Next   int32          // number of rows so far; at least 1
-	State  *machine.State // state of the run; no other code may change it any more
+	State  *machine.State // state of the run; must not be changed any more
 	Facts  int            // number of facts of the run so far (package story)
 	Stored int64          // size of the rows so far, in bytes
 	Link   Link           // link for the row Next
