@@ -223,7 +223,7 @@ func (x *entry) submitted() store.Submitted {
 }
 
 // share submits the submissions e.all[from:to] in batches. A submission that is refused gets its
-// result at once and is in no batch. share returns the same errors as the method work.
+// result at once and is in no batch. share returns the same errors as the method `work`.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0

@@ -26,7 +26,7 @@ const TriggerNotify = "notify"
 
 const (
 	noticeBatch    = 100 // largest number of notices that one read returns
-	noticeParallel = 4   // largest number of notices announced at the same time; each one reads a journal
+	noticeParallel = 4   // largest number of notices that are announced at the same time; to announce one, a journal is read
 )
 
 // An announcer makes the notifications for each notice in the store. A notification is a separate run
