@@ -38,8 +38,8 @@ type LogKeeper struct {
 	dropped int
 }
 
-// NewLogKeeper returns a LogKeeper. It stores nothing until Run is called. It logs to the parameter
-// logger when lines cannot be stored; nil = it does not log.
+// NewLogKeeper returns a LogKeeper. It stores nothing until Run is called. If lines cannot be
+// stored, it writes a message to `logger`; nil = it writes none.
 func NewLogKeeper(store store.Evidence, logger *slog.Logger) *LogKeeper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -128,7 +128,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 }
 
 // oneLine returns the text s with a space for each control character, and with U+FFFD for
-// invalid UTF-8. It cuts the result. The parameter limit is the largest allowed size, in bytes.
+// invalid UTF-8. It cuts the result. The parameter `limit` is the largest allowed size, in bytes.
 func oneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -17,10 +17,10 @@ import (
 // MaxBackfill is the largest number of ticks that one call of Backfill accepts.
 const MaxBackfill = 10_000
 
-// Backfill submits one run for each tick of a schedule in a time range. The parameter from belongs
-// to the range, the parameter to does not. The ticks may be in the past. A tick whose run exists
-// already starts no second run: its result has Exists set. For a schedule with a select block,
-// Backfill opens a firing for each tick, and the names in the results are names of firings.
+// Backfill submits one run for each tick of a schedule in a time range. A tick at the time `from`
+// is in the range, a tick at the time `to` is not. The ticks may be in the past. A tick whose run
+// exists already starts no second run: its result has Exists set. For a schedule with a select
+// block, Backfill opens a firing for each tick, and the names in the results are names of firings.
 // Backfill ignores Overlap and CatchUp of the schedule, and does not change its next tick. The runs
 // have no owner, so that engines on the store claim them. Backfill uses the same fields of cfg as
 // EnqueueAll, and returns one result for each tick. If the range has more than MaxBackfill ticks,

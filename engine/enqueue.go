@@ -82,7 +82,7 @@ type enqueuer struct {
 }
 
 // enqueue joins the store, submits all runs, and leaves the store. If it did not try to submit all
-// of them, the result why is the reason. The result left is the error of leaving the store.
+// runs, the result `why` is the reason. The result `left` is the error of leaving the store.
 func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	cfg := e.cfg
 	if cfg.Store == nil {
@@ -132,8 +132,8 @@ func (e *enqueuer) tick(ctx context.Context) error {
 // run submits everything over the given number of writers. It returns an error if some
 // submissions were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
-	// When one writer fails, the context in the variable stop ends. The other writers start no new
-	// batch, but each of them still waits for the answer to its last batch.
+	// When one writer fails, the context `stop` ends. The other writers start no new batch, but each
+	// of them still waits for the answer to its last batch.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer
@@ -173,8 +173,8 @@ func (e *enqueuer) run(ctx context.Context, writers int) error {
 	return context.Cause(stop)
 }
 
-// renew renews the lease of the membership until the channel done is closed. If it notices that
-// the membership is over, it calls the function cancel, which ends the work of all writers.
+// renew renews the lease of the membership until the channel `done` is closed. If it notices that
+// the membership is over, it calls the function `cancel`, which ends the work of all writers.
 func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	for {
 		timer := time.NewTimer(e.cfg.Options.Lease / 3)
@@ -193,9 +193,9 @@ func (e *enqueuer) renew(ctx context.Context, cancel context.CancelCauseFunc, do
 // enqueueBatch is the largest number of runs in one commit.
 const enqueueBatch = 256
 
-// work submits up to enqueueBatch submissions at a time, until none is left or the context in the
-// parameter stop ends. It returns an error if the store does not answer or this membership is over.
-// After an error, the method run ends the work of all writers.
+// work submits up to enqueueBatch submissions at a time, until none is left or the context `stop`
+// ends. It returns an error if the store does not answer or this membership is over. After an
+// error, the method `run` ends the work of all writers.
 func (e *enqueuer) work(ctx, stop context.Context, w store.Writer) error {
 	for stop.Err() == nil {
 		to := int(e.next.Add(enqueueBatch))
@@ -223,7 +223,7 @@ func (x *entry) submitted() store.Submitted {
 }
 
 // share submits the submissions e.all[from:to] in batches. A submission that is refused gets its
-// result at once and is in no batch. share returns the same errors as the method work.
+// result at once and is in no batch. share returns the same errors as the method `work`.
 func (e *enqueuer) share(ctx, stop context.Context, w store.Writer, from, to int) error {
 	var batch []entry
 	bytes := 0
@@ -325,7 +325,7 @@ func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) erro
 }
 
 // fail writes the error err into the result of each submission of a batch that has no result yet.
-// If the parameter unsure is true, the store may have stored the runs in spite of the error. Then
+// If the parameter `unsure` is true, the store may have stored the runs in spite of the error. Then
 // each of these results also gets the id and name of its run.
 func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 	for _, x := range batch {
@@ -341,7 +341,7 @@ func (e *enqueuer) fail(batch []entry, err error, unsure bool) {
 }
 
 // settle turns the store's answers into results. If the id of an entry was in use, settle gives the
-// entry another id and returns the entry, and the method land sends it again. settle returns an
+// entry another id and returns the entry, and the method `land` sends it again. settle returns an
 // error if it cannot read from the store whether an earlier try committed a row that is refused now.
 func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {

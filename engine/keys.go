@@ -21,10 +21,10 @@ func holdOf(wf *dsl.Workflow) naming.Hold {
 	return naming.Hold{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
 }
 
-// replaces reports whether a submission must be made again as the replacement of the run in the
-// parameter res, which holds its key. The parameter by is the name that the caller gave to the run: a run
-// with this name is the same submission, made again. A run that takes over the results of another one
-// replaces no run.
+// replaces reports whether a submission must be made again, as the replacement of the run `res`,
+// which holds its key. The parameter `by` is the name that the caller gave to the submitted run. If
+// `res` has this name, the same run was submitted before. A run that takes over the results of
+// another run replaces no run.
 func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) bool {
 	return wf.Unique.Replace && names.From == 0 && res.Exists && !res.Gone && (by == "" || res.Name != by)
 }
@@ -41,12 +41,13 @@ func replacement(s Submission, st *owner.Start) (*store.Message, error) {
 	return &store.Message{Kind: store.MessageVerb, By: by, Dedup: "replaced", Data: data}, nil
 }
 
-// starterOfKeys is the name under which a submission without a person cancels the runs that it replaces.
+// starterOfKeys is the name that a cancel carries if a submission replaces runs and no person has
+// submitted it.
 const starterOfKeys = "unique"
 
-// A KeyError says why a submission was refused: another run holds its unique key. Either the unique
-// block has on_conflict = "reject", or "replace" and that run has reached the goal, or there is no run to
-// attach to, because retention has removed it.
+// A KeyError says why a submission was refused: another run holds its unique key. There are three
+// reasons: on_conflict is "reject"; on_conflict is "replace", but that run has reached the goal; or
+// the submission would attach to that run, but retention has removed it.
 type KeyError struct {
 	Workflow, Key string
 	Run           string      // public name of the run that holds the key
@@ -78,8 +79,8 @@ func (e *KeyError) Error() string {
 func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // heldKey returns a *KeyError if a submission must be refused because another run holds its key. It
-// returns nil if the submission attaches to that run. The parameter by is the name that the caller
-// gave to the run: a run with this name is the same submission, made again.
+// returns nil if the submission attaches to that run. The parameter `by` is the name that the
+// caller gave to the submitted run. If that run has this name, the same run was submitted before.
 func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) error {
 	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject && !wf.Unique.Replace {
 		return nil

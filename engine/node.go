@@ -34,13 +34,13 @@ type Node struct {
 	// ticking is the role of the store that keeps schedules; nil = the store does not have it.
 	ticking schedules.Store
 	// submitted is the role of the store with submissions of other programs; nil = the store does not
-	// have it. The channel hints receives a value when there may be such submissions.
+	// have it. The channel `hints` receives a value when there may be such submissions.
 	submitted intake.Store
 	firings   firings.Store // firings of selections; nil = the store has no business tables
 	fired     chan struct{} // receives a value when there may be an open firing
 	hints     chan struct{}
 	// sent is the role of the store with events; nil = the store does not have it. The channel
-	// sentHints receives a value when there may be events.
+	// `sentHints` receives a value when there may be events.
 	sent      events.Store
 	sentHints chan struct{}
 	keys      goals.Keeper    // role of the store with goals; nil = the store does not have it

@@ -26,7 +26,7 @@ const TriggerNotify = "notify"
 
 const (
 	noticeBatch    = 100 // largest number of notices that one read returns
-	noticeParallel = 4   // largest number of notices announced at the same time; each one reads a journal
+	noticeParallel = 4   // largest number of notices that are announced at the same time; to announce one, a journal is read
 )
 
 // An announcer makes the notifications for each notice in the store. A notification is a separate run
@@ -41,7 +41,7 @@ type announcer struct {
 	later map[notice.Notice]time.Time
 }
 
-// A where holds the parts of the present membership that store notifications.
+// A where holds what an announcer needs of the present membership to store notifications.
 type where struct {
 	runs *owner.Scheduler
 	to   *commit.Committer
@@ -128,7 +128,8 @@ func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (d
 	return done, err
 }
 
-// waits reports whether this engine could not announce the notice a short time ago.
+// waits reports whether this engine failed to announce the notice a short time ago, and so does not
+// try again yet.
 func (a *announcer) waits(n notice.Notice) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -140,7 +141,7 @@ func (a *announcer) waits(n notice.Notice) bool {
 	return failed
 }
 
-// An unsendable is an error for which another try of this engine would fail, too.
+// An unsendable is an error after which another try of this engine would fail, too.
 type unsendable struct{ error }
 
 // Unwrap returns the cause.
@@ -174,10 +175,10 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 	return nil
 }
 
-// announced returns the variables of a notification. The function in the parameter with makes them
-// from the variables of the run. If the result has more bytes than the parameter most says,
-// announced leaves out the variables of the run. Then each argument that uses such a variable gets
-// a text of the engine instead. If the argument cannot hold this text, it is null.
+// announced returns the variables of a notification. The function `with` makes them from the
+// variables of the run. If they have more than `most` bytes, announced leaves out the variables of
+// the run. Then each argument of the notification that uses such a variable gets a text that the
+// engine writes, or null if the argument cannot be a text.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
 	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}

@@ -16,7 +16,7 @@ import (
 // they call them in the order of its facts. The methods must not block.
 type Observer interface {
 	// Facts reports the new facts of a run that were committed together. All facts of a run are
-	// numbered from 1. The parameter first is the number of the first fact in the list. Facts
+	// numbered from 1. The parameter `first` is the number of the first fact in the list. Facts
 	// whose kind was not chosen (FactChooser) have numbers as well. After the call, the engine
 	// uses the list again: copy the facts that you keep.
 	Facts(run status.RunID, first int, facts []story.Fact)

@@ -20,7 +20,7 @@ import (
 type Publication struct {
 	Definition *dsl.Definition
 	Workflows  []string         // names of the workflows to publish; nil = all of the definition
-	Assigned   []dsl.Assignment // values of variables; those outside of workflows are stored for the schedules
+	Assigned   []dsl.Assignment // values of variables; the store keeps those of variables outside of workflows, for the runs of schedules
 	By         string           // person who publishes; only for display
 }
 

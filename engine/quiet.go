@@ -33,7 +33,7 @@ func (q *quiet) looked(found bool) {
 	}
 	q.told = time.Time{}
 	if now.Sub(q.woken) < wakePause {
-		return // the next tick wakes them, if they have left work
+		return // if they have left work, the next tick wakes them again
 	}
 	q.woken = now
 	for _, wake := range q.wakers {

@@ -24,7 +24,7 @@ type ReplySender interface {
 }
 
 // replyable returns an error if the store of an engine cannot keep replies for the sink of a submission,
-// or if the sink is an action that takes no replies. The parameter wf is the workflow of the run.
+// or if the sink is an action that takes no replies. The parameter `wf` is the workflow of the run.
 func replyable(cfg Config, s Submission, wf *dsl.Workflow) error {
 	if err := replies.Check(s.ReplyTo, s.Correlation); err != nil || s.ReplyTo == "" {
 		return err
@@ -83,8 +83,8 @@ func (p replier) load(ctx context.Context, run status.RunID) (*dsl.Workflow, dsl
 	return r.Flow, r.State.Vars(), nil
 }
 
-// slots returns the number of the present membership and its limits for calls of agents. The
-// number is 0 if there is no membership, or if this engine starts no work.
+// slots returns the number of the present membership, and the limits for calls of agents in this
+// membership. The number is 0 if there is no membership, or if this engine starts no work.
 func (p replier) slots() (int64, replyto.Slots) {
 	t := p.n.now()
 	switch {

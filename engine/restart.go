@@ -15,7 +15,7 @@ import (
 
 // A Restarting asks for a new run that takes over results of an ended run.
 type Restarting struct {
-	Definition *dsl.Definition // definition of the new run; it has the workflow of the ended run
+	Definition *dsl.Definition // definition of the new run; it must contain the workflow of the ended run
 	Run        status.RunID    // the ended run
 	Step       string          // step from which the new run starts
 	Again      bool            // steps may run although their effects in the ended run stay

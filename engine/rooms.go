@@ -16,7 +16,7 @@ import (
 )
 
 // lineOf evaluates the priority of a run, and the limit and key of its concurrency block. The parameter
-// given is the priority that the submission has; nil = the workflow decides.
+// `given` is the priority that the submission has; nil = the workflow decides.
 func lineOf(wf *dsl.Workflow, vars dsl.Value, given *int) (line.Line, error) {
 	var l line.Line
 	scope := &dsl.Scope{Run: dsl.RunInfo{Workflow: wf.Name}, Vars: vars}
@@ -86,8 +86,8 @@ func (e *FullError) Unwrap() error { return e.err }
 // mostHolders is the largest number of runs that a FullError names.
 const mostHolders = 10
 
-// fullError returns the error for a submission that found no room. The parameter child says whether a
-// step or group started the run.
+// fullError returns the error for a submission that found no room. The parameter `child` says
+// whether a step or group started the run.
 func fullError(ctx context.Context, s store.Store, start *owner.Start, child bool, err error) error {
 	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), child: child, err: err}
 	p, failed := store.Complete(s).Places(ctx, full.Workflow, full.Key, mostHolders)
@@ -98,7 +98,8 @@ func fullError(ctx context.Context, s store.Store, start *owner.Start, child boo
 	return full
 }
 
-// checksOf evaluates the admit blocks of a workflow. The parameter scope is the scope of the new run.
+// checksOf evaluates the admit blocks of a workflow. The parameter `scope` is the scope of the new
+// run.
 func checksOf(wf *dsl.Workflow, scope *dsl.Scope) ([]admission.Check, error) {
 	var out []admission.Check
 	for _, a := range wf.Admits {

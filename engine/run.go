@@ -233,7 +233,8 @@ func (n *Node) forMembers() cluster.Config {
 }
 
 // startOthers starts the work that needs no membership: the starts of runs that nobody submits to this
-// node, and the replies of runs. Each part ends soon after ctx, and then closes its channel.
+// node, and the replies of runs. Each of these loops ends soon after ctx has ended, and then closes
+// its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys, due: n.due, quiet: n.quiet}
 	return []<-chan struct{}{

@@ -99,7 +99,7 @@ func submitKeys(cfg Config) func(ctx context.Context, runs []inbox.Run) []inbox.
 	}
 }
 
-// fireEvent opens the firing of an event. The result refused is true if the store has no business
+// fireEvent opens the firing of an event. The result `refused` is true if the store has no business
 // tables.
 func (n ticker) fireEvent(ctx context.Context, f inbox.Firing) (refused bool, err error) {
 	if n.firings == nil {

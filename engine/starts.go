@@ -120,7 +120,8 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 				StartBy: r.StartBy, Priority: r.Priority, trigger: "submitted", kind: naming.BySubmission,
 			})
 			if err == nil && res.Exists && res.Name != r.Name {
-				// The submitter waits for a run with the name of the submission, which will not exist.
+				// The submitter waits for a run with the name of the submission, but no run will have this
+				// name.
 				err = n.otherRun(ctx, r.Workflow, res)
 			}
 			return err != nil && refused(ctx, err), err
@@ -158,8 +159,8 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 	return done
 }
 
-// otherRun returns the error for a submission whose key is held by the run of the result. It returns
-// an error of the store if it cannot read that run.
+// otherRun returns the error for a submission whose unique key the run `res` holds. It returns an
+// error of the store if it cannot read that run.
 func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitted) error {
 	run, err := store.Complete(n.cfg.Store).Run(ctx, res.Run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -169,8 +170,8 @@ func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitt
 }
 
 // resetGoal frees the key of a goal that was reached, because an event says so. It returns nil if no
-// goal of the key is reached, or if the same event has reset the goal already. The result refused is
-// true if the goal cannot be reset now.
+// goal of the key is reached, or if the same event has reset the goal already. The result `refused`
+// is true if the goal cannot be reset now.
 func (n ticker) resetGoal(ctx context.Context, r inbox.Reset) (refused bool, err error) {
 	if n.keys == nil {
 		return true, errors.New("this store keeps no goals")

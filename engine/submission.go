@@ -33,7 +33,7 @@ type Submission struct {
 	trigger string          // how the run was started; "" = "manual"
 	kind    naming.Trigger  // the same as a kind
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
-	from    moving.From     // set if the run takes over results of an ended run, which is in the field past; otherwise zero
+	from    moving.From     // set if the run takes over results of an ended run, which the field `past` holds; otherwise zero
 	past    *moving.Past
 }
 

@@ -30,8 +30,8 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	// The call must not be watched before f.verdict is set: from here on, the end of ctx may start the
-	// method cut, which calls f.verdict.
+	// The call must not be watched before f.verdict is set: from here on, the method `cut` may run
+	// when ctx ends, and it calls f.verdict.
 	a.watchLocked(f)
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
@@ -44,8 +44,8 @@ func (f *activeCall) start() {
 	f.route()
 }
 
-// route gives the call to a ready process. If no process is ready, another goroutine waits
-// for one.
+// route gives the call to a ready process. If no process is ready, another goroutine waits until
+// one is ready, and gives the call to it.
 func (f *activeCall) route() {
 	a, now := f.agent, time.Now()
 	left := f.call.Request.TimeLeft(now)
@@ -68,9 +68,9 @@ func (f *activeCall) route() {
 }
 
 // await waits until a process is ready, and gives the call to this process. It waits at most for
-// the duration in the parameter left.
+// the duration `left`.
 func (f *activeCall) await(left time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), left) // ends early if the method cut calls cancel
+	ctx, cancel := context.WithTimeout(context.Background(), left) // ends early if the method `cut` calls cancel
 	defer cancel()
 	f.mu.Lock()
 	f.search = cancel
@@ -89,7 +89,7 @@ func (f *activeCall) await(left time.Duration) {
 	f.send()
 }
 
-// send gives the call to the process f.life, but not if the method cut has ended the call already.
+// send gives the call to the process f.life, but not if the method `cut` has ended the call already.
 func (f *activeCall) send() {
 	f.mu.Lock()
 	f.search = nil
@@ -99,7 +99,7 @@ func (f *activeCall) send() {
 		f.land(sdk.Reply{}, &invoke.Deferred{Why: invoke.WhyTooSlow})
 		return
 	}
-	if f.over { // the method cut has ended the call
+	if f.over { // the method `cut` has ended the call
 		f.mu.Unlock()
 		f.leave()
 		f.agent.pool.work.Done()
@@ -118,7 +118,7 @@ func (f *activeCall) send() {
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// The process gets no ctx: complete-by, the method Stop or the method cut ends the call.
+	// The process gets no ctx: complete-by, the method Stop or the method `cut` ends the call.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
 	if f.sendings == mine { // otherwise the process has answered the call meanwhile, and the call was sent again
@@ -131,7 +131,7 @@ func (f *activeCall) send() {
 	}
 }
 
-// cut ends the call with the error in the parameter why: it reports this error to the caller at
+// cut ends the call with the error in the parameter `why`: it reports this error to the caller at
 // once, and asks the agent to stop. The call still counts as a call of the process until the answer
 // arrives or complete-by passes.
 func (f *activeCall) cut(why error) {
@@ -285,14 +285,14 @@ func (f *activeCall) progress(ev sdk.Event) {
 	}
 }
 
-// expires records that the process did not answer a call in time. It replaces the process if this
-// happened many times in a row while another process of the agent answered: then the remote service
-// is not the reason (S69). expires returns how long the pool waits for a late reply; 0 = not at
+// expires records that the process did not answer a call in time. If this happened many times in a
+// row while another process of the agent answered, the remote service is not the reason (S69). Then
+// expires replaces the process. It returns how long the pool waits for a late reply; 0 = not at
 // all.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()
-	if !f.counted { // the answer arrived at the same time, and the method answered ran first
+	if !f.counted { // the answer arrived at the same time, and the method `answered` ran first
 		a.mu.Unlock()
 		return 0
 	}

@@ -37,8 +37,8 @@ func notSent(err error) error {
 	return &invoke.Deferred{Why: err.Error()}
 }
 
-// A downError says that the agent has no process, and that none may start before the time in
-// the field until.
+// A downError says that the agent has no process, and that no process may start before the time
+// `until`.
 type downError struct {
 	until time.Time
 	err   error
@@ -47,7 +47,7 @@ type downError struct {
 func (e *downError) Error() string { return e.err.Error() }
 func (e *downError) Unwrap() error { return e.err }
 
-// startTries is how many processes the method check starts if each process ends before it is
+// startTries is how many processes the method `check` starts if each process ends before it is
 // ready. After the last process has ended, check returns an error.
 const startTries = 5
 
@@ -83,7 +83,7 @@ func diedAtStart(err error) bool {
 
 // readyLocked starts the processes of the agent that are missing. It does not wait for them, and
 // returns the ready process with the fewest calls. It counts one more call for that process. It
-// returns nil if no process is ready, and errClosed if the pool is closed. If the parameter atOnce
+// returns nil if no process is ready, and errClosed if the pool is closed. If the parameter `atOnce`
 // is true, it may also start a process during the pause after a failed start.
 func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 	for _, i := range a.instances {
@@ -100,7 +100,7 @@ func (a *agent) readyLocked(now time.Time, atOnce bool) (*life, error) {
 }
 
 // acquire waits until a process is ready, counts one more call for this process and returns it. If
-// the parameter atOnce is true, acquire may also start a process during the pause after a failed
+// the parameter `atOnce` is true, acquire may also start a process during the pause after a failed
 // start. The error is a *downError, the error of ctx, or errClosed.
 func (a *agent) acquire(ctx context.Context, atOnce bool) (*life, error) {
 	for {

@@ -16,8 +16,8 @@ import (
 // defaultCooldown is how long a breaker stays open if the definition does not say it.
 const defaultCooldown = 30 * time.Second
 
-// windowBuckets is the number of equal parts into which the breaker divides its window. The
-// breaker forgets the oldest part as a whole, with all calls that it counted in that part.
+// windowBuckets is the number of equal intervals into which the breaker divides its window. The
+// breaker forgets the oldest interval as a whole, with all calls that it counted in this interval.
 const windowBuckets = 10
 
 // A breaker is the circuit of an agent. While the agent does not work, the breaker stops calls
@@ -31,13 +31,13 @@ type breaker struct {
 	spawn func(fn func()) bool
 
 	limits atomic.Bool // true = the circuit is open or half-open, so it limits calls
-	news   atomic.Bool // true = the list pending has changes that were not reported yet
+	news   atomic.Bool // true = the list `pending` has changes that were not reported yet
 
 	mu       sync.Mutex   // protects following fields
 	until    time.Time    // time of the next probe; zero unless the circuit is open
 	failures int          // number of failures that opened the circuit
 	pending  []transition // changes of state that were not reported yet, in order
-	telling  bool         // true = a goroutine is reporting the changes in the list pending
+	telling  bool         // true = a goroutine is reporting the changes in the list `pending`
 	timer    *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
 	closed   bool         // true = the method stop was called
 }
@@ -56,8 +56,7 @@ var (
 )
 
 // newBreaker returns a breaker whose circuit is closed. The breaker passes each change of state to
-// the function in the parameter changed. The function in the parameter spawn runs its argument in a
-// goroutine.
+// the function `changed`. The function `spawn` runs its argument in a goroutine.
 func newBreaker(name string, s dsl.Breaker, changed func(transition), spawn func(fn func()) bool) *breaker {
 	b := &breaker{cooldown: s.Cooldown, probes: max(1, s.Probes), changed: changed, spawn: spawn}
 	if b.cooldown <= 0 {
@@ -99,8 +98,8 @@ func circuit(s gobreaker.State) Circuit {
 	return CircuitClosed
 }
 
-// note adds a change of state to the list pending. The library gobreaker holds its own lock while
-// it calls the method note. So the method tell reports the change later, without this lock.
+// note adds a change of state to the list `pending`. The library gobreaker holds its own lock while
+// it calls the method `note`. So the method `tell` reports the change later, without this lock.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +124,7 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	b.news.Store(true)
 }
 
-// tell reports the changes in the list pending, in order.
+// tell reports the changes in the list `pending`, in order.
 func (b *breaker) tell() {
 	if !b.news.Load() {
 		return
@@ -159,9 +158,9 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns how many calls the breaker admits now, as the result n. If the result limited is
-// false, the breaker admits all calls, and n has no meaning. The result named until is the time of
-// the next probe if the circuit is open. Otherwise this result is zero.
+// room returns how many calls the breaker admits now, as the result `n`. If the result `limited` is
+// false, the breaker admits all calls, and `n` has no meaning. If the circuit is open, the result
+// `until` is the time of the next probe; otherwise it is zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
@@ -192,7 +191,7 @@ func (b *breaker) status() (state Circuit, failures int, until time.Time) {
 	return state, failures, time.Time{}
 }
 
-// allow asks the breaker whether a call may be made. If so, the result done is a function that the
+// allow asks the breaker whether a call may be made. If so, the result `done` is a function that the
 // caller must call with the verdict. Otherwise err is a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()

@@ -17,7 +17,7 @@ type callTag struct {
 type knownCall struct {
 	tag     callTag
 	run     status.RunID        // 0 = the call belongs to no run
-	scrub   func(string) string // removes the call's secrets from a text; nil = there are none
+	scrub   func(string) string // removes the call's secrets from a text; nil = the call has no secrets
 	secrets []string            // secrets that scrub removes
 	process int64               // number of the process that had the call
 	// A printed line that arrives until this time may belong to the call. zero = there is no such
@@ -86,9 +86,9 @@ func (b *callBook) begin(f *bookedCall) {
 	}
 }
 
-// end moves a call from the calls in progress to the calls that have ended. The parameter last is
-// the latest time at which a printed line of the call may arrive. If the process has ended, last is
-// zero: then every line that arrives later may belong to the call.
+// end moves a call from the calls in progress to the calls that have ended. The parameter `last` is
+// the latest time at which a printed line of the call may arrive. If the process has ended, `last`
+// is zero: then every line that arrives later may belong to the call.
 func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,8 +123,9 @@ func (b *callBook) stray() func(string) string {
 	return b.hush.redactor(time.Now(), texts)
 }
 
-// find returns the run of the call with this tag. The function scrub removes the call's secrets
-// from a text; nil = there are none. ok is false if the callBook does not know such a call.
+// find returns the run of the call with this tag. The function `scrub` removes the call's secrets
+// from a text; nil = the call has no secrets. `ok` is false if the callBook does not know such a
+// call.
 func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) string, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,9 +145,9 @@ func (b *callBook) find(tag callTag) (run status.RunID, scrub func(string) strin
 
 // printedDuring returns the calls during which this process may have printed a line. It returns
 // at most one call for each run, and calls for at most maxPrinted runs. Calls in progress come
-// first. If a run has several possible calls, the returned call names no step. The function
-// scrub removes from the line: the given secrets, the secrets of all possible calls, and the
-// secrets of calls that ended in the last minute.
+// first. If a run has several possible calls, the returned call names no step. The function `scrub`
+// removes three kinds of secrets from the line: the given secrets, those of all possible calls, and
+// those of calls that ended in the last minute.
 func (b *callBook) printedDuring(process int64, now time.Time, secrets []string) (calls []knownCall, scrub func(string) string) {
 	texts := map[string]bool{}
 	keep := func(secrets []string) {

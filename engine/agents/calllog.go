@@ -12,7 +12,7 @@ import (
 )
 
 // tagged is the slog.Handler for the log of an agent. If it knows the call that a line belongs to,
-// it removes the call's secrets from the line. It also passes such a line to the function sink,
+// it removes the call's secrets from the line. It also passes such a line to the function `sink`,
 // which stores the line in the log of the call's run.
 type tagged struct {
 	next    slog.Handler        // handler of the logger
@@ -23,14 +23,14 @@ type tagged struct {
 	sink    func(store.LogLine) // receives lines for the logs of runs; nil = there is no sink
 }
 
-// Enabled reports whether the logger or the function sink accepts lines of this level. The
-// function sink accepts lines of all levels.
+// Enabled reports whether the logger or the function `sink` accepts lines of this level. The
+// function `sink` accepts lines of all levels.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
 
 // Handle removes the secrets from a line and passes the line to the logger. If the call of the
-// line is known, Handle also passes the line to the function sink.
+// line is known, Handle also passes the line to the function `sink`.
 func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	var tag callTag
 	printed := false
@@ -74,7 +74,7 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 	return h.next.Handle(ctx, rec)
 }
 
-// scrubbed returns a copy of a log line in which the function scrub has changed all texts.
+// scrubbed returns a copy of a log line in which the function `scrub` has changed all texts.
 func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 	out := slog.NewRecord(rec.Time, rec.Level, scrub(rec.Message), rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
@@ -90,7 +90,8 @@ func scrubbed(rec slog.Record, scrub func(string) string) slog.Record {
 }
 
 // WithAttrs returns a handler that adds the attributes to each line for the logger. The function
-// sink gets its lines without them: the attributes come from the engine and describe the agent.
+// `sink` gets lines without these attributes, because they come from the engine and only describe
+// the agent.
 func (h *tagged) WithAttrs(attrs []slog.Attr) slog.Handler {
 	out := *h
 	out.next = h.next.WithAttrs(attrs)
@@ -146,7 +147,7 @@ func levelName(l slog.Level) string {
 }
 
 // handlePrinted handles a printed line that does not name its call, such as the text of a
-// panic. It passes the line to the logger. It also passes the line to the function sink, once for
+// panic. It passes the line to the logger. It also passes the line to the function `sink`, once for
 // each run that the line may belong to: people look for the line in the log of the run.
 func (h *tagged) handlePrinted(ctx context.Context, rec slog.Record) error {
 	calls, scrub := h.book.printedDuring(h.process, time.Now(), h.secrets)

@@ -78,7 +78,7 @@ type asking struct {
 	done    chan struct{} // closed when binary and err are set
 
 	binary Binary // the described binary; may be read after done is closed
-	err    error  // why there is no description; may be read after done is closed
+	err    error  // why there is no description; may be read after `done` is closed
 }
 
 // hash returns the SHA-256 of the file in hex. It reads the file only at the first call.
@@ -135,8 +135,8 @@ func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, er
 	return c.find(ctx, name, constraint, c.trusts)
 }
 
-// find does the work of Find. The parameter counts is a function. If it returns false for a file,
-// find ignores this file.
+// find does the work of Find. If the function `counts` returns false for a file, find ignores this
+// file.
 func (c *Catalog) find(ctx context.Context, name, constraint string, counts func(Found) bool) (Binary, error) {
 	want, err := parseConstraint(name, constraint)
 	if err != nil {
@@ -184,7 +184,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 
 // Exact returns the binary with the version and the checksum that a definition names. If the
 // version or the checksum is "", Exact accepts any. An override is always accepted. If the
-// parameter checksum is not "", Exact runs no file with another checksum. If no file has the
+// parameter `checksum` is not "", Exact runs no file with another checksum. If no file has the
 // checksum, but a file may be another build of this version, Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
@@ -203,8 +203,7 @@ func (c *Catalog) Present(ctx context.Context, name, ver, checksum string) error
 	return err
 }
 
-// exact does the work of Exact. It gets the description of a file from the function in the
-// parameter describe.
+// exact does the work of Exact. It gets the description of a file from the function `describe`.
 func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describe func(context.Context, Found) (Binary, error)) (Binary, error) {
 	if ver == "" && checksum == "" {
 		return c.Find(ctx, name, "")
@@ -313,7 +312,7 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 }
 
 // ask returns the asking for a file: it runs the file once, to get its description. If there is no
-// asking in progress, ask starts one. The caller must call the method leave later.
+// asking in progress, ask starts one. The caller must call the method `leave` later.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -324,7 +323,7 @@ func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	q := &asking{waiting: 1, done: make(chan struct{})}
 	ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	d.asking = q
-	go func() { // the last caller of leave waits for the end of this goroutine
+	go func() { // the last caller of the method `leave` waits for the end of this goroutine
 		defer close(q.done)
 		q.binary, q.err = c.describe(ctx, f, d)
 	}()
@@ -432,7 +431,7 @@ func (c *Catalog) named(name string) []Found {
 	return fs
 }
 
-// notFound returns the *NotFoundError for an agent. The parameter ver is the needed version; "" =
+// notFound returns the *NotFoundError for an agent. The parameter `ver` is the needed version; "" =
 // any.
 func (c *Catalog) notFound(name, ver string) error {
 	all, err := c.all()

@@ -34,7 +34,7 @@ const (
 	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
 	SourceUser    Source = "user"              // the user's data directory
 	SourceEngine  Source = "engine"            // the directory of the engine's binary
-	SourceBlock   Source = "source"            // the argument source of an agent block; only "engine init" looks there
+	SourceBlock   Source = "source"            // the argument `source` of an agent block; only "engine init" looks there
 )
 
 // SearchOptions say in which directories the Catalog searches agents. An empty field means that
@@ -49,7 +49,7 @@ type SearchOptions struct {
 	UserDir      string   // the user's directory for agents; one subdirectory for each agent name
 	EngineDir    string   // directory of the engine's binary
 
-	block map[string]string // for each agent name, the path in the argument source of its agent block
+	block map[string]string // for each agent name, the path in the argument `source` of its agent block
 }
 
 // A Found is an agent's binary in one of the places.
@@ -131,7 +131,7 @@ func Discover(o SearchOptions) ([]Found, error) {
 }
 
 // search lists the binaries of one directory. Their paths in the directory are
-// NAME/VERSION/OS_ARCH/engine-agent-NAME and, if flat is set, engine-agent-NAME.
+// NAME/VERSION/OS_ARCH/engine-agent-NAME and, if `flat` is set, engine-agent-NAME.
 func (p place) search() ([]Found, error) {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil {
@@ -352,10 +352,10 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's base directories; "" = not known. On Windows it is the
-// value of the environment variable that the parameter windows names. On other systems it is
-// the value of the environment variable that the parameter xdg names. If that is not set, the
-// directory is the parameter below, a path relative to the home directory.
+// userBase returns one of the user's base directories; "" = not known. It is the value of an
+// environment variable: on Windows of the variable with the name `windows`, on other systems of the
+// variable with the name `xdg`. If this variable is not set, the directory is `below`, a path
+// relative to the home directory.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)

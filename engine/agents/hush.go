@@ -24,14 +24,14 @@ const notShown = "(not shown: this agent had more sensitive values within a minu
 type hush struct {
 	texts map[string]time.Time // each secret, with the time until which it is kept
 	bytes int                  // total size of the texts, in bytes
-	swept time.Time            // time of the last call of the method forget
-	// Time until which a secret may be missing in the field texts, because the hush was full. zero =
+	swept time.Time            // time of the last call of the method `forget`
+	// Until this time a secret may be missing in the field `texts`, because the hush was full. zero =
 	// no secret was ever missing.
 	lost time.Time
 }
 
-// add keeps the secrets of a call that ends now. If there is no space for a secret, add sets
-// the field lost.
+// add keeps the secrets of a call that ends now. If there is no space for a secret, add sets the
+// field `lost`.
 func (h *hush) add(now time.Time, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -42,7 +42,7 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// Call the method forget at most once a second. An agent may end a thousand calls a
+			// Call the method `forget` at most once a second. An agent may end a thousand calls a
 			// second. If each of them called forget, that would need most of the CPU time.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
@@ -62,7 +62,7 @@ func (h *hush) full(s string) bool {
 	return len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes
 }
 
-// forget removes the texts whose time has passed.
+// forget removes the texts that have been kept long enough.
 func (h *hush) forget(now time.Time) {
 	h.swept = now
 	for s, until := range h.texts {
@@ -74,8 +74,8 @@ func (h *hush) forget(now time.Time) {
 }
 
 // redactor returns a function for the lines that an agent logs. The function removes the kept
-// texts, and the texts in the parameter more. If a secret may be missing in the kept texts, the
-// function replaces the whole line with notShown.
+// texts, and the texts in `more`. If a secret may be missing in the kept texts, the function
+// replaces the whole line with notShown.
 func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string {
 	if now.Before(h.lost) {
 		return func(string) string { return notShown }

@@ -77,7 +77,7 @@ func (i *instance) live(ctx context.Context) {
 }
 
 // ended handles the end of the process l, or a failed start if l is nil. It sets the time at
-// which the instance may start its next process. The parameter why is the reason of the end.
+// which the instance may start its next process. The parameter `why` is the reason of the end.
 func (i *instance) ended(l *life, why error) {
 	a := i.agent
 	a.mu.Lock()
@@ -98,7 +98,7 @@ func (i *instance) ended(l *life, why error) {
 }
 
 // vacateLocked records that the instance has no process for calls any more. The
-// parameter born is the time at which the former process started; zero = the start failed.
+// parameter `born` is the time at which the former process started; zero = the start failed.
 // vacateLocked returns the pause before the next start of a process. The pause is 0 if the former
 // process ran for Options.Stable or longer.
 func (i *instance) vacateLocked(born time.Time, why error) time.Duration {
@@ -132,7 +132,7 @@ func (i *instance) announce(pause time.Duration) {
 	}
 }
 
-// open starts a process of the agent and sends its configuration. The parameter number
+// open starts a process of the agent and sends its configuration. The parameter `number`
 // becomes the number of the process; each agent numbers its own processes.
 func (i *instance) open(ctx context.Context, number int64) (*plugin.Process, error) {
 	spec, opts := i.agent.spec, i.agent.pool.opts
@@ -241,7 +241,7 @@ func (i *instance) environ() []string {
 func (i *instance) logger() *slog.Logger { return i.loggerOf(0, nil) }
 
 // loggerOf returns the logger for the lines that one process logs and prints. The parameter
-// process is the number of the process; 0 = the lines are the engine's own messages.
+// `process` is the number of the process; 0 = the lines are the engine's own messages.
 func (i *instance) loggerOf(process int64, secrets []string) *slog.Logger {
 	opts := i.agent.pool.opts
 	l := slog.New(&tagged{
@@ -326,7 +326,7 @@ func (l *life) ping(ctx context.Context) bool {
 }
 
 // drain stops giving calls to the process, and starts another process in its place. The
-// parameter why is a text for people that says the reason.
+// parameter `why` is a text for people that says the reason.
 func (l *life) drain(why string) {
 	i, a := l.instance, l.instance.agent
 	a.mu.Lock()

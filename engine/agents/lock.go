@@ -16,7 +16,7 @@ import (
 type Use struct {
 	Name       string // plugin name
 	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
-	// Path of the binary, or of its directory, in the argument source of the agent block; "" = the
+	// Path of the binary, or of its directory, in the argument `source` of the agent block; "" = the
 	// binary is in one of the usual directories (SearchOptions). A relative path is relative to the
 	// directory of the module.
 	Source string
@@ -87,7 +87,7 @@ func (c *Catalog) overridden(name string) bool {
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
 // file. If an agent's version in the old lock file still meets the constraint, Lock keeps this
 // version. Then the binary with the old checksum must be installed. Otherwise, or if the parameter
-// upgrade is true, Lock takes the binary that Find would choose, even if no lock file names this
+// `upgrade` is true, Lock takes the binary that Find would choose, even if no lock file names this
 // binary.
 //
 // Lock keeps the hashes for other platforms if the version is unchanged, and if the hash for this
@@ -122,7 +122,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 	return out, nil
 }
 
-// choose returns the binary of one agent for the new lock file. The parameter before is the agent's
+// choose returns the binary of one agent for the new lock file. The parameter `before` is the agent's
 // entry in the old lock file; zero = there is no entry.
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
 	fit, err := Fits(use.Constraint, before.Version)
@@ -139,9 +139,10 @@ func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrad
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
-// merge returns one Use for each agent, sorted by the agent's name. Its constraint is all
-// constraints of the agent's given uses, joined. Its source is the first source in the given uses;
-// the others are equal, because the language refuses a module with different sources of one agent.
+// merge returns one Use for each agent, sorted by the agent's name. The constraint of this Use
+// joins the constraints of all given uses of the agent. Its source is the first source in these
+// uses. All their sources are equal, because the language refuses a module with different sources
+// of one agent.
 func merge(uses []Use) []Use {
 	constraints, sources := map[string][]string{}, map[string]string{}
 	for _, u := range uses {
@@ -187,10 +188,10 @@ func sourceLocked(use Use, of *lock.Lock) error {
 	return nil
 }
 
-// fromSource returns the binary of an agent whose block names a source. If the parameter keep is
-// true, fromSource returns the binary that the lock entry in the parameter before names. It looks
-// first among the installed files, and then in the source. If the parameter keep is false, it
-// returns the newest file in the source that meets the constraint.
+// fromSource returns the binary of an agent whose block names a source. If the parameter `keep` is
+// true, fromSource returns the binary that the old lock entry `before` names. It looks first among
+// the installed files, and then in the source. If `keep` is false, it returns the newest file in
+// the source that meets the constraint.
 func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
 	sum := before.Hashes[Platform()]
 	if keep && sum != "" {

@@ -24,13 +24,13 @@ type Pool struct {
 
 	mu     sync.Mutex               // protects following fields
 	agents map[string]*agent        // agents that were used, by AgentSpec.Key
-	ctxs   map[<-chan struct{}]bool // Done channels of the contexts that the method watch has registered
+	ctxs   map[<-chan struct{}]bool // Done channels of the contexts that the method `watch` has registered
 	onFree []func(key string)       // functions that OnFree has registered
 	closed bool                     // true = Close was called
 }
 
 // A crowd counts and limits the processes of all agents of a pool. To start a process, an agent
-// calls the method enter. After the end of the process, it calls the method leave.
+// calls the method `enter`. After the end of the process, it calls the method `leave`.
 type crowd struct {
 	most   int         // largest number of processes
 	wanted atomic.Bool // true = an agent waits until it may start a process
@@ -41,10 +41,9 @@ type crowd struct {
 	waiting []*agent   // agents that wait until they may start a process
 }
 
-// enter counts a new process. It returns false if the process must not start. The parameter further
-// is true if the agent has a process already. Then the new process may start only while fewer than
-// half of the allowed processes run. So agents with many processes leave space for agents that have
-// no process.
+// enter counts a new process. It returns false if the process must not start. If `further` is true,
+// the agent has a process already. Then the new process may start only while fewer than half of the
+// allowed processes run. So agents with many processes leave space for agents that have no process.
 func (c *crowd) enter(further bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +160,7 @@ func (a *agent) leastBusyLocked() *life {
 	return best
 }
 
-// restsLocked reports whether the agent has a process that can get calls, but has no call.
+// restsLocked reports whether the agent has a process that can get calls, but no call in progress.
 func (a *agent) restsLocked() bool {
 	return a.reserved == 0 && a.calls == 0 && a.leastBusyLocked() != nil
 }
@@ -180,7 +179,7 @@ func (a *agent) downLocked(now time.Time) (time.Time, error) {
 
 var errNoReason = errors.New("the agent's process has ended")
 
-// changedLocked wakes the goroutines that wait for a process in the method acquire.
+// changedLocked wakes the goroutines that wait for a process in the method `acquire`.
 func (a *agent) changedLocked() {
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -223,7 +222,7 @@ type life struct {
 	calls     int           // number of calls in progress, without those past their complete-by
 	listening int           // number of calls past their complete-by for which the pool waits for a late reply
 	expired   int           // number of calls in a row that the process did not answer in time
-	since     time.Time     // complete-by of the first call that the field expired counts
+	since     time.Time     // complete-by of the first of the calls that `expired` counts
 	answered  time.Time     // time of the last answer; zero = there was none
 	missed    int           // number of signs of life in a row that were missing
 	draining  string        // why the process gets no more calls; "" = it gets calls
@@ -254,7 +253,7 @@ func (l *life) retireLocked() {
 }
 
 // emptyLocked closes l.empty if the process gets no more calls and its last call has ended. Then
-// the method watch ends the process.
+// the method `watch` ends the process.
 func (l *life) emptyLocked() {
 	if l.draining == "" || l.calls > 0 {
 		return
@@ -305,7 +304,7 @@ type activeCall struct {
 	sendings int
 
 	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // OnProgress must not be called any more; protected by the mutex telling
+	quiet   bool       // OnProgress must not be called any more; protected by the mutex `telling`
 }
 
 // Stop notifies the agent that the engine does not need the answer any more.

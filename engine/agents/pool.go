@@ -49,7 +49,7 @@ func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 }
 
 // Start sends a call to a process of its agent and does not wait for the reply. Later the Pool
-// passes the reply or an error to the function in the parameter done. See invoke.AsyncInvoker.
+// passes the reply or an error to the function in the parameter `done`. See invoke.AsyncInvoker.
 func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply, error)) invoke.Started {
 	f := &activeCall{call: call, done: done}
 	if err := ctx.Err(); err != nil {

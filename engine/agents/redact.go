@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// redactAttr returns a copy of a log attribute. The function replace, which removes secrets, has
+// redactAttr returns a copy of a log attribute. The function `replace` removes secrets. It has
 // changed all texts in the copy. This is a second protection, because agents should not log
 // secrets.
 func redactAttr(a slog.Attr, replace func(string) string) slog.Attr {

@@ -19,7 +19,7 @@ func (e *crowdedError) Error() string {
 // it may try again to start its process.
 const crowdedPause = time.Second
 
-// wantRoom starts the method makeRoom in the background if an agent waits until it may start a
+// wantRoom starts the method `makeRoom` in the background if an agent waits until it may start a
 // process. wantRoom may be called while an agent's lock is held.
 func (p *Pool) wantRoom() {
 	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {

@@ -49,8 +49,8 @@ func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
 }
 
 // copyBinary copies a program to a path at which there is no file. After a crash, the path has the
-// whole file or no file. The parameter sum is the expected checksum. If the copy has another checksum,
-// the program was changed meanwhile, and copyBinary returns an error.
+// whole file or no file. The parameter `sum` is the expected checksum. If the copy has another
+// checksum, the program was changed meanwhile, and copyBinary returns an error.
 func copyBinary(from, to, sum string) error {
 	dir := filepath.Dir(to)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

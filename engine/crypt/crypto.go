@@ -16,9 +16,9 @@ import (
 	"sync"
 )
 
-// A Sealer encrypts sensitive bytes before they are stored, and decrypts them. The argument
-// where names the place in the store to which the bytes belong, such as one row of a journal. Bytes
-// that were moved to another place cannot be decrypted. Implementations are safe for concurrent use.
+// A Sealer encrypts sensitive bytes before they are stored, and decrypts them. The argument `where`
+// names the place in the store to which the bytes belong, such as one row of a journal. Bytes that
+// were moved to another place cannot be decrypted. Implementations are safe for concurrent use.
 type Sealer interface {
 	// Seal returns the encrypted form of the bytes in plain. After the call, the Sealer does not use
 	// this slice any more.
@@ -33,8 +33,8 @@ type Sealer interface {
 	// code. So a correct code proves that such an engine wrote the data. After the call, the Sealer
 	// does not use the arguments any more.
 	Tag(where, data []byte) [TagSize]byte
-	// Tagged reports whether tag is the result of Tag for the same place and data, with any of
-	// the known keys.
+	// Tagged reports whether `tag` is the result of Tag for the same place and data, with any of the
+	// known keys.
 	Tagged(where, data, tag []byte) bool
 }
 

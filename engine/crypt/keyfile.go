@@ -51,7 +51,7 @@ func loadKeyFile(path string) ([]Key, error) {
 }
 
 // createKeyFile writes the key to a temporary file, and flushes this file to the disk. Then it
-// makes a hard link, so that the file also has the name in the parameter path. It returns an
+// makes a hard link, so that the file also has the name in the parameter `path`. It returns an
 // error if a file with this name exists already.
 func createKeyFile(path string, key Key) (err error) {
 	dir := filepath.Dir(path)

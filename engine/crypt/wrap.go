@@ -12,9 +12,9 @@ const (
 	MarkSealed = 1
 )
 
-// Wrap returns data for a store: one byte, the mark, and then the bytes of the parameter plain. If
-// the parameter sensitive is true, Wrap seals these bytes. The parameter where names the place in
-// the store. Wrap returns a *KeyError if the parameter sensitive is true and sealer is nil.
+// Wrap returns data for a store: one byte, the mark, and then the bytes in `plain`. If the
+// parameter `sensitive` is true, Wrap seals these bytes. The parameter `where` names the place in the
+// store. Wrap returns a *KeyError if `sensitive` is true and `sealer` is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil
@@ -39,8 +39,8 @@ func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	return UnwrapMarked(sealer, where, data[0], data[1:])
 }
 
-// UnwrapMarked does the work of Unwrap for data in two parts. The parameter mark is the first
-// byte of the data, and the parameter rest holds all other bytes.
+// UnwrapMarked does the work of Unwrap for data in two parts. The parameter `mark` is the first
+// byte of the data, and the parameter `rest` holds all other bytes.
 func UnwrapMarked(sealer Sealer, where []byte, mark byte, rest []byte) ([]byte, error) {
 	switch mark {
 	case MarkPlain:

@@ -144,6 +144,6 @@ type Capacity interface {
 	// registered.
 	Release(spec AgentSpec, n int)
 	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an agent may
-	// have become free. The parameter key is AgentSpec.Key.
+	// have become free. The parameter `key` is AgentSpec.Key.
 	OnFree(fn func(key string))
 }

@@ -36,7 +36,7 @@ const (
 	tagged                        // the row has a tag, made with a key (HMAC)
 )
 
-// protectionOf returns the protection of stored data whose first byte is the parameter mark.
+// protectionOf returns the protection of stored data whose first byte is `mark`.
 func protectionOf(mark byte) protection {
 	switch {
 	case mark&markTagged != 0:
@@ -117,12 +117,13 @@ type chain struct {
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
 	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last row.
-	// others holds this tag for each further key, because any key may have made the first real tag.
+	// `others` holds the tag that each further key would give this row, because any key may have made
+	// the first real tag.
 	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }
 
-// follow checks the next row. If the parameter sealer is nil, it accepts every tag, because tags
+// follow checks the next row. If the parameter `sealer` is nil, it accepts every tag, because tags
 // cannot be checked without a key. The error says what is wrong with the row.
 func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) error {
 	if row.Seq != c.rows {
@@ -224,7 +225,7 @@ func (e *HistoryError) hint() string {
 }
 
 // broken returns the error for a run whose row with the number seq has a wrong check. The
-// parameter why says what is wrong.
+// parameter `why` says what is wrong.
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {

@@ -33,7 +33,7 @@ type Definitions struct {
 	whole   map[store.WorkflowID]weak.Pointer[dsl.Definition]
 }
 
-// NewDefinitions returns an empty cache. The parameter store is where the definitions are stored.
+// NewDefinitions returns an empty cache. The parameter `store` is where the definitions are stored.
 func NewDefinitions(store store.Catalogue, sealer crypt.Sealer) *Definitions {
 	d := &Definitions{store: store, sealer: sealer}
 	d.resetLocked()
@@ -129,8 +129,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 }
 
 // Family returns the ids of all workflows of the definition with the given digest, by name. The
-// function in the parameter member returns the id of any workflow of this definition. Family calls
-// the function only if it does not know the definition yet.
+// function `member` returns the id of any workflow of this definition. Family calls the function
+// only if it does not know the definition yet.
 func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
 	d.mu.Lock()
 	ids := d.byDigest[digest]

@@ -118,7 +118,7 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 	return rows, err
 }
 
-// tell applies the rows to the state, in order, and passes their facts to the function fn. It
+// tell applies the rows to the state, in order, and passes their facts to the function `fn`. It
 // returns the number of rows before the first error, and this error.
 func (f *following) tell(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
@@ -138,7 +138,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 }
 
 // tell verifies one row and applies its records to the state. It passes the facts of the row to
-// fn, except facts whose number is less than the parameter from.
+// fn, except facts whose number is less than the parameter `from`.
 func (st *Run) tell(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err

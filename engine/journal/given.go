@@ -13,12 +13,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// givenPlace is the place of the deployment variables of a published workflow, for a Sealer.
+// givenPlace returns the place for which the deployment variables of a published workflow are
+// sealed.
 func givenPlace(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.
-// The parameter vars must have the values of at least these variables. With a key the values are
-// sealed, because a value may be sensitive.
+// The parameter `vars` must have a value for each of these variables, and may have more. With a key
+// the values are sealed, because a value may be sensitive.
 func EncodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, vars dsl.Value) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(vars.JSON(), &all); err != nil {
@@ -58,7 +59,7 @@ func DecodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, data []byte) ([]dsl.Assi
 	return given, nil
 }
 
-// eachGiven calls the function fn with each published workflow of a store. It does nothing if the
+// eachGiven calls the function `fn` with each published workflow of a store. It does nothing if the
 // store cannot keep published workflows.
 func eachGiven(ctx context.Context, st store.Full, fn func(schedules.Store, schedules.Workflow) error) error {
 	role, ok := schedules.Of(st)

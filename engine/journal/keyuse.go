@@ -83,7 +83,7 @@ func CountKeys(ctx context.Context, st store.Full, sealer crypt.Sealer) ([]KeyUs
 }
 
 // markKey returns the id of the key that sealed the setting SettingHistory; "" = none did. The
-// parameter mark is the value of this setting.
+// parameter `mark` is the value of this setting.
 func markKey(mark string) string {
 	sealed, err := hex.DecodeString(mark)
 	if err != nil {
@@ -136,8 +136,8 @@ func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id 
 	return id, has
 }
 
-// sorted returns the counts of the keys: first the keys in the parameter ids, then the other keys
-// by ascending id, and last the count of tags whose key is not known.
+// sorted returns the counts of the keys: first the keys in `ids`, then the other keys by ascending
+// id, and last the count of tags whose key is not known.
 func (u keyUses) sorted(ids []string) []KeyUse {
 	var out, others []KeyUse
 	for _, id := range ids {

@@ -9,7 +9,7 @@ import (
 )
 
 // DecodeLate returns the answer in a late reply: machine.AttemptOK, AttemptFailed, AttemptUnknown
-// or AttemptNotDone. If the parameter sealer is nil, DecodeLate can read only data that is not
+// or AttemptNotDone. If the parameter `sealer` is nil, DecodeLate can read only data that is not
 // sealed. The error contains a *KeyError if the key is unknown, wire.ErrFormat if a newer version
 // wrote the reply, or wire.ErrCorrupt if the reply is damaged.
 func DecodeLate(sealer crypt.Sealer, l store.LateReply) (machine.Event, error) {

@@ -30,13 +30,13 @@ const (
 
 // PinKey records in a store the id of the key with which an engine seals data, before that
 // engine writes any other data. It refuses an engine that does not have the recorded key, because
-// that engine could not read what others write. It refuses an engine without any key as well,
-// because that engine would write in plain text what the others seal. If only engines without
-// keys have worked on a store, no key is recorded.
+// that engine could not read what other engines write. It refuses an engine without any key as
+// well, because that engine would write in plain text what the other engines seal. If only engines
+// without keys have worked on a store, no key is recorded.
 //
 // The key can be changed: the engine gives the new key first, and the former key behind it.
 // Then PinKey records the new key before the former one. From then on it refuses an engine that
-// has only one of these keys, or that has them in the other order (FinishRotation).
+// has only one of these keys, or that has the two keys in the former order (FinishRotation).
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	for {
 		again, err := pinOnce(ctx, st, sealer)

@@ -12,8 +12,8 @@ import (
 )
 
 // LoadAt does the same as Load, but computes the state that the run had after one of its rows. The
-// parameter seq is the number of this row. The result has no records. The field Head has the present
-// values, not those after the row.
+// parameter `seq` is the number of this row. The result has no records. The field Head has the
+// present values, not those after the row.
 func LoadAt(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, seq int32) (Run, error) {
 	head, rows, err := store.LoadRun(ctx, st, run)
 	if err != nil {

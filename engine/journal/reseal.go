@@ -16,12 +16,12 @@ import (
 
 // A Resealing holds the results of Reseal.
 type Resealing struct {
-	Done KeyUse // numbers of rows and other data that were replaced; Key is the id of the newest key
+	Done KeyUse // how many rows and other data Reseal has replaced; Key is the id of the newest key
 	Runs int    // number of runs of which Reseal replaced rows, messages or late replies
 	// Refused holds the runs that were left as they are, because their history does not verify
 	// or a key is missing. No row may be added to such a run.
 	Refused []*RunError
-	Busy    int // number of runs not replaced, because engines changed them during each of the tries
+	Busy    int // number of runs left as they are, because an engine changed the run during each try
 }
 
 // resealTries is how often Reseal tries to replace the rows of one run.

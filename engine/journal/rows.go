@@ -39,7 +39,7 @@ type Scratch struct {
 }
 
 // EncodeRow returns the data of a journal row with the given time, in newly allocated
-// memory. The parameter before is the link of the previous row, or the zero link for the first
+// memory. The parameter `before` is the link of the previous row, or the zero link for the first
 // row. The second result is the link for the next row.
 func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
 	data, err := scratch.encoder.Append(append(make([]byte, 0, 256), crypt.MarkPlain), records)
@@ -116,7 +116,7 @@ func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, err
 }
 
 // DecodeRow returns the records of a journal row. It does not check whether the row was changed or
-// moved: Verify does that. If the parameter sealer is nil, DecodeRow can read only rows that are
+// moved: Verify does that. If the parameter `sealer` is nil, DecodeRow can read only rows that are
 // not sealed; for other rows it returns a *KeyError.
 func DecodeRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]machine.Record, error) {
 	plain, err := openRow(sealer, run, row)

@@ -55,9 +55,9 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
 }
 
-// Fold computes the state of a run from its loaded rows. If the parameter scratch is not nil, Fold
+// Fold computes the state of a run from its loaded rows. If the parameter `scratch` is not nil, Fold
 // makes no records, which is much cheaper. Fold passes every event of the run, in order, to the
-// function in the parameter each. This parameter may be nil.
+// function in the parameter `each`. This parameter may be nil.
 func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}

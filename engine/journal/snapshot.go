@@ -23,7 +23,7 @@ import (
 type Point struct {
 	Run    status.RunID
 	Next   int32          // number of rows so far; at least 1
-	State  *machine.State // state of the run; no other code may change it any more
+	State  *machine.State // state of the run; must not be changed any more
 	Facts  int            // number of facts of the run so far (package story)
 	Stored int64          // size of the rows so far, in bytes
 	Link   Link           // link for the row Next
@@ -151,8 +151,8 @@ func openSnapshot(sealer crypt.Sealer, s *snapshots.Snapshot) (p Point, err erro
 	return p, nil
 }
 
-// A snapshotReader reads the part of a snapshot before the state. If the bytes do not suffice, it
-// sets bad, and returns zeros.
+// A snapshotReader reads the part of a snapshot before the state. If there are too few bytes, it
+// sets `bad`, and returns zeros.
 type snapshotReader struct {
 	b   []byte
 	bad bool
@@ -215,8 +215,8 @@ type Noter interface {
 
 // FoldShort does the same as Fold for a run that was loaded with package snapshots. It begins with
 // the snapshot, and folds only the rows after it. If the snapshot cannot be used, FoldShort reads all
-// rows of the run from the store, because only the journal counts. It sets Run.Refused if this is the
-// sign of a fault. Two reasons are no fault: the state got its encryption key later, or another
+// rows of the run from the store, because only the journal counts. If the reason may be a fault, it
+// sets Run.Refused. Two reasons are no fault: the state got its encryption key later, or another
 // version of the engine wrote the snapshot.
 func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	if l.Snapshot == nil {

@@ -23,7 +23,7 @@ type Verified struct {
 }
 
 // Verify checks the histories of runs. It returns one result for each run that exists, by ascending
-// id. If the parameter sealer is nil, Verify does not check tags. Verify does not notice two things
+// id. If the parameter `sealer` is nil, Verify does not check tags. Verify does not notice two things
 // (decision 0020): that a whole run was removed; and that the last rows were removed, if the run's
 // own row was changed to fit.
 func Verify(ctx context.Context, store store.Journal, sealer crypt.Sealer, defs *Definitions, runs []status.RunID) ([]Verified, error) {

@@ -1,4 +1,4 @@
-// Package operator sends verbs to runs: cancel, retry, settle and the others.
+// Package operator sends verbs to runs, such as cancel, retry and settle.
 //
 // A verb becomes a message in the inbox of its run. The engine that owns the run decides on
 // the message; if no engine runs, the message waits. The package needs no running engine

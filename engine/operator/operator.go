@@ -165,7 +165,7 @@ func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.Messag
 }
 
 // answer looks for the record that answers a message. It returns the refusal in this record; zero =
-// the verb was accepted. The result found is false if no record answers the message.
+// the verb was accepted. The result `found` is false if no record answers the message.
 func answer(records []machine.Record, id store.MessageID) (refused machine.Refused, found bool) {
 	for i := len(records) - 1; i >= 0; i-- {
 		if ask, refused, ok := machine.Asked(records[i].Event()); ok && ask == int64(id) {

@@ -65,8 +65,8 @@ type Definition struct {
 	Workflows []DefinedWorkflow
 }
 
-// A DefinedWorkflow names one workflow of a definition and its steps. The views show these
-// names.
+// A DefinedWorkflow has the name of one workflow of a definition, and the names of the workflow's
+// steps. The views show these names.
 type DefinedWorkflow struct {
 	Name  string
 	Steps []string // names of the steps; the index is the node number of the step
@@ -131,8 +131,8 @@ type Tick struct {
 	Next []status.RunID
 	// Looked is true if the store has also looked for work that starts runs, or that delivers replies:
 	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
-	// agents. If there is any, Starts is true. Engines that know this need no queries of their own while
-	// there is none. A store may leave out to look.
+	// agents. If there is any, Starts is true. While there is no such work, engines need no queries of
+	// their own. A store need not look for such work.
 	Looked, Starts bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: the run
 	// that holds the key has ended and has reached the goal. The engine should cancel them.
@@ -292,10 +292,11 @@ type Transition struct {
 	Checks []admission.Check
 	// Replaces is set if the submitted run waits until the run that holds its unique key has ended. nil =
 	// the run does not wait for its key, as most runs. If another run holds the key and is open, or if
-	// such a run has ended and a third run waits for the key, the store notes that the submitted run is
-	// the next one. It puts this message into the inbox of each of these open runs, and sets its field
-	// Run. If the run that holds the key has ended, the outcome is that run. If no run holds the key or
-	// waits for it, the outcome is naming.ErrFree. A run that waits takes its key with Admit.
+	// such a run has ended and a third run waits for the key, the store notes that the submitted run
+	// gets the key next. It also puts the message Replaces, with the field Run set, into the inboxes
+	// of the open runs that hold the key or wait for it. If the run that holds the key has ended, the
+	// outcome is that run. If no run holds the key or waits for it, the outcome is naming.ErrFree. A
+	// run that waits takes its key with Admit.
 	Replaces *Message
 	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait. Then
 	// the store sends a hint to the engines.

@@ -32,8 +32,8 @@ func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
 // mostTold is the largest number of steps that an explanation describes one by one.
 const mostTold = 5
 
-// Explain explains the run's present status. The parameter wf must be the run's workflow. The
-// parameter now is the present time of the store's clock.
+// Explain explains the run's present status. The parameter `wf` must be the run's workflow. The
+// parameter `now` is the present time of the store's clock.
 func Explain(s *machine.State, wf *dsl.Workflow, now time.Time) Explanation {
 	x := &explainer{wf: wf, s: s, now: now}
 	r := s.Run()

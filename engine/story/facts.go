@@ -12,7 +12,7 @@ import (
 )
 
 // Facts returns the facts of a record, in the order in which people should read them. The
-// parameter s is the state before the record. The names of steps and actions, and the largest
+// parameter `s` is the state before the record. The names of steps and actions, and the largest
 // number of attempts, come from the workflow wf. If wf is nil, the facts do not have them.
 func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	facts, _ := AppendFacts(nil, AllFactKinds(), wf, s, r)
@@ -74,8 +74,8 @@ type teller struct {
 	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	// The last result of the method instances. The field each holds the index of the step
-	// plus 1, and the field among holds the number of its instances.
+	// The last result of the method `instances`: `each` is the index of the step plus 1, and `among`
+	// is the number of instances of this step.
 	each, among int
 }
 
@@ -84,8 +84,8 @@ type pair struct {
 	old, now *model.Node
 }
 
-// before returns the run's fields as they were before the record. The next method, after,
-// returns the fields as they are after the record.
+// before returns the run's fields as they were before the record. The method `after` returns the
+// fields as they are after the record.
 func (t *teller) before() *model.Run { return t.c.Before() }
 
 func (t *teller) after() *model.Run { return t.c.After() }
@@ -97,7 +97,7 @@ func (t *teller) pair(k int) pair {
 	return pair{i, was, now}
 }
 
-// say adds a fact. The caller must have checked with the method skips that facts of this kind are
+// say adds a fact. The caller must have checked with the method `skips` that facts of this kind are
 // wanted.
 func (t *teller) say(f Fact) {
 	t.count++
@@ -531,7 +531,7 @@ func (t *teller) end() {
 }
 
 // iteration sets the fields Iteration and Iterations of the fact f, if f is about the attempts or
-// pauses of a step with a repeat block. The parameter number counts the iterations from 0.
+// pauses of a step with a repeat block. The parameter `number` counts the iterations from 0.
 func (t *teller) iteration(f *Fact, n *model.Node, number int32) {
 	if !f.Undo && f.Purpose != PurposeLookup && loops(t.wf, n) {
 		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())

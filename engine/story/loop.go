@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// IterationText returns a text such as "iteration 7 of at most 80". The parameter most is the
+// IterationText returns a text such as "iteration 7 of at most 80". The parameter `most` is the
 // largest number of iterations; 0 = no limit, or it is not known.
 func IterationText(number, most int) string {
 	if most == 0 {

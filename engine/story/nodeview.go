@@ -100,7 +100,7 @@ func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 }
 
 // Nodes returns the views of all nodes: first the steps in order of declaration, then the
-// instances. wf may be nil; then names and actions are missing.
+// instances. If wf is nil, names and actions are missing.
 func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
 	return func(yield func(NodeView) bool) {
 		for i := range s.Nodes() {
@@ -224,14 +224,14 @@ func namedValues(outputs []model.Output) []NamedValue {
 }
 
 // KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. wf may be nil; then a number
-// such as #3 takes the place of a step's name.
+// of compensation = "none", in the order of the workflow. If wf is nil, a number such as #3 takes
+// the place of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
 
-// keptByDeclaration does the work of KeptByDeclaration. It calls the function in the parameter
-// nodes, which costs time, only if some effects stay because of compensation = "none".
+// keptByDeclaration does the work of KeptByDeclaration. It calls the function `nodes`, which costs
+// time, only if some effects stay because of compensation = "none".
 func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Node) []string {
 	if r.Undeclared == 0 {
 		return nil
@@ -245,9 +245,9 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 	return kept
 }
 
-// UndoFailures returns the undos that have failed. Another undo may have to wait for one of
-// these, because the failed undo must come first. The result blocked is the number of effects
-// that are still in place only for this reason. If wf is nil, the names of the steps are missing.
+// UndoFailures returns the undos that have failed. Other undos may wait, because a failed undo must
+// be done before them. The result `blocked` is the number of effects whose undo waits only for this
+// reason. If wf is nil, the names of the steps are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }

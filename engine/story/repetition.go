@@ -51,7 +51,7 @@ func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	return ""
 }
 
-// Because returns the reason as a text for people. The parameter action is the name of the action
+// Because returns the reason as a text for people. The parameter `action` is the name of the action
 // in the text. Because returns "" if there is no reason.
 func (r NotRepeated) Because(action string) string {
 	switch r {

@@ -41,9 +41,8 @@ var (
 	_ engine.FactChooser       = (*Meters)(nil)
 )
 
-// New returns meters whose counts are zero. The parameter now is a function that returns the
-// present values to publish. The meters call it at each scrape. If it is nil, they publish only
-// the counts.
+// New returns meters whose counts are zero. The function `now` returns the present values to
+// publish. The meters call it at each scrape. If `now` is nil, they publish only the counts.
 func New(now func(ctx context.Context) Snapshot) *Meters {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "engine_" + name, Help: help})
@@ -141,7 +140,7 @@ func (m *Meters) Fenced() { m.fenced.Inc() }
 // again.
 func (m *Meters) GivenUp() { m.pushed.WithLabelValues("given_up").Inc() }
 
-// Pushed counts a try to push an alert. The parameter ok is true if the receiver accepted the
+// Pushed counts a try to push an alert. The parameter `ok` is true if the receiver accepted the
 // alert.
 func (m *Meters) Pushed(ok bool) {
 	result := "failed"

@@ -78,7 +78,7 @@ func New(cfg Config) (*Sender, error) {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: x.control}
 	x.client = &http.Client{
 		Timeout: 10 * time.Second,
-		// No proxy: a proxy would connect to addresses that the method control does not see.
+		// No proxy: a proxy would connect to addresses that the method `control` does not see.
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 5 * time.Second, ResponseHeaderTimeout: 10 * time.Second,
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
@@ -217,7 +217,7 @@ func (x *Sender) Send(ctx context.Context, r replies.Reply) error {
 	res, err := x.client.Do(req)
 	if err != nil {
 		var why *url.Error
-		if errors.As(err, &why) { // the text of why has the whole URL, which may hold a token
+		if errors.As(err, &why) { // the text of the error `why` has the whole URL, which may hold a token
 			err = why.Err
 		}
 		return fmt.Errorf("send a reply: %w", err)

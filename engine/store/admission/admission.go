@@ -16,7 +16,7 @@ type Check struct {
 	Args     []*string // the parameters $1, $2 and so on of SQL as texts; nil = NULL
 	Message  string    // text for people if the check refuses the run
 	Lock     Lock
-	Bump     string    // with LockVersion: one UPDATE that changes the rows of SQL; otherwise ""
+	Bump     string    // with LockVersion: one UPDATE of the rows that the SELECT in SQL reads; otherwise ""
 	BumpArgs []*string // the parameters of Bump
 }
 

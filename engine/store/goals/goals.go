@@ -26,7 +26,7 @@ const (
 	Open        State = "open"         // the run of the key has not ended, or another run waits for the key
 	NeedsPerson State = "needs_person" // the run waits for a person
 	Reached     State = "reached"      // the run has succeeded: the goal is reached
-	Used        State = "used"         // the run did not succeed, but the workflow allows one run for ever
+	Used        State = "used"         // the run did not succeed, but the workflow allows only one run of each key, for ever
 	Free        State = "free"         // another run of the key can start
 )
 
@@ -42,7 +42,7 @@ type Goal struct {
 	Next          status.RunID // the open run that waits until the key is free; 0 = none
 	NextName      string       // public name of Next
 	ReachedAt     time.Time    // time at which Run succeeded; zero = it has not succeeded
-	FreeAt        time.Time    // time at which a goal that is reached becomes free; zero = only by a reset
+	FreeAt        time.Time    // time at which a goal that is reached becomes free; zero = only a reset frees it
 	Resets        int          // number of resets of the key
 	LastReset     Reset        // the latest reset; zero = none
 }
@@ -120,7 +120,7 @@ type Keeper interface {
 	// key. It returns store.ErrNotFound if the store has no context of this key. A submission at the
 	// same time comes either before the reset or after it.
 	ResetGoal(ctx context.Context, r Reset) (Goal, error)
-	// Resets returns the resets of the goals that a run had reached, oldest first.
+	// Resets returns the resets of the goals that the given run had reached, oldest first.
 	Resets(ctx context.Context, run status.RunID) ([]Reset, error)
 }
 

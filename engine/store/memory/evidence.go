@@ -13,7 +13,7 @@ import (
 )
 
 // An alert (this type) holds the row of an alert, and whether the alert was pushed. The row
-// has no names of the run: the method namedLocked adds them when the alert is read.
+// has no names of the run: the method `namedLocked` adds them when the alert is read.
 type alert struct {
 	store.AlertRow
 	delivered bool

@@ -16,7 +16,8 @@ type contexts struct {
 	resets []goals.Reset // oldest first
 }
 
-// Goals returns the contexts that a filter selects, ascending by workflow and key.
+// Goals returns the contexts of the unique keys that a filter selects, ascending by workflow and
+// key.
 func (s *contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (s *contexts) ResetGoal(ctx context.Context, r goals.Reset) (goals.Goal, er
 	return g, nil
 }
 
-// Resets returns the resets of the goals that a run had reached, oldest first.
+// Resets returns the resets of the goals that the given run had reached, oldest first.
 func (s *contexts) Resets(ctx context.Context, id status.RunID) ([]goals.Reset, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -225,8 +225,8 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
-// heldLocked returns the outcome of a submission that gets no key, and true. The parameter h is the context
-// of its unique key; nil = no run has had the key.
+// heldLocked returns the outcome of a submission that gets no key, and true. The parameter `h` is
+// the context of its unique key; nil = no run has had the key.
 func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, held bool) {
 	now := s.now()
 	switch {
@@ -237,14 +237,14 @@ func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, he
 		return o, false
 	case h.run.head.Run != t.Names.From && h.holdsAt(now):
 		return h.existsLocked(), true
-	case h.waits(): // the key belongs to this run as soon as it is free
+	case h.waits(): // as soon as the key is free, it belongs to this run
 		return s.existsLocked(h.next.head.Run), true
 	}
 	return o, false
 }
 
-// replaceLocked notes that the run r is the next one of the key of context h, and posts the message of the
-// transition to the open runs that the run r replaces.
+// replaceLocked notes that the run r gets the key of the context h next. It posts the message of
+// the transition to the open runs that the run r replaces.
 func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {
 	replaced := []*run{h.run}
 	if h.waits() {

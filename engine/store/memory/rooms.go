@@ -57,7 +57,7 @@ func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 }
 
 // waitingKeysLocked returns the runs of an engine that wait for a unique key which is free. It leaves
-// out runs that also wait for a place. The result beaten has the runs that cannot get their key.
+// out runs that also wait for a place. The result `beaten` has the runs that cannot get their key.
 func (s *state) waitingKeysLocked(engine store.EngineID, limit int) (next []status.RunID, beaten []naming.Beaten) {
 	for _, h := range s.keys {
 		switch held := h.holdsAt(s.now()); {

@@ -93,9 +93,9 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can
-// keep s as text. Otherwise a text that an agent sends could make a commit fail, if the
-// text is part of an alert or of the name of an instance.
+// CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can keep `s`
+// as text. Otherwise a text that an agent sends could make a commit fail, if the text is part of an
+// alert or of the name of an instance.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

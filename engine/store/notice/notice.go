@@ -57,7 +57,7 @@ func Of(s store.Store) (role Keeper, ok bool) {
 }
 
 // Name returns the name of a notification of a notice. Each notify block that announces the state
-// has one notification. The parameter k is the number of the notification, from 0 on. The parameter
+// has one notification. The parameter `k` is the number of the notification, from 0 on. The parameter
 // `run` is the public name of the announced run. The first notification has the name
 // RUN.notify.STATE.SEQ, and the second one has the name RUN.notify.STATE.SEQ.2. If the name is too
 // long, RUN is the name that naming.RunName computes from the id of the run.

@@ -13,8 +13,8 @@ type (
 	inbox     = events.Store
 )
 
-// A triggered is a pointed whose wrapped store keeps published workflows and events. No faults are
-// injected around the calls of these two roles: tests inject them in the engine code that makes
+// A triggered is a `pointed` whose wrapped store keeps published workflows and events. No faults
+// are injected around the calls of these two roles: tests inject them in the engine code that makes
 // these calls.
 type triggered struct {
 	*pointed

@@ -77,12 +77,12 @@ func (s *access) begin(ctx context.Context) (*sql.Tx, error) {
 	return tx, nil
 }
 
-// An access holds what all parts of a Store need to use the database: the connection pools,
-// whether there is a pooler, and the lineage of the server.
+// An access holds what all parts of a Store need to use the database: the connection pools, whether
+// there is a pooler, and the lineage, which says to which server the store wrote last.
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people; only the type named look uses it
+	reads   *sql.DB // pool for the queries of people; only the type `look` uses it
 	tables  *sql.DB // pool for the queries of select blocks on business tables
 	log     *slog.Logger
 	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server

@@ -19,8 +19,8 @@ type batch struct {
 	moves   bool // some transition changes the row of an existing run
 	names   bool // some transition submits a run with a name or a key
 	keys    bool
-	// Some transition adds instances or alerts. Statements that insert these rows also have
-	// the parts for names and keys.
+	// Some transition adds instances, alerts, notices or replies. A statement that inserts such rows
+	// can also insert names and keys.
 	side    bool
 	heard   bool // some transition has the field Heard set
 	consume bool // some transition consumes messages; then the statement has all parts
@@ -29,8 +29,8 @@ type batch struct {
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
 	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
-	// Another column for the rows of existing runs. A statement uses it only if the field
-	// `heard` or the field `consume` is true.
+	// One more column for the rows of existing runs. A statement uses it only if `heard` or `consume`
+	// is true.
 	oldHeard                                         array
 	nameRun, name, nameKey, nameOrigin               array
 	keyFlow, key, keyRun, keyHold                    array
@@ -262,7 +262,7 @@ func (b *batch) statement(id store.EngineID, writer int, token int64, ifNone boo
 }
 
 // shape returns the commit statement that has all parts which the batch needs. A transition may
-// conflict with a row that exists. Then the statement fails; but if ifNone is true, the statement
+// conflict with a row that exists. Then the statement fails; but if `ifNone` is true, the statement
 // only leaves out this transition.
 func (b *batch) shape(ifNone bool) string {
 	switch {

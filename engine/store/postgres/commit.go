@@ -72,9 +72,9 @@ type commit struct {
 
 // sortOut selects the transitions that can be committed with one statement, and returns them as
 // the result `send`. It sets the outcome of each invalid transition. A submission goes into the
-// field `doubt` if its name or key occurs earlier in the batch, or if its workflow may not be
-// in the database. The result `where` has the index in c.items of each transition in `send`; it
-// is nil if `send` has all transitions.
+// field `doubt` if its name or key occurs earlier in the batch, or if it is not certain that its
+// workflow is in the database. The result `where` has the index in c.items of each transition in
+// `send`; it is nil if `send` has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -179,8 +179,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// Some transitions are committed. For each of the others, it is unknown which
-			// batch wrote the journal row.
+			// Some transitions are committed. For each of the other transitions, it is unknown which batch
+			// wrote the journal row.
 			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {
@@ -192,7 +192,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 }
 
 // failed handles the error of one try to send a part. If it returns false, the method `land`
-// must send the part again. Otherwise land must return the error result.
+// must send the part again. Otherwise `land` must return the error in `result`.
 func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, result error) {
 	var (
 		lost    *store.LossError
@@ -340,7 +340,7 @@ func (w *Writer) takes(ctx context.Context) bool {
 
 // send sends the batch once. The result `alive` is true if the writer's fence row exists. The
 // result `landed` has the runs whose transitions are committed; nil = all transitions are
-// committed. After an error, alive and landed have no meaning.
+// committed. After an error, `alive` and `landed` have no meaning.
 func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[status.RunID]bool, err error) {
 	w := c.w
 	if err := w.connect(ctx); err != nil {

@@ -27,8 +27,8 @@ SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), NULL`
-	// journalWriter returns the token of the commit that stored a journal row. It returns 0 if
-	// retention has removed the run of the row.
+	// journalWriter returns the token that a journal row got from the commit that stored it. Each
+	// commit has its own token. It returns 0 if retention has removed the run of the row.
 	journalWriter = `
 SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4
 UNION ALL SELECT 0 FROM engine.setting
@@ -131,7 +131,7 @@ func (s *access) identify(ctx context.Context, w wire) (id identity, err error) 
 	return id, nil
 }
 
-// stands reports whether the journal has the row of a mark, with the mark's token. It also
+// stands reports whether the journal still has the row that m names, with the same token. It also
 // returns true if retention has removed the run.
 func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})

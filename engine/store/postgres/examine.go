@@ -11,7 +11,7 @@ import (
 )
 
 // serverCondition returns one row with the fields of the type `condition`. A user without
-// privileges does not see the transactions of other users. Then the row ignores these
+// privileges does not see the transactions of other users. For such a user, the row ignores these
 // transactions.
 const serverCondition = `
 SELECT pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_version_num')::int8, pg_catalog.clock_timestamp(),

@@ -12,7 +12,7 @@ import (
 // tables. The trusted roles are the present role and the roles of which it is a member. If the
 // present role is a superuser, all superusers are trusted, but no other roles: another role may
 // have prepared the schema to attack the superuser. The function of a trigger may belong to any
-// superuser, because the server has such functions itself.
+// superuser, because the server's own functions for triggers do.
 const schemaStrange = `
 WITH RECURSIVE me AS (
   SELECT oid, rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user

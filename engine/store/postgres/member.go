@@ -58,7 +58,7 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // entry of the index. $6 is the same for the scan for runs without an owner (see queueHead).
 //
 // The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
-// Only an engine without it can be idle, so this costs an idle engine no statements of its own.
+// So an idle engine needs no other statements to look for such work.
 const (
 	memberTick = `
 WITH me AS (

@@ -55,7 +55,8 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	return sql.NullTime{Time: m.at, Valid: true}
 }
 
-// took notes how long a scan took. The parameter from is the result of next.
+// took notes how long a scan took. The parameter `from` is the result of the method `next` for this
+// scan.
 func (l *minima) took(id store.EngineID, from sql.NullTime, d time.Duration) {
 	if from.Valid {
 		return
@@ -128,10 +129,11 @@ func (l *minima) forget(id store.EngineID) {
 // vacuum removes them, and longer while any session holds a snapshot (see minima). So a scan does not
 // begin at the first entry. It begins at the earlier of two times: the first run that the last scan
 // found, and headTrail before the last scan. Any engine or program may add runs to the queue, so the
-// store does not know what was added since then. But the place of a new run in the queue is at most 10
-// minutes before its acceptance (the priority 100), and its commit follows within the time that a
-// statement may take. For runs that an engine has given back, and that have an earlier place, a whole
-// scan is made every headWhole, or less often if it is slow (wholeShare).
+// store does not know what was added since then. But the next_check of a new run is at most 10
+// minutes before the time at which the run was accepted (with priority 100), and the commit follows
+// within the time that a statement may take. A run that an engine has given back may have an
+// earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if it
+// is slow (wholeShare).
 const (
 	headTrail = 12 * time.Minute
 	headWhole = 5 * time.Second
@@ -145,7 +147,7 @@ type queueHead struct {
 }
 
 // next returns the next_check at which the coming scan begins. If the result is not valid (NULL), the
-// scan reads the whole index. The parameter now is the time of this process.
+// scan reads the whole index. The parameter `now` is the time by this process's clock.
 func (q *queueHead) next(now time.Time) sql.NullTime {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -155,9 +157,9 @@ func (q *queueHead) next(now time.Time) sql.NullTime {
 	return sql.NullTime{Time: q.at, Valid: true}
 }
 
-// scanned notes that a scan was committed. The parameter began is the time of this process at which it
-// began, and at is the store's time. The parameter found holds the runs that the scan found, sorted by
-// next_check.
+// scanned notes that a scan was committed. It began at the time `began` by this process's clock,
+// and at the time `at` by the store's clock. The parameter `found` holds the runs that the scan
+// found, sorted by next_check.
 func (q *queueHead) scanned(began time.Time, from sql.NullTime, at time.Time, found []store.DueRun) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -41,7 +41,7 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 	var pids [2]int64
 	for turn := range poolerTurns {
 		// The order of the sessions is 0 1 0 0 1 0 …, because a pooler may use two backends
-		// in turn. With the order 0 1 0 1, each session would then always have the same one.
+		// in turn. With the order 0 1 0 1, each session would then always have the same backend.
 		i := turn % 3 % 2
 		var pid int64
 		if err := conns[i].QueryRowContext(ctx, backendPID).Scan(&pid); err != nil {

@@ -203,7 +203,7 @@ func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, wa
 	return h, b[30] != 0, errors.Join(err, err2)
 }
 
-// A headRow receives the columns of a run's row when rows are scanned. Its method head
+// A headRow receives the columns of a run's row when rows are scanned. Its method `head`
 // converts them to a store.Head.
 type headRow struct {
 	flow, owner, fence int32

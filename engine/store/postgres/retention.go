@@ -70,7 +70,7 @@ WITH held AS MATERIALIZED (
   DELETE FROM engine.context c USING held h JOIN gone g USING (run_id) WHERE NOT h.stays AND c.workflow = h.workflow AND c.key = h.key RETURNING 1
 )
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
-	// retainGoals removes contexts of removed runs that do not hold their keys any more.
+	// retainGoals removes the context of each removed run, unless the run still holds its key.
 	retainGoals = `
 DELETE FROM engine.context WHERE (workflow, key) IN (
   SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
@@ -252,7 +252,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// freeGoals removes contexts of removed runs that do not hold their keys any more.
+// freeGoals removes the context of each removed run, unless the run still holds its key.
 func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) error {
 	for {
 		res, err := s.db.ExecContext(ctx, retainGoals, retainRows)

@@ -60,7 +60,7 @@ const (
 	// a larger partition they would wait too long.
 	smallTail = 8 << 20
 	// firstWidth is the time from now to the end of a large last partition. The method
-	// limitTail adds a constraint that forbids runs after this end. So the store must create
+	// `limitTail` adds a constraint that forbids runs after this end. So the store must create
 	// the partition for these runs in time, but it can try many times.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the method `change` requests the lock that commits need,

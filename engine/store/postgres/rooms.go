@@ -31,7 +31,7 @@ SELECT EXISTS (SELECT FROM engine.place WHERE run_id = $3::int8 AND admitted), (
   SELECT FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
   WHERE p.workflow = $1 AND p.key = $2 AND NOT p.admitted AND r.state < 10)`
 	// placeSweep removes rows of runs that have ended: the rows of all runs that held a place, and
-	// those among the first 100 rows of the line. Retention removes the others.
+	// those among the first 100 rows of the line. Retention removes the remaining rows of ended runs.
 	placeSweep = `
 DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
   SELECT p.run_id FROM (
@@ -44,9 +44,9 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 	// placeNext returns those runs of the engine $1 that are the next in line and for which there is
 	// room. It jumps from line to line in the index, so it does not read all runs that wait. It skips
 	// runs whose owner is not alive, and runs whose unique key is not free, so that they do not stop
-	// the line. Each run has its own limit: a run for which there is no room stops the runs behind
-	// it. The query first reads the first run (f): if there is no room for this run, it reads no other
-	// run of the line. It reads at most 1000 runs of each line.
+	// the line. Runs in one line may have different limits. A run for which there is no room stops the
+	// runs behind it. The query first reads the first run (f): if there is no room for this run, it
+	// reads no other run of the line. It reads at most 1000 runs of each line.
 	placeNext = `
 WITH RECURSIVE line AS (
   (SELECT workflow, key FROM engine.place WHERE NOT admitted ORDER BY workflow, key, rank, run_id LIMIT 1)
@@ -215,8 +215,8 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 	return next, wrapIf("find runs that are next in line", rows.Err())
 }
 
-// nextOfKeys adds the runs of an engine to a tick that wait for a unique key whose run has ended. It adds
-// no more runs than the parameter most says.
+// nextOfKeys adds to a tick those runs of an engine that wait for a unique key whose run has ended.
+// It adds at most `most` runs.
 func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
 	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
 	if err != nil {

@@ -57,10 +57,11 @@ WITH own AS MATERIALIZED (
 	// nameOrigin takes the result of originOf apart: the parent, and the kind of start. 5 is
 	// naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
-	// commitKeyed gives keys to new runs. A key must be free: its former run must not hold it any
-	// more (contextHeld). If another run holds the key, the statement sets run_id to NULL, which the
-	// table forbids. Then nothing is committed. If the statement does not see the other run, because
-	// it is too new or because retention has removed it, the other run counts as holding the key.
+	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not hold
+	// it any more (contextHeld). If another run holds the key, the statement sets run_id to NULL,
+	// which the table forbids. Then nothing is committed. If the statement does not see the other run,
+	// because it is too new or because retention has removed it, the other run counts as holding the
+	// key.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -69,8 +70,8 @@ WITH own AS MATERIALIZED (
   ON CONFLICT (workflow, key) DO UPDATE SET run_id = CASE WHEN ` + contextFree + ` THEN excluded.run_id END, ` + contextTaken + `
   RETURNING 1
 )`
-	// contextHeld says whether the run r of the context c holds its key (naming.Hold.Holds). r is
-	// NULL if there is no such run.
+	// contextHeld says whether the run r holds the key of the context c (naming.Hold.Holds). r is NULL
+	// if there is no such run.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
 	// contextFree says whether a unique key is free, by its row c in the table `context`; NULL = the run
@@ -88,7 +89,7 @@ WITH own AS MATERIALIZED (
 	// This text belongs to the forms of the statement that leave out conflicting rows. Its part
 	// "fresh" selects the new runs whose name and id are unused and whose key no other run
 	// holds. If another transaction commits a run with the same name, key or id meanwhile, the
-	// statement fails. When it is sent again, it sees that run.
+	// statement fails. When the statement is sent again, it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
   SELECT k.run_id FROM unnest($27::text[], $28::text[], $29::int8[]) k(workflow, key, run_id)
   JOIN engine.context c ON c.workflow = ANY (ARRAY[k.workflow]) AND c.key = k.key
@@ -112,8 +113,8 @@ WITH own AS MATERIALIZED (
   WHERE v.run_id <> ALL ($23::int8[])` + commitOnConflict + commitReturning + `, landed AS MATERIALIZED (SELECT * FROM begun UNION ALL SELECT * FROM others)`
 
 	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of
-	// existing runs. A transition that does not change the row of its run has no element in
-	// their arrays. The form that tolerates conflicts writes only the rows of runs whose
+	// existing runs. A transition that does not change the row of its run has no element in the arrays
+	// of these two statements. The form that tolerates conflicts writes only the rows of runs whose
 	// journal row is committed.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
@@ -173,9 +174,9 @@ WITH own AS MATERIALIZED (
 )`
 	// replyKind is the kind of those elements in the arrays of alerts that are replies. In such an
 	// element, n counts the replies of the transition from 1, step is the state, code is the sink,
-	// and message is the correlation id. The statement of the previous commit has numbered the earlier
-	// replies of the run, and only one engine can write the next row of the run. So the numbers have
-	// no gaps.
+	// and message is the correlation id. The numbers of all replies of a run have no gaps: earlier
+	// commits have already numbered the earlier replies, and only one engine can write the next row of
+	// the run.
 	replyKind = "#reply"
 	// noticeKind is the kind of those elements in the arrays of alerts that are notices. In such
 	// an element, n is the number of the journal row, and step is the state. Notices use these
@@ -259,9 +260,9 @@ WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
 	contextClaim  = `
 INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
-	// contextHolder returns the name of the run of a key's context, whether retention has removed the
-	// run, whether it holds the key, and whether it is open. It also returns the open run that waits for
-	// the key, and its name; 0 = none.
+	// contextHolder describes the run that took a key last: its name, and whether retention has
+	// removed the run, whether the run holds the key, and whether the run is open. It also returns the
+	// open run that waits for the key, and its name; 0 = none.
 	contextHolder = `
 SELECT coalesce(n.name, c.run, ''), r.run_id IS NULL, ` + contextHeld + `, coalesce(r.state < 10, false), coalesce(w.run_id, 0), coalesce(w.name, '')
 FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name n USING (run_id)

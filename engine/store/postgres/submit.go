@@ -150,7 +150,7 @@ type submission struct {
 	token int64
 }
 
-// once runs the transaction of the submission once, and stores the result in sub: the new
+// once runs the transaction of the submission once, and stores the result in `sub`: the new
 // run, or the earlier run with the name or key.
 func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error) {
 	w := s.w
@@ -259,8 +259,8 @@ func (s *submission) checked(ctx context.Context) (mine bool, err error) {
 }
 
 // found is called if the name or the id of the submission is in use. If an earlier try has
-// committed this submission, found sets sub to the new run. If another run has the name, it
-// sets sub to that run. Otherwise another run has the id, and found returns ErrExists.
+// committed this submission, found sets `sub` to the new run. If another run has the name, it
+// sets `sub` to that run. Otherwise another run has the id, and found returns ErrExists.
 func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	token, err := s.writer(ctx)
 	if err != nil {
@@ -291,12 +291,12 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 }
 
 // claimKey gives the key to the run of the submission, unless another run holds the key or waits for
-// it. In that case it sets sub to the other run and returns true. A run takes the key of the run whose
-// results it takes over. If the submission replaces other runs, claimKey makes its run the one that
-// waits for the key. The first statement locks the row of the key, and may have to wait for the lock.
-// It does not see what other transactions commit during this wait, but the second statement does. So
-// only the second statement reads the states of the other runs. A run that does not exist any more
-// holds its key only if the row of the key says so.
+// it. In that case it sets `sub` to the other run and returns true. A run takes the key of the run
+// whose results it takes over. If the submission replaces other runs, claimKey notes that the run
+// of the submission waits for the key. The first statement locks the row of the key, and may have
+// to wait for the lock. It does not see what other transactions commit during this wait, but the
+// second statement does. So only the second statement reads the states of the other runs. A run
+// that does not exist any more holds its key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
@@ -335,10 +335,11 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 }
 
 const (
-	// keyAwait makes the run $3 the one that waits for a unique key.
+	// keyAwait notes that the run $3 waits for a unique key.
 	keyAwait = `UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) WHERE workflow = $1 AND key = $2`
 	// keyCancel puts a message into the inboxes of those of the runs $1 and $2 that are open and are not
-	// undone already. If an inbox has a message with the same dedup, this one stays.
+	// undone already. If an inbox already has a message with the same dedup, it keeps that message and
+	// gets no other.
 	keyCancel = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -348,17 +349,17 @@ ON CONFLICT (run_id, dedup) DO NOTHING`
 	keyOf = `
 SELECT w.name, n.key FROM engine.run r JOIN engine.run_name n ON n.run_id = ANY (ARRAY[r.run_id]) JOIN engine.workflow w USING (workflow_id)
 WHERE r.run_id = $1 AND n.key IS NOT NULL`
-	// keyLock locks the row of a unique key, and returns the run of the context and the run that waits
-	// for the key; 0 = none.
+	// keyLock locks the row of a unique key. It returns the run that took the key last, and the run
+	// that waits for the key; 0 = none.
 	keyLock = `SELECT run_id, coalesce(next_run, 0) FROM engine.context WHERE workflow = $1 AND key = $2 FOR UPDATE`
 	keyTake = `
 UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL,
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
 	// keyWanted says whether the run p waits for a unique key that is not free.
 	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
-	// keyNext returns the runs of the engine $1 that wait for a unique key whose run has ended: the run,
-	// the run of the context, and whether that run holds the key. It leaves out runs that also wait for a
-	// place, unless they cannot get their key.
+	// keyNext returns the runs of the engine $1 that wait for a unique key whose run has ended. For
+	// each, it also returns the run that took the key last, and whether that run still holds the key.
+	// It leaves out runs that also wait for a place, unless they cannot get their key.
 	keyNext = `
 SELECT w.run_id, c.run_id, ` + contextHeld + `
 FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w
@@ -368,8 +369,9 @@ WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = $1::int4 AND coalesc
 ORDER BY c.next_run LIMIT $2::int4`
 )
 
-// replace makes the run of the submission the one that waits for its unique key, and posts the message
-// of the submission to the open runs that it replaces. The parameter `args` has those of contextClaim.
+// replace notes that the run of the submission waits for its unique key, and posts the message of
+// the submission to the open runs that it replaces. The parameter `args` holds the arguments of the
+// statement contextClaim.
 func (s *submission) replace(ctx context.Context, args []any, holder, next int64) error {
 	if _, err := s.w.conn.ExecContext(ctx, keyAwait, args...); err != nil {
 		return err
@@ -416,7 +418,7 @@ func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 // afterFence is called if the answer to a submission was lost, and the engine was declared dead
 // before the next try. It reads whether the submission is committed. This cannot change any
 // more, because Fence waited for the transaction. If the submission is committed, afterFence
-// sets sub and returns nil. Otherwise it returns the error in the parameter `fenced`.
+// sets `sub` and returns nil. Otherwise it returns the error in the parameter `fenced`.
 func (s *submission) afterFence(ctx context.Context, sub *store.Submitted, fenced error) error {
 	token, err := s.writer(ctx)
 	switch {

@@ -13,17 +13,19 @@ type CallRow struct {
 	Calls int
 }
 
-// grains is the number of parts into which a period is divided. Calls whose time ends in the same
-// part share a row. So a limit has few rows, even if it allows very many calls.
+// grains is the number of intervals into which a period is divided. One row counts all calls that
+// stop counting against the limit in the same interval. So a limit has few rows, even if it allows
+// very many calls.
 const grains = 64
 
 // Calls computes the answer to a CallAsk. The parameter `rows` holds all rows of the limit, also rows
 // whose time has passed. Calls returns the changes that the store makes.
 //
 // A call counts for a whole period after the last moment at which the engine may start it. So no
-// more than CallAsk.Most calls start in any period, wherever the period begins. When an engine does
-// not use a grant any more, it says how many calls it has started (Settled). Then the other calls
-// are free at once, and the started calls count only for a period after the last of them started.
+// more than CallAsk.Most calls start in any period, wherever the period begins. When an engine
+// starts no more calls with a CallGrant, it says how many calls it has started with it (Settled).
+// Then the other calls are free at once, and the started calls count only for a period after the
+// last of them started.
 func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant CallGrant) {
 	counted := map[int64]int{} // calls by the time until which they count, in microseconds
 	for _, r := range rows {
@@ -81,8 +83,8 @@ func wait(counted map[int64]int, ask CallAsk, free int, now time.Time) time.Dura
 	return ask.Per
 }
 
-// grain rounds the time t up to the end of a part of a period. A part is as long as per/grains, but
-// at least 1 microsecond. The result has whole microseconds.
+// grain rounds the time t up to the end of an interval of a period. An interval is as long as
+// per/grains, but at least 1 microsecond. The result has whole microseconds.
 func grain(t time.Time, per time.Duration) time.Time {
 	size := max(per/grains, time.Microsecond).Microseconds()
 	at := t.UnixMicro()

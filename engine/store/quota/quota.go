@@ -34,7 +34,7 @@ type SlotAsk struct {
 	Limit string // name of the limit
 	Most  int    // the largest number of slots for all engines together, at least 1
 	// Hold is how many of its slots the engine keeps in any case, because its calls may use them. If
-	// the engine's row in the store has fewer slots, the engine keeps only these.
+	// the engine's row in the store has fewer slots, the engine keeps only the slots of this row.
 	Hold int
 	Want int // slots for which the engine has work; at least the slots in use
 	// Keep is how long the engine may start calls after the answer, without asking again.
@@ -62,16 +62,16 @@ type CallAsk struct {
 	Want  int           // calls that the engine wants to start now; 0 = none, only Settled counts
 	Valid time.Duration // how long the engine may use the answer
 	// Settled corrects the engine's last CallGrant of this limit. The engine starts no further calls
-	// with that grant. Zero = there is nothing to correct.
+	// with that CallGrant. Zero = there is nothing to correct.
 	Settled Settled
 }
 
 // A Settled says how much of a CallGrant an engine has used.
 type Settled struct {
-	Until time.Time     // CallGrant.Until; zero = there is no grant
+	Until time.Time     // CallGrant.Until; zero = there is no CallGrant
 	Calls int           // CallGrant.Calls
 	Used  int           // calls that the engine has started
-	Spare time.Duration // time from the engine's last start of a call to the end of the grant, or less
+	Spare time.Duration // at most the time from the engine's latest start of a call to the end of its permission to start calls
 }
 
 // A CallGrant is the answer to a CallAsk.

@@ -20,7 +20,7 @@ type SlotRow struct {
 }
 
 // Turn is the shortest time for which an engine keeps a slot of the remainder. The remainder exists
-// if the slots cannot be divided equally. The engines use it one after the other (fair).
+// if the slots cannot be divided equally. The engines use the remainder one after the other (fair).
 const Turn = time.Second
 
 // wantFor is how long SlotAsk.Want of an engine counts after its last SlotAsk. A living engine asks
@@ -37,12 +37,12 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	var others []SlotRow
 	for _, r := range rows {
 		if !r.Until.After(now) {
-			continue // this also leaves out the engine's own row: its slots may have gone to other engines
+			continue // leave out the engine's own row, too: other engines may have got the slots since
 		}
 		if r.Engine == engine {
 			former = r.Slots
 			row.Since = r.Since
-			if r.Until.After(row.Until) { // a call that has started under the former row may take longer
+			if r.Until.After(row.Until) { // a call that has started before may run until the Until of the former row
 				row.Until = r.Until
 			}
 			continue

@@ -73,8 +73,8 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 }
 
 // migrationWait is how long a reader waits if the schema is too old. If two commands start
-// at the same moment, one creates the file and migrates it. The other must not refuse the
-// unfinished schema. A test makes this time longer.
+// at the same moment, one of them creates the file and migrates it. The other command must not
+// refuse the unfinished schema. A test makes this time longer.
 var migrationWait = 2 * time.Second
 
 // awaitVersion returns an error if this binary cannot read the schema. It gives another

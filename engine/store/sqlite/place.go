@@ -13,8 +13,8 @@ import (
 // change the state, or to make this user overwrite another file. So the directory and the
 // files are checked before they are used.
 
-// besides holds endings of file names. The empty one is for the state file. The others are
-// for the files that SQLite creates next to it.
+// besides holds endings of file names. The empty ending is for the state file itself. The other
+// endings are for the files that SQLite creates next to it.
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
 // checkPlace returns an error if other users could have prepared the files at path, or can

@@ -26,7 +26,7 @@ FROM reply p CROSS JOIN run u ON u.run_id = p.run_id CROSS JOIN workflow w ON w.
 	replyTried   = `UPDATE reply SET tries = tries + 1 WHERE run_id = ?1 AND n = ?2`
 	replyWhy     = `UPDATE reply SET why = ?3 WHERE run_id = ?1 AND n = ?2 AND done = 0`
 	replyHold    = `UPDATE reply SET due = ?3 WHERE run_id = ?1 AND n >= ?2 AND done = 0`
-	// replySinks finds each sink with one step in the index, and does not read all replies.
+	// replySinks finds each sink with one search in the index, and does not read all replies.
 	replySinks = `
 WITH RECURSIVE hop(sink) AS (
   SELECT * FROM (SELECT sink FROM reply WHERE done = 0 AND sink > ?1 AND sink < ?2 ORDER BY sink LIMIT 1)

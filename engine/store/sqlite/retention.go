@@ -36,9 +36,9 @@ FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY
 	// retainOwn returns the shortest retention of all workflows, in microseconds; 0 = no workflow
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
-	// retainStays reports whether a run must stay: a message waits for the run, or its
-	// compensation has begun after retainRuns listed the run, or its parent exists, or it has a
-	// reply that is later than the time ?4 and waits for its sink.
+	// retainStays reports whether a run must stay. There are four reasons: a message waits for the
+	// run; its compensation has begun after retainRuns listed it; its parent exists; or a reply of the
+	// run that is later than the time ?4 waits for its sink.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
@@ -59,7 +59,8 @@ DELETE FROM context WHERE run_id = ?1
 	retainGoal = `
 UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
 WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
-	// retainGoals removes contexts of removed runs that do not hold their keys any more at the time ?1.
+	// retainGoals removes the context of each removed run, unless the run still holds its key at the
+	// time ?1.
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
   SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1
@@ -237,8 +238,8 @@ func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) 
 	return true, nil
 }
 
-// freeGoals removes contexts of removed runs that do not hold their keys any more. It returns their
-// number.
+// freeGoals removes the context of each removed run, unless the run still holds its key. It returns
+// how many contexts it has removed.
 func (s *retention) freeGoals(ctx context.Context, at time.Time) (freed int, err error) {
 	for {
 		n := int64(0)

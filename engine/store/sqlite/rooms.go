@@ -29,7 +29,7 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10`
 SELECT r.run_id, coalesce(n.name, '') FROM place p CROSS JOIN run r ON r.run_id = p.run_id LEFT JOIN run_name n ON n.run_id = r.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 1 AND r.state < 10 ORDER BY r.run_id LIMIT ?3`
 	// placeSweep removes rows of runs that have ended: the rows of all runs that held a place, and
-	// those among the first 100 rows of the line. Retention removes the others.
+	// those among the first 100 rows of the line. Retention removes the remaining rows of ended runs.
 	placeSweep = `
 DELETE FROM place WHERE run_id IN (
   SELECT p.run_id FROM (
@@ -61,9 +61,9 @@ ORDER BY p.rank, p.run_id LIMIT ?4`
 
 	// keyOf returns the unique key of a run and its workflow.
 	keyOf = `SELECT w.name, n.key FROM run r JOIN run_name n USING (run_id) JOIN workflow w USING (workflow_id) WHERE r.run_id = ?1 AND n.key IS NOT NULL`
-	// keyState returns the run of a key's context, the run that waits for the key (0 = none), whether the
-	// run of the context is open, and whether it holds the key at the time ?3. The run that waits counts
-	// only while it is open.
+	// keyState returns the run that took a key last, the run that waits for the key (0 = none),
+	// whether the run that took the key last is open, and whether it holds the key at the time ?3. The
+	// run that waits counts only while it is open.
 	keyState = `
 SELECT c.run_id, coalesce(w.run_id, 0), coalesce(r.state, 10) < 10, coalesce(` + contextHeld + `, 0)
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10
@@ -74,9 +74,9 @@ UPDATE context SET run_id = next_run, scope = next_scope, retain = next_retain, 
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = ?1 AND key = ?2 AND next_run = ?3`
 	// keyOpen returns those of the runs ?1 and ?2 that are open and are not undone already.
 	keyOpen = `SELECT run_id FROM run WHERE run_id IN (?1, ?2) AND state < 10 AND state <> 5`
-	// keyNext returns the runs of the engine ?1 that wait for a unique key whose run has ended: the run,
-	// the run of the context, and whether that run holds the key at the time ?3. It leaves out runs that
-	// also wait for a place, unless they cannot get their key.
+	// keyNext returns the runs of the engine ?1 that wait for a unique key whose run has ended. For
+	// each, it also returns the run that took the key last, and whether that run still holds the key
+	// at the time ?3. It leaves out runs that also wait for a place, unless they cannot get their key.
 	keyNext = `
 SELECT c.next_run, c.run_id, coalesce(` + contextHeld + `, 0) FROM context c CROSS JOIN run w ON w.run_id = c.next_run LEFT JOIN run r ON r.run_id = c.run_id
 WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = ?1 AND coalesce(r.state, 10) >= 10
@@ -86,7 +86,7 @@ ORDER BY c.next_run LIMIT ?2`
 
 // A keyContext is the state of a unique key.
 type keyContext struct {
-	run, next  int64 // the run of the context; the open run that waits for the key, 0 = none
+	run, next  int64 // the run that took the key last; the open run that waits for the key, 0 = none
 	open, held bool  // run is open; run holds the key
 }
 
@@ -278,7 +278,7 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 		if err != nil {
 			return nil, err
 		}
-		// First look at one run: if there is no room for it, the others are not read.
+		// First read one run: if there is no room for it, do not read the other runs.
 		var first []status.RunID
 		if first, err = nextOf(x, l, 0, at, 1); err != nil || len(first) == 0 {
 			continue
@@ -292,7 +292,8 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 
 // nextOf reads the first runs of a line, at most as many as the parameter `reads` says. It returns the
 // runs of the given engine for which there is room. If engine is 0, it returns the runs of all engines.
-// Each run has its own limit: a run for which there is no room stops the runs behind it.
+// Runs in one line may have different limits. A run for which there is no room stops the runs
+// behind it.
 func nextOf(x *tx, l limit, engine store.EngineID, at time.Time, reads int) ([]status.RunID, error) {
 	var taken int32
 	if err := x.row(placeTaken, l.workflow, l.key).Scan(&taken); err != nil {

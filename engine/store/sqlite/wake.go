@@ -14,7 +14,7 @@ type waker struct {
 	wakes  []chan struct{}
 }
 
-// wakePoll is the pause between two checks for writes of other processes.
+// wakePoll is the pause between two checks whether other processes have written to the file.
 const wakePoll = 100 * time.Millisecond
 
 // dataVersion returns a number that changes when another connection has committed. Commits

@@ -353,8 +353,9 @@ const mostSteps = 4 * storekit.StepRowSize
 // append writes one transition: the journal row and, if that row is new, the changes of the
 // run's own row. It reports whether the journal then has this row with the token of this batch.
 func (x *landing) append(t *store.Transition) (landed bool, err error) {
-	// The changes of the steps, as an argument of a statement. If they are small, they are in
-	// steps, for the journal row; otherwise in wide, for the table named wide. nil = NULL.
+	// The changes of the steps, as an argument of a statement. If they are small, the variable `steps`
+	// holds them, for the journal row; otherwise `wide` holds them, for the table named wide. nil =
+	// NULL.
 	var steps, wide any
 	if len(t.Steps) > 0 {
 		x.s.stepRows = storekit.AppendStepRows(x.s.stepRows[:0], t.Steps)
@@ -484,9 +485,9 @@ const (
 	workflowExists = `SELECT EXISTS (SELECT 1 FROM workflow WHERE workflow_id = ?1)`
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent, "trigger") VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	// contextHolder returns the run of a key's context, whether retention has removed the run, its name,
-	// and whether it holds the key at the time ?3 (naming.Hold.Holds). It also returns the open run that
-	// waits for the key, and its name; 0 = none.
+	// contextHolder returns the run that took a key last, whether retention has removed this run, the
+	// name of this run, and whether it holds the key at the time ?3 (naming.Hold.Holds). It also
+	// returns the open run that waits for the key, and its name; 0 = none.
 	contextHolder = `
 SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, ''), coalesce(` + contextHeld + `, 0), coalesce(w.run_id, 0), coalesce(wn.name, '')
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run_name n ON n.run_id = c.run_id
@@ -574,9 +575,10 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	return landedNow(t), nil
 }
 
-// replaces looks at a submission that replaces other runs. The parameter found is the run that has the name
-// or the key. If this run holds the key and is open, or if it waits for the key, replaces removes it from
-// found: the submission replaces it. The result free is true if no run holds the key or waits for it.
+// replaces looks at a submission that replaces other runs. The parameter `found` is the run that
+// has the name or the key. If this run holds the key and is open, or if it waits for the key, the
+// submission replaces it. Then replaces removes it from `found`. The result `free` is true if no
+// run holds the key or waits for it.
 func (x *landing) replaces(t *store.Transition, found *store.Submitted) (free bool, err error) {
 	if t.Replaces == nil || found.Run == t.Run || found.Exists && found.Name == t.Names.Name && t.Names.Name != "" {
 		return false, nil

@@ -14,9 +14,8 @@ import (
 // StepRowSize is the size in bytes of one stored store.StepRow.
 const StepRowSize = 16
 
-// stepEpoch is the zero of stored complete-by times: they are stored as the number of
-// microseconds since stepEpoch. PostgreSQL uses the same epoch, so a view in SQL can easily
-// convert the number to a timestamp.
+// stepEpoch is the time from which stored complete-by times are counted, in microseconds.
+// PostgreSQL uses the same epoch, so a view in SQL can easily convert the number to a timestamp.
 var stepEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // AppendStepRows appends the stored form of rows to b. Each row has these fields, in big

@@ -15,10 +15,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// CanBecome reports whether a run may change from the first state to the second with one row. Final
-// states do not change, except that a parent may undo a child that has succeeded. The row may hold
-// further decisions about that child, so that the undo may already be paused, or may have ended. No
-// run returns to the queue (S53).
+// CanBecome reports whether one journal row may change a run from the first state to the second.
+// Final states do not change, except that a parent may undo a child that has succeeded. The row may
+// hold further decisions about that child, so that the undo may already be paused, or may have
+// ended. No run returns to the queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {
 	case from == to:

@@ -15,8 +15,8 @@ import (
 // takesEvents reports whether the store under test keeps events.
 func takesEvents(h Harness) bool { _, ok := events.Of(h.Store); return ok }
 
-// inboxes returns the role events.Store of the store under test (mine), and the same role of a
-// second store with the same data, as another process would open it (others).
+// inboxes returns two roles events.Store: `mine` of the store under test, and `others` of a second
+// store with the same data, as another process would open it.
 func inboxes(w *world) (mine, others events.Store) {
 	mine, _ = events.Of(w.Store)
 	others, _ = events.Of(w.Other)

@@ -14,8 +14,8 @@ import (
 // keepsNotices reports whether the store under test keeps notices.
 func keepsNotices(h Harness) bool { _, ok := notice.Of(h.Store); return ok }
 
-// keepers returns the role Keeper of the store under test (mine), and the same role of a second
-// store with the same data, as another process would open it (others).
+// keepers returns two roles Keeper: `mine` of the store under test, and `others` of a second store
+// with the same data, as another process would open it.
 func keepers(w *world) (mine, others notice.Keeper) {
 	mine, _ = notice.Of(w.Store)
 	others, _ = notice.Of(w.Other)

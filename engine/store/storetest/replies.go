@@ -14,8 +14,8 @@ import (
 // keepsReplies reports whether the store under test keeps replies.
 func keepsReplies(h Harness) bool { _, ok := replies.Of(h.Store); return ok }
 
-// boxes returns the outbox of the store under test (mine), and the outbox of a second store with
-// the same data (others).
+// boxes returns two outboxes: `mine` of the store under test, and `others` of a second store with
+// the same data.
 func boxes(w *world) (mine, others replies.Outbox) {
 	mine, _ = replies.Of(w.Store)
 	others, _ = replies.Of(w.Other)

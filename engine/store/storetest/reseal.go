@@ -14,8 +14,8 @@ import (
 // user may replace them.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
-// resealer returns the role Resealer of the store under test (mine), and the same role of a
-// second store with the same data, as another process would open it (others).
+// resealer returns two roles Resealer: `mine` of the store under test, and `others` of a second
+// store with the same data, as another process would open it.
 func (w *frame) resealer() (mine, others rekey.Resealer) {
 	mine, _ = rekey.Of(w.Store)
 	others, _ = rekey.Of(w.Other)

@@ -11,8 +11,8 @@ import (
 // publishes reports whether the store under test keeps published workflows and schedules.
 func publishes(h Harness) bool { _, ok := schedules.Of(h.Store); return ok }
 
-// published returns the role schedules.Store of the store under test (mine), and the same role of
-// a second store with the same data, as another process would open it (others).
+// published returns two roles schedules.Store: `mine` of the store under test, and `others` of a
+// second store with the same data, as another process would open it.
 func published(w *world) (mine, others schedules.Store) {
 	mine, _ = schedules.Of(w.Store)
 	others, _ = schedules.Of(w.Other)

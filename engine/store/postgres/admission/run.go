@@ -1,7 +1,7 @@
 // Package admission runs the checks of a submission in the database.
 //
-//	in: a connection with an open transaction, and the checks of one submission out: nil if all
-//	checks accept the run; otherwise an error that says why a check refuses the run
+//	in:   a connection with an open transaction, and the checks of one submission
+//	out:  nil if all checks accept the run; otherwise an error that says why a check refuses the run
 //
 // The caller ends the transaction. If a check does not accept the run, the caller must roll the
 // transaction back. Otherwise the locks of the checked rows last until the run is committed.
@@ -28,7 +28,8 @@ const (
 )
 
 // settings are those settings of the session that have other values while checks run. The writer's
-// session has settings that suit the statements of the engine, and not statements of other authors.
+// session has settings that suit the statements of the engine, but not the checks, which authors of
+// workflows write.
 var settings = [][2]string{
 	{"lock_timeout", lockTimeout}, {"statement_timeout", statementTimeout}, {"plan_cache_mode", "auto"},
 	{"enable_seqscan", "on"}, {"enable_bitmapscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"},

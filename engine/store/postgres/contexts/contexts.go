@@ -31,8 +31,8 @@ LEFT JOIN LATERAL (SELECT * FROM engine.goal_reset x WHERE x.workflow = c.workfl
 	goalsAll  = goalFields + ` WHERE $1 = '' AND $2 = '' AND (c.workflow, c.key) > ($3, $4) ORDER BY c.workflow, c.key LIMIT $5`
 	goalLock  = `SELECT 1 FROM engine.context WHERE workflow = $1 AND key = $2 FOR UPDATE`
 	goalReset = `UPDATE engine.context SET reset_at = pg_catalog.clock_timestamp() WHERE workflow = $1 AND key = $2`
-	// goalDrop removes the context of a run that retention has removed, because no other code would
-	// remove it.
+	// goalDrop removes the context of a unique key whose run retention has removed. No other code
+	// would remove this context.
 	goalDrop    = `DELETE FROM engine.context WHERE workflow = $1 AND key = $2`
 	resetAdd    = `INSERT INTO engine.goal_reset (workflow, key, run_id, run, at, who, reason) VALUES ($1, $2, $3, $4, pg_catalog.clock_timestamp(), $5, $6)`
 	resetsOfRun = `SELECT workflow, key, run_id, run, at, who, reason FROM engine.goal_reset WHERE run_id = $1 ORDER BY id LIMIT 1000`
@@ -48,7 +48,8 @@ type Contexts struct {
 
 var _ goals.Keeper = (*Contexts)(nil)
 
-// Goals returns the contexts that a filter selects, ascending by workflow and key.
+// Goals returns the contexts of the unique keys that a filter selects, ascending by workflow and
+// key.
 func (s *Contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
 	query := goalsAll
 	switch {
@@ -158,7 +159,7 @@ func reset(ctx context.Context, tx *sql.Tx, r goals.Reset) (g goals.Goal, err er
 	return g, err
 }
 
-// Resets returns the resets of the goals that a run had reached, oldest first.
+// Resets returns the resets of the goals that the given run had reached, oldest first.
 func (s *Contexts) Resets(ctx context.Context, run status.RunID) ([]goals.Reset, error) {
 	rows, err := s.DB().QueryContext(ctx, resetsOfRun, int64(run))
 	if err != nil {

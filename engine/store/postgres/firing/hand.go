@@ -57,7 +57,8 @@ func (s *Part) Hand(ctx context.Context, f *firings.Firing, q firings.Query, han
 		return err
 	}
 	if q.Lock {
-		// The rows stay locked until their progress is stored, so all of it is one transaction.
+		// The rows stay locked until their progress is stored, so one transaction reads the rows and
+		// stores the progress.
 		err = s.inside(ctx, true, func(tx *sql.Tx) error {
 			return do(func(use func(*sql.Tx) error) error { return use(tx) }, tx)
 		})

@@ -106,8 +106,8 @@ type reader interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// read returns the rows of a statement. Rows with the same key become one Row, which holds their
-// number. The result n is the number of all rows.
+// read returns the rows of a statement. Rows with the same key become one Row, which also says how
+// many rows have the key. The result `n` is the number of all rows.
 func read(ctx context.Context, db reader, text string, args []any) (list []firings.Row, n int, err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -152,8 +152,8 @@ func count(ctx context.Context, db reader, text string, args []any) (n int64, er
 	return n, err
 }
 
-// inside calls do in a transaction on the business tables. The transaction is read only, unless
-// `writes` is set.
+// inside calls the function `do` in a transaction on the business tables. The transaction is read
+// only, unless `writes` is set.
 func (s *Part) inside(ctx context.Context, writes bool, do func(tx *sql.Tx) error) (err error) {
 	tx, err := s.DB().BeginTx(ctx, &sql.TxOptions{ReadOnly: !writes})
 	if err != nil {

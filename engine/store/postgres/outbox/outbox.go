@@ -41,7 +41,7 @@ SELECT ` + replyColumns + ` FROM p` + replyJoins + ` ORDER BY p.run_id, p.n`
 SELECT ` + replyColumns + ` FROM p` + replyJoins + ` ORDER BY p.run_id, p.n`
 	replyWaiting = `SELECT ` + replyColumns + ` FROM engine.reply p` + replyJoins + ` WHERE p.sink = $1 AND NOT p.done ORDER BY p.due, p.run_id, p.n LIMIT $2`
 	replyOfRun   = `SELECT ` + replyColumns + ` FROM engine.reply p` + replyJoins + ` WHERE p.run_id = $1 ORDER BY p.n`
-	// replySinks finds each sink with one step in the index, and does not read all replies.
+	// replySinks finds each sink with one search in the index, and does not read all replies.
 	replySinks = `
 WITH RECURSIVE s(sink) AS (
   (SELECT r.sink FROM engine.reply r WHERE NOT r.done AND r.sink > $1 AND r.sink < $2 ORDER BY r.sink LIMIT 1)

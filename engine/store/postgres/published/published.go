@@ -41,7 +41,7 @@ WHERE NOT paused AND next_tick < $1 ORDER BY next_tick, workflow, name LIMIT $2`
 SELECT workflow, name, timetable, next_tick, last_tick, last_run, paused, version, workflow_id, given FROM engine.schedule JOIN engine.published USING (workflow)
 ORDER BY workflow, name LIMIT $1`
 	// scheduleMove changes the schedules with the versions that were read. It first locks them in the
-	// order of their names, so that two engines with the same schedules do not lock each other out.
+	// order of their names, so that two engines that change the same schedules do not deadlock.
 	scheduleMove = `
 WITH v AS MATERIALIZED (
   SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::int8[]), pg_catalog.unnest($4::timestamptz[]),

@@ -23,12 +23,13 @@ WITH own AS MATERIALIZED (SELECT 1 FROM engine.fence WHERE engine = $1 ORDER BY 
 q AS MATERIALIZED (SELECT 1 FROM engine.quota WHERE name = $2 FOR NO KEY UPDATE)
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM q)`
 	quotaAdd = `INSERT INTO engine.quota (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`
-	// The first column of slotList and callList is the store's time. So each of them returns one row
-	// even if the limit has no rows. The other columns of that row are NULL.
+	// The first column of slotList and callList is the store's time. So each of the two statements
+	// returns one row even if the limit has no rows. The other columns of that row are NULL.
 	slotList = `
 SELECT c.at, s.engine, s.most, s.slots, s.want, s.since, s.seen, s.until
 FROM (SELECT pg_catalog.clock_timestamp() AS at) c LEFT JOIN engine.quota_slot s ON s.name = $1`
-	// slotPut also removes the rows of other engines whose time has passed.
+	// slotPut also removes the rows of other engines that do not count any more: their time `until` is
+	// in the past.
 	slotPut = `
 WITH gone AS (DELETE FROM engine.quota_slot WHERE name = $1 AND engine <> $2 AND until <= $8)
 INSERT INTO engine.quota_slot AS s (name, engine, most, slots, want, since, seen, until) VALUES ($1, $2, $3, $4, $5, $6, $8, $7)
