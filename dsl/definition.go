@@ -152,8 +152,9 @@ func (s *stored) put(data []byte) string {
 	return key
 }
 
-// putModule adds to s.Blobs the files of a module, and the texts that file(), env() and similar
-// functions have read for the module. It returns the part of the manifest that lists them.
+// putModule adds to s.Blobs the files of a module, and the texts that file(), env() and
+// similar functions have read for the module. It returns the manifest's entry for the module,
+// which lists them by sha256.
 func (s *stored) putModule(m *decl.Module) manifestModule {
 	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, FileSets: m.Reads.Sets, Exists: m.Reads.Exists}
 	for name, src := range m.Files {
@@ -172,7 +173,7 @@ func (s *stored) putModule(m *decl.Module) manifestModule {
 	return out
 }
 
-// ErrCorrupt says that the bytes given to Decode are not a stored definition, or are damaged.
+// ErrCorrupt means that the bytes given to Decode are not a stored definition, or are damaged.
 // Decode wraps ErrCorrupt, except if the language rules refuse the definition.
 var ErrCorrupt = errors.New("dsl: not a stored definition")
 

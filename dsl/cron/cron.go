@@ -117,9 +117,9 @@ func (t *Timetable) at(wall time.Time) time.Time {
 	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, t.zone)
 	start, end := guess.ZoneBounds()
 	switch shown := asUTC(guess); {
-	case shown.After(wall): // the wall-clock time is in a gap, and the variable guess is after the gap
+	case shown.After(wall): // the wall-clock time is in a gap, and `guess` is after the gap
 		return start.UTC()
-	case shown.Before(wall): // the wall-clock time is in a gap, and the variable guess is before the gap
+	case shown.Before(wall): // the wall-clock time is in a gap, and `guess` is before the gap
 		return end.UTC()
 	}
 	if start.IsZero() {

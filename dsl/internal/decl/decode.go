@@ -26,7 +26,7 @@ type decoder struct {
 }
 
 // duplicate reports an error: another declaration already uses the name of the block b. The
-// parameter `first` is the place of the other declaration. The decoder still checks b for other
+// parameter `first` is the position of the other declaration. The decoder still checks b for other
 // errors, but nothing can refer to b.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
@@ -163,7 +163,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also for an invalid word, so that no second error says that the undo is missing
+		s.NoUndo = true // also after an invalid word: otherwise a second error would say that the undo is missing
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -224,7 +224,7 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 
 // action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION, or
 // library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the attribute is missing or
-// invalid. The result `at` is the place of the attribute, or of the block b if the attribute is
+// invalid. The result `at` is the position of the attribute, or of the block b if the attribute is
 // missing.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")

@@ -257,9 +257,9 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
-// resolveGroup resolves the workflow of a group. Resolving finds the values that the group takes from
-// its surroundings. So resolveGroup sets s.Child.Passed afterwards. It does nothing if s starts no
-// group.
+// resolveGroup resolves the references in the workflow of a group. This finds the values that
+// the group takes from its surroundings. Then resolveGroup sets s.Child.Passed to these
+// values. It does nothing if s starts no group.
 func (d graphDecoder) resolveGroup(s *Step) {
 	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
 		return
@@ -376,8 +376,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps keeps the
-// order of the declarations for steps that do not depend on each other.
+// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps puts
+// steps that do not depend on each other in the order in which the file declares them.
 type intHeap []int
 
 func (h *intHeap) push(x int) {

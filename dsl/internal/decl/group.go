@@ -22,8 +22,8 @@ func (d groupDecoder) reserved(b *syntax.Block) {
 	}
 }
 
-// shadows reports steps and locals of a group that have the name of a step or a local around the
-// group. A reference to such a name could mean either of the two.
+// shadows reports steps and locals of a group that have the name of a step or a local around
+// the group. A reference to such a name could mean the outer or the inner step or local.
 func (d groupDecoder) shadows(w *Workflow) {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		for _, s := range w.Steps {

@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take adds a hidden variable with the given name to the group w. If the group has taken this value
-// before, take only adds the attributes that t uses.
+// take adds a hidden variable with the given name to the group w. If the group already has a
+// variable with this name, take only adds to it the attributes that t uses.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {
@@ -95,7 +95,7 @@ func (w *Workflow) hint(name string) string {
 	return fmt.Sprintf(" It is inside of group %q. From outside only the outputs of a group can be used: write output \"NAME\" { value = step.%s.output... } in the group, and group.%s%s.output.NAME here.", g.Name, name, g.Name, instanceKey(g))
 }
 
-// referenceTo returns the expression ROOT.NAME. The parameter `at` is the place of the expression in
+// referenceTo returns the expression ROOT.NAME. The parameter `at` is the position of the expression in
 // messages.
 func referenceTo(at hcl.Range, root, name string) *eval.Expr {
 	return &eval.Expr{Range: at, Syntax: &hclsyntax.ScopeTraversalExpr{SrcRange: at, Traversal: hcl.Traversal{

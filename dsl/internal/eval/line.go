@@ -10,7 +10,7 @@ import (
 )
 
 // Line evaluates an expression for a run, like the method Run. It does not return the errors: it
-// adds them to r, with their places. The texts of these errors contain no sensitive text. Line
+// adds them to r, with their positions. The texts of these errors contain no sensitive text. Line
 // returns false after an error.
 func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value, bool) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s})

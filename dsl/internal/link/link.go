@@ -31,8 +31,8 @@ type linker struct {
 	known     map[string]bool            // names of the variables of all workflows
 	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
 	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without twins
-	// true = do not use the fast evaluator. Tests compare the results with and without the fast
-	// evaluator.
+	// true = do not use the fast evaluator. Tests set it, to compare the results with and
+	// without the fast evaluator.
 	undirected bool
 	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the definition,
 	// the names of the agents and workflows of this library begin with the prefix.
@@ -65,7 +65,7 @@ type linkedAction struct {
 	in     map[string]*argument.Spec // arguments by name
 	out    cty.Type                  // object type of the output
 	broken bool                      // true = the schema is invalid, and the error was reported
-	// form holds what the action block of a declared action says; nil = an action of the plugin
+	// the action block of a declared action; nil = this is an action of the plugin
 	form *actionForm
 	asks *linkedAction // action in the attribute `lookup` of a declared action; nil = none
 	// child holds the workflow of a child run; nil = this is the action of an agent

@@ -169,7 +169,8 @@ var retrySetters = map[string]setter{
 	},
 }
 
-// choose calls the function words[v]. It returns an error if v is not a key of words.
+// choose calls the function `words[v]`. It returns an error if v is not a key of the map
+// `words`.
 func choose(v cty.Value, words map[string]func()) error {
 	text, err := value.StringOf(v)
 	if err != nil {

@@ -100,7 +100,7 @@ func (m *Meter) check() {
 	}
 }
 
-// Diagnostics returns the overrun as an error at a place in the source.
+// Diagnostics returns the overrun as an error at a position in the source.
 func (o *overrun) Diagnostics(at hcl.Range) hcl.Diagnostics {
 	return ExprError(at, "Expression too expensive", o.detail)
 }
@@ -141,7 +141,7 @@ func product(factors ...int64) int64 {
 	return out
 }
 
-// ExprError returns one error about a place in the source.
+// ExprError returns one error about a position in the source.
 func ExprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }

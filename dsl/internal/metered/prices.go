@@ -159,7 +159,7 @@ func (p *payment) built(bytes int64) {
 // numbers charges for a possible conversion of text arguments to numbers.
 func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
-// types charges for the search for a common type of all arguments.
+// types charges for the work of go-cty, which searches for a common type of all arguments.
 func (p *payment) types() {
 	types := make([]cty.Type, len(p.args))
 	for i, v := range p.args {

@@ -34,8 +34,9 @@ type Workflow struct {
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
 	Notifies  string    // workflow whose states this workflow announces; "" = this workflow announces none
 
-	// Confidential is true if each run of the workflow may contain sensitive values, even if none
-	// of its variables is sensitive. To start such a run, an engine needs an encryption key.
+	// Confidential is true if each run of the workflow may contain sensitive values, even if
+	// none of its variables is sensitive. An engine starts such a run only if it has an
+	// encryption key.
 	Confidential bool
 
 	Deadline             LimitFunc // deadline of the run; a duration counts from the acceptance of the run; nil = none
