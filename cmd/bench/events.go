@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// noted is a workflow whose runs start with an event and end with their first row.
+// noted is a workflow whose runs are started by an event, and end with the first row of their
+// journal.
 const noted = `workflow "noted" {
   deadline = "2h"
   variable "value" { type = string }
@@ -37,20 +38,23 @@ func sendings(n int) []sending {
 	return []sending{{"each", manyClients, 1}, {"batches", 4, min(batchSize, n)}, {"all", 1, n}}
 }
 
-// plainEvents has the columns of the table of events. Plain clients remove its rows.
+// plainEvents creates a table with the same columns as the engine's table of events. Plain
+// clients remove the rows of this table.
 const plainEvents = `CREATE TABLE bench.events (seq int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE DEFAULT gen_random_uuid()::text, type text NOT NULL,
 	data jsonb NOT NULL DEFAULT '{}', sent_by text NOT NULL DEFAULT session_user, sent_at timestamptz NOT NULL DEFAULT clock_timestamp())`
 
 // An eventTable is a table into which events are sent.
 type eventTable struct {
 	kind, name string
-	// drain lets n events be removed while they are sent. The result wait waits until that has happened.
-	// Nobody may call it before all events are sent.
+	// drain is called before n events are sent, and lets an engine or a plain client remove
+	// them. The returned function `wait` waits until all n events are removed. The caller may
+	// call `wait` only after all events are sent.
 	drain func(ctx context.Context, d *database, n int) (wait func() error)
 }
 
-// events measures how many events per second an engine turns into runs, for each way to send them. In
-// turn, a plain client removes the same rows from a plain table.
+// events measures how many events per second an engine turns into runs, for each way to send
+// them. For comparison, it also measures how fast a plain client removes the same rows from a
+// plain table.
 func (l startsLab) events(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -165,7 +169,8 @@ func (s sending) send(ctx context.Context, db *sql.DB, table string, n int) (beg
 	return began, nil
 }
 
-// engineDrain waits until the engine has removed all events. The engine works while they are sent.
+// engineDrain returns a function that waits until the running engine has removed all events.
+// The engine removes events while they are sent.
 func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 	const look = 2 * time.Millisecond
 	return func() error {
@@ -190,8 +195,8 @@ func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 	}
 }
 
-// plainBatch is the number of rows that one statement of the plain client removes. It is the size of a
-// batch of the engine.
+// plainBatch is the number of rows that one statement of the plain client removes. An engine
+// removes as many events in one batch.
 const plainBatch = 500
 
 // plainDrain removes rows with DELETE, in one transaction after the other, as a simple consumer does.

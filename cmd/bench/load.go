@@ -36,8 +36,8 @@ type result struct {
 	sends, rows int64 // number of commits of transitions, and number of rows in these commits, for all runs
 }
 
-// A mark holds the costs that the measured processes have had until a certain time. It also holds
-// how the CPUs of the machine have been used until then.
+// A mark holds the costs that the measured processes have had until a certain time. It also
+// holds how long the CPUs of the machine were busy and idle until then.
 type mark struct {
 	usage
 	machine gauge.Ticks
@@ -158,8 +158,8 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures in the book, as numbers of one row. The parameter `calls` is the number of
-// calls that each run makes. The recorded costs are the costs of one call on average.
+// put records the figures of a load in the book, as numbers of one row. The parameter `calls`
+// is the number of calls that each run makes. Each recorded cost is the average for one call.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())

@@ -23,8 +23,8 @@ import (
 // idle engine.
 type processLab struct{ *lab }
 
-// A keeping is a reason why open runs stay in an engine's memory, with the workflow of these
-// runs.
+// A keeping is a reason why open runs stay in an engine's memory, and a workflow whose runs
+// stay for this reason.
 type keeping struct {
 	row, workflow string
 	full          bool // use agents that never have a free slot

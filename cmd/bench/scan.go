@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Number of open runs in the database, how many of them a scan must find, and the constant `grace`,
-// on which that depends.
+// Numbers of open runs in the database. The constant `grace` decides which runs of another
+// live engine a scan must find.
 const (
 	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
 	dueRuns    = 10          // runs of the scanning engine whose next_check has passed

@@ -175,8 +175,9 @@ func long(b *strings.Builder, name string, calls int) {
 	b.WriteString("}\n")
 }
 
-// family writes the small run as a run with all its calls in a row. The large run is a parent, whose
-// child runs make the same calls in the same way.
+// family writes the workflow of the small or the large run. The small run makes its calls one
+// after the other. The large run is a parent: each of its child runs makes calls in the same
+// way as the small run.
 func family(b *strings.Builder, name string, calls int) {
 	if strings.HasPrefix(name, "small-") {
 		long(b, name, calls)

@@ -111,8 +111,9 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 	return f, err
 }
 
-// plainTables are the tables of a program that would handle signals without an engine: a row for each
-// waiting process, and a row for each signal. The data have the size of a row of the journal.
+// plainTables are the tables of a program that would handle signals without an engine. One
+// table has a row for each waiting process, and the other a row for each signal. The data in a
+// row are as large as a row of the journal.
 var plainTables = []string{
 	`CREATE SCHEMA bench`,
 	`CREATE TABLE bench.process (id int8 PRIMARY KEY, state text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`,

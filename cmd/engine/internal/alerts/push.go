@@ -33,8 +33,8 @@ func To(onAlert, url string, environ []string) pusher {
 	}
 	return webhook{url: url, client: &http.Client{
 		Timeout: webhookPatience,
-		// The client follows no redirect: otherwise the alert could go to an address that is not
-		// in the flags.
+		// The client follows no redirect: otherwise the alert could go to another address than
+		// the user has given.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -138,8 +138,8 @@ func withoutSecrets(environ []string) []string {
 	})
 }
 
-// A tail keeps the last bytes that were written to it. The field `most` is the largest number
-// of bytes that it keeps.
+// A tail keeps the last bytes that were written to it. The field `most` is how many bytes it
+// keeps.
 type tail struct {
 	most int
 	kept []byte

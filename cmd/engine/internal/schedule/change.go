@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 )
 
-// changeTries is how many times a command tries to change a schedule. A try fails if an engine has
-// changed the schedule since the command read it.
+// changeTries is how many times a command tries to change a schedule. A try fails if an engine
+// has changed the schedule after the command has read it.
 const changeTries = 10
 
 // Pause makes a schedule start no more runs.

@@ -21,8 +21,8 @@ type runTables struct{ *history.Run }
 
 func tablesOf(r *history.Run) runTables { return runTables{r} }
 
-// nodes returns the rows of the tables. Each step has a row; below a for_each step are rows for
-// its known instances.
+// nodes returns the rows of the tables. Each step has a row. Below the row of a for_each step
+// are rows for those instances that are known.
 func (r runTables) nodes() []story.NodeView {
 	var steps []story.NodeView
 	parts := map[int][]story.NodeView{}

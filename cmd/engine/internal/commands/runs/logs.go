@@ -51,9 +51,9 @@ const (
 	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag is a number of reads. After the end of the run, --follow ends when so many reads in a
-// row have found no new line. One read is not enough, because lines are stored about a second
-// after agents log them.
+// logLag is a number of reads. When the run has ended, --follow continues until this many
+// reads, one after the other, have found no new line. One read is not enough, because a line
+// is stored only about a second after an agent has logged it.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
