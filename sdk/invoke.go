@@ -19,9 +19,9 @@ import (
 type InvokeOptions struct {
 	Logger  *slog.Logger // logger for the action; nil = slog.Default()
 	OnEvent func(Event)  // called for each event, one at a time, before Invoke returns; nil = not called
-	// Invoke calls Ended once the action's function has returned, perhaps after Invoke has
-	// returned. If Invoke does not call the action's function, it also calls Ended. nil = not
-	// called.
+	// Invoke calls Ended once the action's function has returned, perhaps after Invoke itself
+	// has returned. Invoke also calls Ended if it does not call the action's function at all.
+	// nil = not called.
 	Ended func()
 }
 
@@ -30,10 +30,10 @@ type InvokeOptions struct {
 // attempt of the step may already be running.
 //
 // A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
-// Invoke did not call the action because the request is invalid (CodeInvalid). A *Failure
-// with an undeclared code has OutcomeFailed, too, because the author guarantees that nothing
-// was done; Invoke logs a warning. If the code of a *Failure is invalid, or is one that only
-// the SDK and the engine use, the outcome is unknown.
+// Invoke did not call the action because the request is invalid (CodeInvalid). If the action
+// does not declare the code of the *Failure, the reply has OutcomeFailed, too, because the
+// author guarantees that nothing was done; Invoke logs a warning. If the code is invalid, or
+// if only the SDK and the engine may use it, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits for the answer.
