@@ -117,8 +117,8 @@ func (d *demo) title(text string) {
 // engine runs a command of the engine, and prints its output.
 func (d *demo) engine(want int, args ...string) { d.do(want, "engine", args...) }
 
-// do runs a command, prints its output, and returns it. If the exit code is not the one in the
-// parameter `want`, that is an error.
+// do runs a command, prints its output, and returns it. It is an error of the demo if the exit
+// code differs from the parameter `want`.
 func (d *demo) do(want int, name string, args ...string) string {
 	if d.err != nil {
 		return ""

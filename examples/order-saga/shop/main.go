@@ -4,10 +4,10 @@
 //	shop serve  --addr 127.0.0.1:0 --db shop.db --ready-file addr.txt
 //	shop ledger --db shop.db --order o-1001
 //
-// The shop keeps the two promises that an engine needs from a remote service. First, a call that
-// carries an Idempotency-Key has only one effect, however often it arrives. Second, if an undo
-// arrives before its call, the shop refuses the late call. A user can make the shop fail, to watch
-// how the engine reacts.
+// The shop keeps the two promises that an engine needs from a remote service. First, a call
+// that carries an Idempotency-Key has only one effect, however often it arrives. Second, if
+// the undo of a call arrives before the call itself, the shop refuses the call. A user can
+// make the shop fail, to watch how the engine reacts.
 package main
 
 import (
