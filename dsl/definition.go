@@ -49,8 +49,8 @@ func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
 // Stored returns the names of all workflows of the definition, including the workflows of
-// notifications. The order is the same as in the result of All. After each workflow come the
-// workflows of its notifications.
+// notifications. The workflows are in the same order as in the result of All. Directly after
+// each workflow come the workflows that send its notifications.
 func (d *Definition) Stored() []string {
 	var out []string
 	for _, name := range d.All() {
@@ -109,9 +109,9 @@ type stored struct {
 	Blobs    map[string][]byte `json:"blobs"`
 }
 
-// seal sets two fields of d: encoded, the form in which d is stored, and digest, the sha256 of the
-// manifest. It encrypts nothing. The parameter `agents` holds the binary of each agent, by the name of
-// the agent block.
+// seal sets two fields of d: `encoded`, which is the form in which d is stored, and `digest`,
+// which is the sha256 of the manifest. It encrypts nothing. The parameter `agents` holds the
+// binary of each agent, by the name of the agent block.
 func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{

@@ -172,9 +172,9 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct evaluates the argument x with the fast evaluator, and writes it to e. It returns false and
-// does not change e in two cases: the fast evaluator cannot evaluate x, or the value needs more
-// checks.
+// direct evaluates the argument x with the fast evaluator, and writes the value to e. It
+// returns false and does not change e in two cases: the fast evaluator cannot evaluate x, or
+// the value needs more checks.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()

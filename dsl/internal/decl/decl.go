@@ -132,7 +132,7 @@ type ErrorCode struct {
 type Library struct {
 	Name   string
 	where  hcl.Range // position of the block
-	Module *Module   // the other module; nil = it cannot be used, and the error was reported
+	Module *Module   // the module that the block names; nil = the module cannot be used, and the error was reported
 }
 
 // A Variable is a variable block.
@@ -375,7 +375,7 @@ type taken struct {
 	root   string               // first name of the reference, such as "step"
 	name   string               // second name of the reference
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
-	expr   *eval.Expr           // expression of the surroundings; nil = the reference ROOT.NAME, from the fields `root` and `name`
+	expr   *eval.Expr           // expression that gives the value; nil = the reference ROOT.NAME, made of the fields `root` and `name`
 }
 
 // A Schedule is a schedule block.

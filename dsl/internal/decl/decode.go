@@ -59,9 +59,10 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block, adds the variable to the map `into` and returns nil. If the map
-// already has a variable with this name, the method reports an error and changes nothing: then it
-// returns the new variable. The parameter `deployment` is true if the block is outside of workflows.
+// variable reads a variable block, adds the variable to the map `into` and returns nil. If the
+// map already has a variable with this name, the method reports an error, does not change the
+// map, and returns the new variable. The parameter `deployment` is true if the block is
+// outside of workflows.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {

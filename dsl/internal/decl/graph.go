@@ -317,10 +317,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround handles a name in depends_on of a step in the group w: the name of a step around w.
-// If that step is in the workflow around w, the group w waits for it. If that step is further
-// outside, the outer group that is in the same workflow as that step waits for it. The result is
-// false if no step around w has the name.
+// dependsAround handles a name in depends_on of a step in the group w, if a step around w has
+// this name. If that step is in the workflow around w, the group w waits for the step. If the
+// step is further outside, an outer group waits for it: the group that is in the same workflow
+// as the step. The result is false if no step around w has the name.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false

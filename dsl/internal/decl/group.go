@@ -40,9 +40,10 @@ func (d groupDecoder) shadows(w *Workflow) {
 	}
 }
 
-// settings gives a group the settings of the workflow around it: the defaults in its retry block,
-// and the deadline of its compensation. If a setting has references, the step of the group passes
-// its value like any other value from the surroundings.
+// settings gives a group the settings of the workflow around it: the defaults in its retry
+// block, and the deadline of its compensation. If a setting has references, the step of the
+// group evaluates it, and passes its value to the group like any other value from the
+// surroundings.
 func (d groupDecoder) settings(w *Workflow) {
 	pass := func(name string, e *eval.Expr) *eval.Expr {
 		if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Constant != nil {

@@ -686,9 +686,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// stepAround checks a reference from inside of a group. The parameter `t` is the reference, and `g` is
-// the group. The parameter `w` is a workflow or group around g; the reference is to a step or group of
-// w with the given name. If stepAround has reported an error, it returns false.
+// stepAround checks the reference t, which is in the group g and leads out of g. The parameter
+// `w` is a workflow or group around g. The reference is to the step or group of w with the
+// given name. If stepAround has reported an error, it returns false.
 func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
 	i := w.Index[name]
 	for inner := g; inner != w; inner = inner.Outer {

@@ -272,8 +272,8 @@ func (d selectDecoder) read(b *syntax.Block, variables *eval.Expr) (n *noun.Sele
 	return n, given, broken
 }
 
-// parallel reads the arguments `parallel` and `stable`. It reports an error if an engine must not
-// work on several pages at the same time.
+// parallel reads the arguments `parallel` and `stable`. It reports an error if the block asks
+// for several pages at the same time, but its other arguments do not allow that.
 func (d selectDecoder) parallel(b *syntax.Block, n *noun.Selection) {
 	e := b.Attr("parallel")
 	d.whole(e, "parallel", 1, selection.MaxParallel, &n.Parallel)

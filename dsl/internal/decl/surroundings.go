@@ -167,8 +167,9 @@ func (w *Workflow) eachAround() bool {
 	return false
 }
 
-// StepAround returns NAME if a hidden variable with the given name holds a step or group around a
-// group: the name is step.NAME or group.NAME. Otherwise it returns false.
+// StepAround reads the name of a hidden variable. If this name is step.NAME or group.NAME, the
+// variable holds a step or group around the group, and StepAround returns NAME. Otherwise it
+// returns false.
 func StepAround(variable string) (string, bool) {
 	word, name, ok := strings.Cut(variable, ".")
 	return name, ok && (word == "step" || word == "group")

@@ -99,8 +99,8 @@ type Event struct {
 	At   time.Time // when the event was sent
 	Data value.Value
 
-	// The first evaluation that needs them keeps the size of Data and the value of event here.
-	// One event can start many runs, and then expressions are evaluated for each of them.
+	// The size of Data, and the value of event. The first evaluation that needs them stores
+	// them here for the next evaluations: one event can start many runs.
 	load value.Load
 	kept cty.Value
 }

@@ -184,8 +184,9 @@ func utf16Encoding(order interface {
 	}
 }
 
-// markedUTF16 returns the encoding UTF-16. It encodes a text as big-endian with a byte order mark.
-// When it decodes bytes, the mark decides; without a mark, it decodes them as big-endian.
+// markedUTF16 returns the encoding UTF-16. It encodes a text as big-endian with a byte order
+// mark. When it decodes bytes, the byte order mark decides; without this mark, it decodes the
+// bytes as big-endian.
 func markedUTF16() textEncoding {
 	big, little := utf16Encoding(binary.BigEndian), utf16Encoding(binary.LittleEndian)
 	return textEncoding{

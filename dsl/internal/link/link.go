@@ -108,7 +108,8 @@ type workflowLinker struct {
 	out   *noun.Workflow   // result of linking
 	steps []*linkedStep
 	cur   int // index of the step that is being linked; -1 = none
-	// instead is the field argument.List.Instead; nil = the workflow is not for notifications
+	// instead is the value for the field Instead of argument.List; nil = the workflow sends no
+	// notifications
 	instead func(*argument.Argument, *eval.Scope) (cty.Value, bool)
 }
 
@@ -264,9 +265,10 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
-// result is sensitive. There is one exception: if v is an object and is not sensitive itself, an
-// attribute of the result is sensitive only if that attribute of v has a sensitive part.
+// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the
+// whole result is sensitive. There is one exception: v is an object that is not sensitive
+// itself. Then only those attributes of the result are sensitive that have a sensitive part in
+// v.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())

@@ -194,11 +194,12 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested returns the guard for the expression n, or for a whole expression if n is nil. The guard
-// says which steps the condition cond tests: they are safe to read inside of n. A condition tests a
-// step if it reads one of these attributes of the step: status, error, timed_out, signal, or the
-// whole output. It also tests a step if it reads a part of the output inside of try() or can(). The
-// parameter `written` is the position of the condition in the source.
+// tested returns the guard for the expression n, or for a whole expression if n is nil. The
+// guard says which steps the condition `cond` tests: inside of n it is safe to read these
+// steps. A condition tests a step if it reads one of these attributes of the step: status,
+// error, timed_out, signal, or the whole output. It also tests a step if it reads a part of
+// the output inside of try() or can(). The parameter `written` is the position of the
+// condition in the source.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, outputs: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -403,8 +404,9 @@ func (r *stepRead) named(rest hcl.Traversal) {
 	}
 }
 
-// readDeep warns about a reference to a part of one output of a child run or group, if this output is
-// the whole output of a step that may be null.
+// readDeep warns about a reference to a part of one output of a child run or group. It warns
+// only if this output is the whole output of an inner step, and the output of the inner step
+// may be null.
 func (v *nullVisitor) readDeep(d *decl.Step, r stepRead) {
 	if !r.deep || d.Child == nil || d.Child.Workflow == nil {
 		return

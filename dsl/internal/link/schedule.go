@@ -123,8 +123,9 @@ func (l eventLinker) eachKey(e *decl.OnEvent) cty.Value {
 	return eachBefore(v)
 }
 
-// keysOf converts the value of for_each in an on_event block to keys and values. JSON has no sets. So a
-// list of strings and numbers is a set of keys, and a key that is there twice counts once.
+// keysOf converts the value of for_each in an on_event block to keys and values. JSON has no
+// sets. So a list of strings and numbers counts as a set of keys, and a key that is in the
+// list twice counts once.
 func keysOf(v cty.Value) (noun.Each, error) {
 	v, _ = v.UnmarkDeep()
 	if v.IsNull() || !v.IsWhollyKnown() || !v.Type().IsTupleType() && !v.Type().IsListType() && !v.Type().IsSetType() {

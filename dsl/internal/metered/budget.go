@@ -56,8 +56,9 @@ type Spent struct{ Cost, Memory int64 }
 // Add adds the amount x to s.
 func (s *Spent) Add(x Spent) { s.Cost, s.Memory = s.Cost+x.Cost, s.Memory+x.Memory }
 
-// Since returns the cost and memory that were added to the meter after the copy in the parameter
-// `then` was made. The result does not include the part that local values caused.
+// Since returns the cost and memory that were added to the meter since an earlier time. The
+// parameter `then` is a copy of the meter from that time. The result does not include the cost
+// and memory of local values.
 func (m *Meter) Since(then Meter) Spent {
 	return Spent{
 		m.Cost - then.Cost - (m.Locals.Cost - then.Locals.Cost),
