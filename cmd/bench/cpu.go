@@ -82,10 +82,10 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// looks is the largest number of tries to read a correct sum. Each try reads the time of the
-	// postmaster before and after the times of its child processes. The time of the postmaster
-	// includes its ended children. So if it is unchanged, no child process has ended during the
-	// try, and none is missing in the sum.
+	// looks is the largest number of tries to read a correct sum. Each try reads the time of
+	// the postmaster before and after the times of its child processes. The time of the
+	// postmaster includes its ended children. So if this time is unchanged, no child process
+	// has ended during the try, and the sum contains all of them.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)

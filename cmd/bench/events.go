@@ -92,8 +92,9 @@ func (l startsLab) events(ctx context.Context) (err error) {
 	return nil
 }
 
-// sent returns a subject that sends events into a table, and measures the time from the first send, or
-// from the commit of the only transaction, until all events are removed.
+// sent returns a subject that sends events into a table, and measures the time until all
+// events are removed. The time begins with the first send. If all events are sent in one
+// transaction, it begins with the commit.
 func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	row := t.kind + "/" + s.row
 	return subject{row, func(ctx context.Context, round int) error {
@@ -132,8 +133,8 @@ func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	}}
 }
 
-// send sends n events into a table. It returns the time from which they could be removed: the time of
-// the first send, or of the commit if there is only one transaction.
+// send sends n events into a table. It returns the earliest time at which an event could be
+// removed: the time of the first send, or of the commit if all events are in one transaction.
 func (s sending) send(ctx context.Context, db *sql.DB, table string, n int) (began time.Time, err error) {
 	insert := `INSERT INTO ` + table + ` (type, data) SELECT 'noted', jsonb_build_object('value', repeat('x', $1)) FROM generate_series(1, $2)`
 	began = time.Now()

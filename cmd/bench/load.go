@@ -121,10 +121,10 @@ type finish struct {
 	took time.Duration // from the submission to the end
 }
 
-// watch waits until the last time window of the measurement ends. The result `out` has the costs at
-// the beginning of the first window and at the end of each window. It also has the length of all
-// windows together, but no counted runs yet. The result `begin` is the time at which the first
-// window began.
+// watch waits until the last time window of the measurement ends. The result `out` has the
+// costs at the beginning of the first window and at the end of each window. It also has the
+// length of all windows together, but not the number of runs. The result `begin` is the time
+// at which the first window began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
@@ -174,8 +174,7 @@ func (r result) put(b *book, round int, row string, calls int) {
 	}
 	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
 	r.used().put(b, round, row, r.all()*calls)
-	// These two figures are exact, because they include every run from its submission to its
-	// end.
+	// These two figures do not depend on the windows: they include all commits of all runs.
 	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }

@@ -15,7 +15,7 @@ import (
 const (
 	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
 	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
-	lateRuns   = 10          // runs of the other live engine whose next_check passed longer than `grace` ago
+	lateRuns   = 10          // runs of the other live engine that a scan finds, because `grace` has passed since next_check
 	orphanRuns = 100         // runs of the dead engine
 	grace      = time.Minute // time after next_check from which a scan finds a run of another live engine
 )

@@ -87,7 +87,7 @@ func (l startsLab) schedules(ctx context.Context) (err error) {
 	return nil
 }
 
-// enqueued submits a run for each schedule, and records how long that takes.
+// enqueued submits as many runs as there are schedules, and records how long that takes.
 func (l startsLab) enqueued(ctx context.Context, d *database, w *work, round int) error {
 	n := l.p.starts.schedules
 	all := make([]engine.Submission, n)

@@ -36,9 +36,10 @@ func shapes() []shape {
 	}
 }
 
-// small returns how many small runs the benchmark compares with one large run. The parameter `large`
-// is the number of calls of the large run. If all calls of a run are in flight together, the small
-// runs together make as many calls as the large run. Otherwise they make a quarter of that number.
+// small returns how many small runs the benchmark compares with one large run. The parameter
+// `large` is the number of calls of the large run. If all calls of a run are in flight
+// together, the small runs together make as many calls as the large run. Otherwise the small
+// runs together make a quarter of the calls of the large run.
 func (s shape) small(large int) int {
 	if s.together {
 		return large / s.calls

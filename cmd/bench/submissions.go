@@ -159,7 +159,8 @@ const (
 	submitMany = `SELECT count(engine.submit('five', jsonb_build_object('value', $2::text), r)) FROM unnest($1::text[]) r`
 )
 
-// newDesk publishes the workflow five in a database, and makes the tables of the other ways.
+// newDesk publishes the workflow named five in a database, and makes the tables for the other
+// ways to submit.
 func newDesk(ctx context.Context, d *database, w *work) (*desk, error) {
 	if err := publish(ctx, d, w.def, "five"); err != nil {
 		return nil, err

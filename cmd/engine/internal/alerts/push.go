@@ -25,8 +25,8 @@ import (
 const webhookPatience = 10 * time.Second
 
 // To returns the pusher that runs the program of --on-alert. If onAlert is "", To returns the
-// pusher that calls the URL of --alert-webhook. The program gets environ without the engine's
-// credentials.
+// pusher that calls the URL of --alert-webhook. The program gets the environment in the
+// parameter `environ`, without the engine's credentials.
 func To(onAlert, url string, environ []string) pusher {
 	if onAlert != "" {
 		return program{path: onAlert, env: withoutSecrets(environ)}

@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// finish prints the outputs of the run and remarks about it, and returns its exit code as an
-// error; nil = exit code 0.
+// finish prints the outputs of the run and remarks about the run, and returns the run's exit
+// code as an error; nil = exit code 0.
 func (w *work) finish(end follow.Outcome) error {
 	code := exit.OfRun(end.State.Status(), int(end.State.Run().Left))
 	if !w.a.JSON {

@@ -164,8 +164,8 @@ func (c *checkup) runs(ctx context.Context) error {
 	return nil
 }
 
-// histories checks the history of the newest open runs, and reports each history that does not
-// verify.
+// histories checks the history of the newest open runs, and reports each history that was
+// changed or is damaged.
 func (c *checkup) histories(ctx context.Context) error {
 	if _, err := c.s.ReadKey(ctx); err != nil {
 		return nil // the method `key` has reported this: without the key no history can be checked

@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Parts hold the settings that `engine apply` and `engine serve` give to their engines,
-// because they are different for the two commands.
+// Parts hold those settings of an engine that `engine apply` and `engine serve` set
+// differently.
 type Parts struct {
 	Capacity invoke.Capacity
 	Observer engine.Observer // nil = none

@@ -100,9 +100,9 @@ func (x *explained) say(format string, args ...any) {
 	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
 }
 
-// restarts adds sentences about the run from which this run has taken over results, and about
-// the run that has taken over the results of this run. The parameter r is nil if the journal
-// of this run cannot be read.
+// restarts adds sentences about two other runs: the run from which this run has taken over
+// results, and the heir of this run. The parameter r is nil if the journal of this run cannot
+// be read.
 func (x *explained) restarts(ctx context.Context, s *session.Session, r *history.Run) error {
 	if r != nil {
 		if from := r.State.Run().Origin(); from != nil {

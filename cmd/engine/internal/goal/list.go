@@ -59,7 +59,7 @@ func List(ctx context.Context, a *cli.App, o ListOptions) error {
 	return nil
 }
 
-// open opens the state of --dsn, and returns the role of its store that keeps goals.
+// open opens the state of --dsn, and returns its store in the role that keeps goals.
 func open(ctx context.Context, a *cli.App) (*session.Session, goals.Keeper, error) {
 	s, err := session.OpenSpeaker(ctx, a)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/goals"
 )
 
-// Find returns the run that the argument RUN names. This is the run with that name. If there is
-// none, it is the newest run with that unique key. If several workflows have runs with this key,
-// Find returns an error.
+// Find returns the run that the argument RUN names. This is the run whose name is RUN. If
+// there is no such run, it is the newest run whose unique key is RUN. If several workflows
+// have runs with this key, Find returns an error.
 func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (store.RunRow, error) {
 	row, err := s.Store.Find(ctx, name)
 	if err == nil {

@@ -59,8 +59,8 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	return t
 }
 
-// rounds returns how many times a step starts max_parallel instances together, if each time it
-// waits until all of them have ended.
+// rounds returns how many instances of the step run one after the other, if max_parallel
+// instances always run at the same time.
 func (p *step) rounds() int {
 	if !p.forEach || p.each < 0 || p.settings == nil || p.settings.MaxParallel <= 0 {
 		return min(1, max(p.each, -p.each))

@@ -110,8 +110,8 @@ func nodeDetail(n story.NodeView) string {
 	return words.Join("; ", parts...)
 }
 
-// forwardOver reports whether the forward attempts of the step are over. Then the deadline of the
-// step does not count any more.
+// forwardOver reports whether the step makes no more attempts, except for its undo. Then the
+// deadline of the step does not count any more.
 func forwardOver(n story.NodeView) bool {
 	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
 }
