@@ -193,9 +193,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 }
 
 // over reports whether the time for an answer has passed. The parameter `start` is the time at
-// which the call began, and the parameter `left` is how long the call may take. The method also
-// compares the wall clock with complete-by, because the timers of this process do not run while
-// the machine sleeps.
+// which the call began, and the parameter `left` is how long the call may take. In addition to
+// these two, the method compares the wall clock with complete-by, because the timers of this
+// process do not run while the machine sleeps.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }

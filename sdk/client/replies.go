@@ -24,8 +24,8 @@ type Reply struct {
 // replies from time to time.
 const Channel = "engine_replies"
 
-// A Rows is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to take replies in the same transaction
-// as the changes that they cause.
+// A Rows is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to take replies and to store
+// what follows from them in the same transaction.
 type Rows interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }

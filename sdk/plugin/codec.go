@@ -16,8 +16,8 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. If the generated code
-// did this, it would cost more than the rest of a call. The bytes are the same as for
+// The batches of a session are encoded and decoded here, field by field. The generated code
+// would need more time for this than for the rest of a call. The bytes are the same as for
 // InvocationBatch and ResultBatch in agent.proto; a test compares both codecs. All other
 // messages use the generated code.
 

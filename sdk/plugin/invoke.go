@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Invoke sends one call and waits for its end. onEvent, if not nil, receives the agent's
-// heartbeats and checkpoints, in order, before Invoke returns. Invoke sets
-// Request.Remaining.
+// Invoke sends one call and waits for its end. The function onEvent gets the agent's
+// heartbeats and checkpoints, in order, before Invoke returns; nil = they are dropped. Invoke
+// sets Request.Remaining.
 //
 // Invoke checks the agent's reply against the schema and returns it. If the process or the
 // connection was lost, the reply is an unknown outcome with sdk.CodeAgentLost. If the agent's
@@ -32,8 +32,8 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
-	// OnExpired is called once when complete-by passes without a reply, perhaps by another
-	// goroutine. It returns how long to wait for a late reply; 0 = do not wait.
+	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
+	// reply. It returns how long to wait for a late reply; 0 = do not wait.
 	OnExpired func() time.Duration
 	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows.
 	// The reply was checked against the schema. It is evidence that the agent answers after

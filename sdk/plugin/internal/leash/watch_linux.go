@@ -41,8 +41,8 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance measures the machine. It also measures the tree if the time lookPause has passed since
-// the last measurement of the tree, if the machine has many new threads, or if the machine has
+// glance measures the machine. It also measures the tree in three cases: lookPause has passed
+// since the last measurement of the tree; the machine has many new threads; the machine has
 // much less free memory than before. It returns the excess if the tree has exceeded a limit;
 // otherwise nil.
 func (w *watch) glance() *excess {
