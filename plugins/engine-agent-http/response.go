@@ -163,8 +163,9 @@ func excerpt(c *sdk.Call, data []byte) string {
 // maxRetryAfter is the longest wait that the agent accepts from a service.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns the wait for which the header Retry-After asks, in seconds or as a date. It
-// returns 0 if the parameter `text` is "" or is neither of the two.
+// retryAfter returns the wait for which the header Retry-After asks, in seconds or as a date.
+// The parameter `text` is the value of the header. If it is neither a number of seconds nor a
+// date, retryAfter returns 0.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0
