@@ -1,6 +1,7 @@
-// Command demo shows the order process: an application that submits runs in its own transactions, two
-// engines, one of which is killed, a run that waits for an operator, and the replies that the
-// application gets. `make demo-orders` starts it with a private PostgreSQL.
+// Command demo shows the order process. An application submits runs in its own transactions.
+// Two engines work on the runs, and the demo kills one of them. One run waits for an operator.
+// Then the demo shows the replies that the application has got. `make demo-orders` starts it
+// with a private PostgreSQL.
 package main
 
 import (

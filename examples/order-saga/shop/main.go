@@ -32,8 +32,9 @@ func main() {
 	os.Exit(code)
 }
 
-// run does the work of main with the given arguments and streams, and returns the exit code. 0 =
-// success; 1 = an error, or --expect was wrong; 2 = wrong usage.
+// run does the work of main with the given arguments and streams, and returns the exit code. 0
+// = success; 1 = an error, or an order is not in the state that --expect names; 2 = wrong
+// usage.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -64,8 +65,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // printed the details.
 var errUsage = errors.New("wrong usage")
 
-// parse parses the flags. The parameter `need` has the names of the flags that must not be empty.
-// If one of them is empty, parse returns an error. The flag package itself treats all flags as
+// parse parses the flags. The parameter `need` has the names of required flags. If one of
+// these is empty, parse returns an error. The flag package itself treats all flags as
 // optional.
 func parse(fs *flag.FlagSet, args []string, stderr io.Writer, need ...string) error {
 	fs.SetOutput(stderr)
