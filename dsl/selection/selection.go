@@ -28,7 +28,7 @@ type Strategy uint8
 const (
 	Keyset   Strategy = iota // one pass over the rows, page by page in the order of the key
 	Exhaust                  // passes over the rows, until a pass finds no row that is new in this firing
-	Window                   // one pass over the rows of an interval of time; later firings read later intervals
+	Window                   // one pass over the rows of an interval of time, which no other firing reads
 	Locked                   // as Exhaust, but the engine locks each row while it records the run of the row
 	InMemory                 // all keys are read first; then the rows with these keys
 )

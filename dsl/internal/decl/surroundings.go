@@ -13,8 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take adds a hidden variable with the given name to the group w. If the group already has a
-// variable with this name, take only adds to it the attributes that t uses.
+// take adds a hidden variable with the given name to the group w. If the group has already
+// taken a value with this name, take only adds the attributes that t uses to those of that
+// value.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {

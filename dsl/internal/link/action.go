@@ -244,8 +244,8 @@ var replyParts = map[string]cty.Type{
 }
 
 // replyNeeds are the arguments that an action must have to take replies. The submitter of a
-// run names the action that gets the replies. These arguments prevent that a submitter names
-// an action that was not made for replies, such as a refund.
+// run names the action that gets the replies. An action that was not made for replies, such as
+// a refund, does not have all these arguments, so a submitter cannot name it.
 var replyNeeds = []string{"run", "seq", "status"}
 
 // replyStatuses are the statuses of replies.

@@ -15,8 +15,8 @@ const leaveWithin = 3 * time.Second
 
 // EndOnSecondSignal makes the process end after a second signal of the operating system, such
 // as Ctrl-C, even if the command hangs. After the second signal, the command has the time
-// leaveWithin to end without help. A third signal ends the process at once. A call of the
-// returned function `stop` switches this off.
+// leaveWithin to end normally. A third signal ends the process at once. A call of the returned
+// function `stop` switches this off.
 func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)
