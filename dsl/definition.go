@@ -49,8 +49,8 @@ func (d *Definition) All() []string { return append(d.Names(), d.inner...) }
 func (d *Definition) Names() []string { return append([]string(nil), d.names...) }
 
 // Stored returns the names of all workflows of the definition, including the workflows of
-// notifications. The order is the same as in the result of All. After each workflow come the
-// workflows of its notifications.
+// notifications. The workflows are in the same order as in the result of All. Directly after
+// each workflow come the workflows that send its notifications.
 func (d *Definition) Stored() []string {
 	var out []string
 	for _, name := range d.All() {
@@ -109,9 +109,9 @@ type stored struct {
 	Blobs    map[string][]byte `json:"blobs"`
 }
 
-// seal sets two fields of d: encoded, the form in which d is stored, and digest, the sha256 of the
-// manifest. It encrypts nothing. The parameter `agents` holds the binary of each agent, by the name of
-// the agent block.
+// seal sets two fields of d: `encoded`, which is the form in which d is stored, and `digest`,
+// which is the sha256 of the manifest. It encrypts nothing. The parameter `agents` holds the
+// binary of each agent, by the name of the agent block.
 func (d *Definition) seal(agents map[string]AgentBinary) error {
 	m := d.module
 	s := stored{
@@ -152,8 +152,9 @@ func (s *stored) put(data []byte) string {
 	return key
 }
 
-// putModule adds to s.Blobs the files of a module, and the texts that file(), env() and similar
-// functions have read for the module. It returns the part of the manifest that lists them.
+// putModule adds to s.Blobs the files of a module, and the texts that file(), env() and
+// similar functions have read for the module. It returns the manifest's entry for the module,
+// which lists them by sha256.
 func (s *stored) putModule(m *decl.Module) manifestModule {
 	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, FileSets: m.Reads.Sets, Exists: m.Reads.Exists}
 	for name, src := range m.Files {
@@ -172,7 +173,7 @@ func (s *stored) putModule(m *decl.Module) manifestModule {
 	return out
 }
 
-// ErrCorrupt says that the bytes given to Decode are not a stored definition, or are damaged.
+// ErrCorrupt means that the bytes given to Decode are not a stored definition, or are damaged.
 // Decode wraps ErrCorrupt, except if the language rules refuse the definition.
 var ErrCorrupt = errors.New("dsl: not a stored definition")
 

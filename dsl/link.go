@@ -19,9 +19,10 @@ type AgentUse struct {
 	// Path of the binary, or of its directory, from the argument `source`; "" = the binary is where
 	// agents are installed. A path that begins with a dot is relative to the directory of the module.
 	Source string
-	Where  diag.Range // place of the argument `plugin`, else of the agent block, else of the first use of the agent
-	// Name of the declared agent that is most similar to Name; only if the agent is implied.
-	// Perhaps the author of the module meant this agent. "" = no declared agent is similar.
+	Where  diag.Range // position of the argument `plugin`, else of the agent block, else of the first use of the agent
+	// Name of the declared agent that is most similar to the field Name; only if the agent is
+	// implied. Perhaps the author of the module meant this agent. "" = no declared agent is
+	// similar.
 	Similar string
 }
 

@@ -35,7 +35,8 @@ type Agent struct {
 
 // New returns an agent without actions. The parameter `name` is the part NAME of the file name
 // engine-agent-NAME. The parameter `version` is a semantic version such as "1.2.0". The method
-// Schema reports mistakes in the name, in the version, and in everything that is added later.
+// Schema reports mistakes in the name, in the version, and in all actions and options that are
+// added later.
 func New(name, version string) *Agent {
 	a := &Agent{name: name, version: version, actions: map[string]*action{}}
 	if !agentName.MatchString(name) {
@@ -132,9 +133,9 @@ func (a *Agent) Schema() (schema.Schema, error) {
 	return s, nil
 }
 
-// soundness returns the contradictions between the properties of an action, and between
-// the action and other actions of the agent. It returns nil if there are none. The author
-// must have added all actions before.
+// soundness returns an error for each contradiction between two properties of an action, or
+// between the action and another action of the agent. It returns nil if there are none. The
+// author must have added all actions before.
 func (a *Agent) soundness(act *action) []error {
 	var errs []error
 	s := act.schema

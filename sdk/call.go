@@ -63,9 +63,9 @@ var ErrCallEnded = errors.New("sdk: the call has ended")
 //
 // Checkpoint returns when the checkpoint has been sent, not when it is durable. The engine
 // stores checkpoints in order and before the call's answer, while the work continues. If
-// checkpoints come faster than the engine can store them, it stores only the last. So after
-// a crash, the next attempt may get an earlier checkpoint than the last one sent. The work
-// after a checkpoint must therefore be repeatable.
+// checkpoints come faster than the engine can store them, it stores only the latest one. So
+// after a crash, the next attempt may get an earlier checkpoint than the latest one that was
+// sent. Therefore it must be safe to repeat the work after a checkpoint.
 //
 // Checkpoint keeps no reference to blob. It returns an error if `blob` is larger than
 // MaxCheckpoint or if the action does not declare Checkpoints, and ErrCallEnded if the call
@@ -109,8 +109,8 @@ func (c *Call) ExcerptEnd(text string, n int) string {
 	return excerptEnd(text, n, c.input, c.config)
 }
 
-// An emitter passes the events of a call to the host. It drops an event if the method `close` was
-// called before, or if the time in the field `until` has passed.
+// An emitter passes the events of a call to the host. It drops events after a call of its
+// method `close`, and after the time in its field `until`.
 type emitter struct {
 	schema *schema.Action
 	until  time.Time

@@ -25,8 +25,8 @@
 //
 // # How a call ends
 //
-// A call ends in exactly one of three ways. An end that is not clearly one of the first
-// two counts as the third.
+// A call ends in exactly one of three ways. If the end is neither clearly a result nor clearly
+// a definite failure, the outcome is unknown.
 //
 //   - A result: the function returned no error.
 //   - A definite failure: the function returned a *Failure, often made by Code. The author

@@ -46,11 +46,11 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest is for a text that was cut into two sides, of which the caller keeps one. It returns how
-// many bytes of the kept side, counted from the cut, belong to a value that the cut divides. It
-// returns 0 if there are fewer than minKnown such bytes. The parameter `most` is the length of the
-// kept side. The function part returns, for a number l, the l bytes of the kept side that are next
-// to the cut, together with the first byte of the other side.
+// longest is for a text that was cut into two sides. The caller keeps one side, which has the
+// length `most`. If the cut divides a value, longest returns how many bytes of this value are
+// on the kept side. It returns 0 if there are fewer than minKnown such bytes. The function
+// `part` returns the l bytes of the kept side that are next to the cut, and the first byte of
+// the other side.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {

@@ -71,10 +71,11 @@ func Code(err, target error, code string) error {
 	return &Failure{Code: code, Err: err}
 }
 
-// Unknown returns an error which says that the outcome is unknown. The parameter `code` says why:
-// it is a code that the action declares, or a transient code such as CodeUnavailable. If err
-// contains a *Failure, the outcome is still unknown, but the RetryAfter of that *Failure is the
-// shortest pause before the next attempt. Unknown returns nil if err is nil.
+// Unknown returns an error which says that the outcome is unknown. The parameter `code` says
+// why: it is a code that the action declares, or a transient code such as CodeUnavailable. If
+// err contains a *Failure, the outcome is unknown nevertheless. But the engine then waits at
+// least the RetryAfter of this *Failure before the next attempt. Unknown returns nil if err is
+// nil.
 func Unknown(err error, code string) error {
 	if err == nil {
 		return nil

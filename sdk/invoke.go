@@ -19,9 +19,9 @@ import (
 type InvokeOptions struct {
 	Logger  *slog.Logger // logger for the action; nil = slog.Default()
 	OnEvent func(Event)  // called for each event, one at a time, before Invoke returns; nil = not called
-	// Invoke calls Ended once the action's function has returned, perhaps after Invoke has
-	// returned. If Invoke does not call the action's function, it also calls Ended. nil = not
-	// called.
+	// Invoke calls Ended once the action's function has returned, perhaps after Invoke itself
+	// has returned. Invoke also calls Ended if it does not call the action's function at all.
+	// nil = not called.
 	Ended func()
 }
 
@@ -30,10 +30,10 @@ type InvokeOptions struct {
 // attempt of the step may already be running.
 //
 // A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
-// Invoke did not call the action because the request is invalid (CodeInvalid). A *Failure
-// with an undeclared code has OutcomeFailed, too, because the author guarantees that nothing
-// was done; Invoke logs a warning. If the code of a *Failure is invalid, or is one that only
-// the SDK and the engine use, the outcome is unknown.
+// Invoke did not call the action because the request is invalid (CodeInvalid). If the action
+// does not declare the code of the *Failure, the reply has OutcomeFailed, too, because the
+// author guarantees that nothing was done; Invoke logs a warning. If the code is invalid, or
+// if only the SDK and the engine may use it, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits for the answer.
@@ -193,9 +193,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 }
 
 // over reports whether the time for an answer has passed. The parameter `start` is the time at
-// which the call began, and the parameter `left` is how long the call may take. The method also
-// compares the wall clock with complete-by, because the timers of this process do not run while
-// the machine sleeps.
+// which the call began, and the parameter `left` is how long the call may take. In addition to
+// these two, the method compares the wall clock with complete-by, because the timers of this
+// process do not run while the machine sleeps.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }

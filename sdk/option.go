@@ -95,9 +95,9 @@ func Checkpoints() Option { return func(a *action) { a.schema.Checkpoints = true
 // Cancellable declares that the engine may interrupt a call in flight: the engine ends the
 // context of the call, and the call then ends early. The engine does so when a person cancels
 // the run or the run is undone. Use Cancellable if an interrupted call has no effect, or if
-// the engine can repeat or undo the effect without the output. Without Cancellable the engine
-// waits for the answer until complete-by, because an interrupted call usually has an unknown
-// outcome. The engine always interrupts calls of read-only actions.
+// the engine can repeat the call or undo its effect without knowing the output. Without
+// Cancellable the engine waits for the answer until complete-by, because an interrupted call
+// usually has an unknown outcome. The engine always interrupts calls of read-only actions.
 func Cancellable() Option { return func(a *action) { a.schema.Cancellable = true } }
 
 // Typical declares how long a call usually takes. Only estimates use it.

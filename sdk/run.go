@@ -6,8 +6,8 @@ import (
 )
 
 // Run calls an action like Invoke, but the action's function runs in the goroutine of the
-// caller. Run is for a host that uses a goroutine for each call anyway. The context ctx must end
-// at the latest when the duration that Request.TimeLeft returns has passed.
+// caller. Run is for a host that uses a goroutine for each call anyway. The caller must end
+// ctx within the duration that Request.TimeLeft returns.
 //
 // Run calls the function `answer` once with the reply, in this goroutine. If the time is over,
 // it does not call answer (S28). Run returns when the action's function has returned, even

@@ -14,7 +14,7 @@ type book struct {
 	figures []figure
 }
 
-// A figure is one measured number of one row in one round.
+// A figure is a number that was measured in one round, for one row of a table.
 type figure struct {
 	Row   string  `json:"row"`   // what was measured, such as postgres/256
 	Name  string  `json:"name"`  // name of the number, such as steps/s
@@ -26,9 +26,9 @@ func (b *book) put(round int, row, name string, v float64) {
 	b.figures = append(b.figures, figure{Row: row, Name: name, Round: round, Value: v})
 }
 
-// values returns all measured values of one number of one row. The parameter `row` is the name of
-// the row, and the parameter `name` is the name of the number. The keys of the map are the
-// indexes of the rounds.
+// values returns one number of one row, as it was measured in each round. The parameter `row`
+// is the name of the row, and the parameter `name` is the name of the number. The keys of the
+// map are the indexes of the rounds.
 func (b *book) values(row, name string) map[int]float64 {
 	out := map[int]float64{}
 	for _, f := range b.figures {

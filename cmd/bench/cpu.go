@@ -16,8 +16,8 @@ import (
 // which Go runs.
 const jiffy = 10 * time.Millisecond
 
-// A usage holds the costs of the measured processes since their start: CPU time, bytes of the
-// write-ahead log, and commits. The processes are the engine, its agent and its PostgreSQL
+// A usage holds what the measured processes have used since their start: CPU time, bytes of
+// the write-ahead log, and commits. The processes are the engine, its agent and its PostgreSQL
 // server.
 type usage struct {
 	// CPU time of the engine, of its agent and of the PostgreSQL server. The field `engine`
@@ -82,10 +82,10 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// looks is the largest number of tries to read a correct sum. Each try reads the time of the
-	// postmaster before and after the times of its child processes. The time of the postmaster
-	// includes its ended children. So if it is unchanged, no child process has ended during the
-	// try, and none is missing in the sum.
+	// looks is the largest number of tries to read a correct sum. Each try reads the time of
+	// the postmaster before and after the times of its child processes. The time of the
+	// postmaster includes its ended children. So if this time is unchanged, no child process
+	// has ended during the try, and the sum contains all of them.
 	const looks = 100
 	for range looks {
 		own, _, err := processCPU(postmaster, true)
@@ -103,8 +103,8 @@ func (d *database) serverCPU(ctx context.Context) (time.Duration, error) {
 	return 0, errors.New("the server's processes come and go too fast to be counted")
 }
 
-// childrenCPU adds the CPU times of all running child processes of one process, and returns the
-// sum. The parameter "of" is the id of that one process.
+// childrenCPU adds the CPU times of all running child processes of one process, and returns
+// the sum. The parameter `of` is the id of that one process.
 func childrenCPU(of int) (sum time.Duration, err error) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

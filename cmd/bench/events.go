@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// noted is a workflow whose runs start with an event and end with their first row.
+// noted is a workflow whose runs are started by an event, and end with the first row of their
+// journal.
 const noted = `workflow "noted" {
   deadline = "2h"
   variable "value" { type = string }
@@ -37,20 +38,23 @@ func sendings(n int) []sending {
 	return []sending{{"each", manyClients, 1}, {"batches", 4, min(batchSize, n)}, {"all", 1, n}}
 }
 
-// plainEvents has the columns of the table of events. Plain clients remove its rows.
+// plainEvents creates a table with the same columns as the engine's table of events. Plain
+// clients remove the rows of this table.
 const plainEvents = `CREATE TABLE bench.events (seq int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE DEFAULT gen_random_uuid()::text, type text NOT NULL,
 	data jsonb NOT NULL DEFAULT '{}', sent_by text NOT NULL DEFAULT session_user, sent_at timestamptz NOT NULL DEFAULT clock_timestamp())`
 
 // An eventTable is a table into which events are sent.
 type eventTable struct {
 	kind, name string
-	// drain lets n events be removed while they are sent. The result wait waits until that has happened.
-	// Nobody may call it before all events are sent.
+	// drain is called before n events are sent, and lets an engine or a plain client remove
+	// them. The returned function `wait` waits until all n events are removed. The caller may
+	// call `wait` only after all events are sent.
 	drain func(ctx context.Context, d *database, n int) (wait func() error)
 }
 
-// events measures how many events per second an engine turns into runs, for each way to send them. In
-// turn, a plain client removes the same rows from a plain table.
+// events measures how many events per second an engine turns into runs, for each way to send
+// them. For comparison, it also measures how fast a plain client removes the same rows from a
+// plain table.
 func (l startsLab) events(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -88,8 +92,9 @@ func (l startsLab) events(ctx context.Context) (err error) {
 	return nil
 }
 
-// sent returns a subject that sends events into a table, and measures the time from the first send, or
-// from the commit of the only transaction, until all events are removed.
+// sent returns a subject that sends events into a table, and measures the time until all
+// events are removed. The time begins with the first send. If all events are sent in one
+// transaction, it begins with the commit.
 func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	row := t.kind + "/" + s.row
 	return subject{row, func(ctx context.Context, round int) error {
@@ -128,8 +133,8 @@ func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	}}
 }
 
-// send sends n events into a table. It returns the time from which they could be removed: the time of
-// the first send, or of the commit if there is only one transaction.
+// send sends n events into a table. It returns the earliest time at which an event could be
+// removed: the time of the first send, or of the commit if all events are in one transaction.
 func (s sending) send(ctx context.Context, db *sql.DB, table string, n int) (began time.Time, err error) {
 	insert := `INSERT INTO ` + table + ` (type, data) SELECT 'noted', jsonb_build_object('value', repeat('x', $1)) FROM generate_series(1, $2)`
 	began = time.Now()
@@ -165,7 +170,8 @@ func (s sending) send(ctx context.Context, db *sql.DB, table string, n int) (beg
 	return began, nil
 }
 
-// engineDrain waits until the engine has removed all events. The engine works while they are sent.
+// engineDrain returns a function that waits until the running engine has removed all events.
+// The engine removes events while they are sent.
 func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 	const look = 2 * time.Millisecond
 	return func() error {
@@ -190,8 +196,8 @@ func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 	}
 }
 
-// plainBatch is the number of rows that one statement of the plain client removes. It is the size of a
-// batch of the engine.
+// plainBatch is the number of rows that one statement of the plain client removes. An engine
+// removes as many events in one batch.
 const plainBatch = 500
 
 // plainDrain removes rows with DELETE, in one transaction after the other, as a simple consumer does.

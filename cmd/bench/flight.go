@@ -15,7 +15,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// done is the number of finished steps in each run that a flock makes. The next step has started.
+// done is the number of finished steps in each run that a flock makes. The step after them has
+// started.
 const done = 3
 
 // firstID is the smallest id of the open runs. It is larger than the ids of all finished

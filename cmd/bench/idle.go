@@ -27,7 +27,7 @@ type idling struct {
 	closing closers
 	p       *gauge.Proxy
 	begun   time.Time // start of the counting
-	before  [2]int64  // number of statements and number of pings before the time in the field `begun`
+	before  [2]int64  // numbers of statements and of pings that were sent before the time in the field `begun`
 	err     error     // error of the start; nil = the engine runs
 }
 

@@ -28,8 +28,8 @@ type lab struct {
 	idling   []*idling // engines for the part idle; nil = this part is not measured
 }
 
-// Each of the following functions wraps the lab in another type. Each of these types has the
-// methods for one kind of measurement.
+// Each of the following functions returns the lab as another type, which has the methods for
+// one kind of measurement.
 
 func (l *lab) runLab() runLab         { return runLab{l} }
 func (l *lab) serverLab() serverLab   { return serverLab{l} }

@@ -36,8 +36,8 @@ type result struct {
 	sends, rows int64 // number of commits of transitions, and number of rows in these commits, for all runs
 }
 
-// A mark holds the costs that the measured processes have had until a certain time. It also holds
-// how the CPUs of the machine have been used until then.
+// A mark holds the costs that the measured processes have had until a certain time. It also
+// holds how long the CPUs of the machine were busy and idle until then.
 type mark struct {
 	usage
 	machine gauge.Ticks
@@ -121,10 +121,10 @@ type finish struct {
 	took time.Duration // from the submission to the end
 }
 
-// watch waits until the last time window of the measurement ends. The result `out` has the costs at
-// the beginning of the first window and at the end of each window. It also has the length of all
-// windows together, but no counted runs yet. The result `begin` is the time at which the first
-// window began.
+// watch waits until the last time window of the measurement ends. The result `out` has the
+// costs at the beginning of the first window and at the end of each window. It also has the
+// length of all windows together, but not the number of runs. The result `begin` is the time
+// at which the first window began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
 	if err := pause(ctx, l.warm); err != nil {
 		return out, begin, err
@@ -158,8 +158,8 @@ func (r loader) mark(ctx context.Context) (m mark, err error) {
 	return m, err
 }
 
-// put records the figures in the book, as numbers of one row. The parameter `calls` is the number of
-// calls that each run makes. The recorded costs are the costs of one call on average.
+// put records the figures of a load in the book, as numbers of one row. The parameter `calls`
+// is the number of calls that each run makes. Each recorded cost is the average for one call.
 func (r result) put(b *book, round int, row string, calls int) {
 	b.put(round, row, "steps/s", r.stepsPerSecond())
 	b.put(round, row, "runs/s", float64(r.all())/r.took.Seconds())
@@ -174,8 +174,7 @@ func (r result) put(b *book, round int, row string, calls int) {
 	}
 	b.put(round, row, "p99/p50", r.quantile(0.99).Seconds()/r.quantile(0.5).Seconds())
 	r.used().put(b, round, row, r.all()*calls)
-	// These two figures are exact, because they include every run from its submission to its
-	// end.
+	// These two figures do not depend on the windows: they include all commits of all runs.
 	b.put(round, row, "sends/step", float64(r.sends)/float64(r.ended*calls))
 	b.put(round, row, "rows/step", float64(r.rows)/float64(r.ended*calls))
 }

@@ -73,7 +73,7 @@ func (l historyLab) long(ctx context.Context) (err error) {
 // aged measures in turn an engine whose database was under load for minutes, and an engine with
 // a new database. Between the measurements the benchmark does not vacuum; only autovacuum does.
 func (l historyLab) aged(ctx context.Context, old, young *running) error {
-	// Warm up the engine and the agent of the new store, which have just started.
+	// The engine and the agent of the new database have just started, so warm them up.
 	if _, err := young.loader().load(ctx, load{workflow: "five", end: status.RunSucceeded, inFlight: 256, window: l.p.each}); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
@@ -94,7 +94,7 @@ func (l historyLab) brief(ctx context.Context, round int, row string, pg *runnin
 	return nil
 }
 
-// A loopPlan holds the numbers of iterations of a short loop and a long one.
+// A loopPlan holds the number of iterations of a short loop and of a long loop.
 type loopPlan struct{ short, long int }
 
 // sizes yields "short" and "long", with their numbers of iterations.
@@ -139,8 +139,9 @@ type loopResult struct {
 	covered      int32         // number of rows that the snapshot covers; 0 = the run has no snapshot
 }
 
-// loop measures runs with one loop: whether an iteration costs the same in a short loop and in a long
-// one, and how long such a run takes to load.
+// loop measures runs that have one step with a repeat block. It compares the cost of an
+// iteration in a short loop and in a long loop. It also measures how long an engine takes to
+// load such a run.
 func (l historyLab) loop(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -232,8 +233,9 @@ func looped(ctx context.Context, r *running, workflow string, n int) (res loopRe
 	return res, alive(short.State)
 }
 
-// alive returns an error if the state is not the state of a run. Its caller measures the memory of the
-// state first. This later use of the state keeps the garbage collector from removing it too early.
+// alive returns an error if s is not the state of a run. The caller first measures the memory
+// of the state and then calls alive. Without this call, the garbage collector could remove the
+// state before the measurement.
 func alive(s *machine.State) error {
 	if s.RunID() == 0 {
 		return errors.New("the state is empty")

@@ -121,8 +121,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	return errors.Join(err, l.t.err)
 }
 
-// override replaces a planned number by the number of an option. asked = 0 means that the
-// option was not given; then the planned number does not change.
+// override replaces a planned number by the parameter `asked`, the number in an option. If
+// `asked` is 0, the option was not given, and the planned number does not change.
 func override(planned *int, asked int) {
 	if asked > 0 {
 		*planned = asked
@@ -147,13 +147,13 @@ type plan struct {
 	finished int // number of finished runs in the database during the scans of a Supervisor
 	scans    int // number of measured scans of a Supervisor
 	flight   int // number of runs in flight for the takeover
-	takes    int // how many times all these runs are taken over, one takeover after the other
+	takes    int // how many times an engine takes over all runs in flight, one takeover after the other
 
 	loops  loopPlan  // numbers of iterations of the measured loops
 	starts startPlan // sizes of the parts that measure how runs start
 
 	waits waitPlan      // numbers of runs that wait for a signal or a time
-	kept  int           // number of runs that are in memory together when their memory is measured
+	kept  int           // number of open runs that an engine holds in memory while their memory is measured
 	colds int           // number of cold starts
 	idle  time.Duration // shortest time in which the statements of an idle engine are counted
 

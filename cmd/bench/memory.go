@@ -23,8 +23,8 @@ import (
 // idle engine.
 type processLab struct{ *lab }
 
-// A keeping is a reason why open runs stay in an engine's memory, with the workflow of these
-// runs.
+// A keeping is a reason why open runs stay in an engine's memory, and a workflow whose runs
+// stay for this reason.
 type keeping struct {
 	row, workflow string
 	full          bool // use agents that never have a free slot
@@ -82,9 +82,10 @@ func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error
 // that keptApart starts.
 const envKeep = "ENGINE_BENCH_KEEP_DSN"
 
-// kept measures the memory of n open runs, and writes the figures to out as JSON. The parameter
-// `row` is the name of a row of the table. It selects why the runs stay open, for example "parked".
-// The function `kept` is called in the separate process that keptApart starts.
+// kept measures the memory of n open runs, and writes the figures to out as JSON. The
+// parameter `row` is the name of a row of the table. This name selects the reason why the runs
+// stay open, for example "parked". The function `kept` is called in the separate process that
+// keptApart starts.
 func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (err error) {
 	i := slices.IndexFunc(keepings(), func(k keeping) bool { return k.row == row })
 	if i < 0 {

@@ -14,12 +14,12 @@ import (
 const (
 	replyQueue  = "bench" // name of the queue for the replies
 	takers      = 4       // number of consumers that take replies at the same time
-	takeSize    = 100     // largest number of replies that a consumer takes at a time, which is the default of engine.take_replies
+	takeSize    = 100     // largest number of replies that a consumer takes at a time: the default of engine.take_replies
 	repliesEach = 3       // replies of a run that succeeds: accepted, started, succeeded
 )
 
-// replies measures what replies cost the runs that have them, and how fast consumers take the replies
-// out of a queue.
+// replies measures how much slower runs are if they have replies, and how fast consumers take
+// the replies out of a queue.
 func (l startsLab) replies(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -49,8 +49,9 @@ var plainReplies = []string{
 	`INSERT INTO bench.replies (run, workflow, key, correlation, seq, status, at) SELECT run, workflow, coalesce(key, ''), correlation, seq, status, at FROM engine.replies WHERE NOT done ORDER BY at`,
 }
 
-// taken measures how many replies per second several consumers take out of the queue, and how many
-// rows per second they remove from a plain table with the same replies.
+// taken measures how many replies per second several consumers take out of the queue. For
+// comparison, it measures how many rows per second they remove from a plain table with the
+// same replies.
 func (l startsLab) taken(ctx context.Context, d *database) error {
 	if err := d.exec(ctx, "copy the replies", plainReplies...); err != nil {
 		return err
@@ -89,8 +90,9 @@ func (l startsLab) taken(ctx context.Context, d *database) error {
 	return nil
 }
 
-// takeAll lets all consumers take rows until they have taken n rows together. Each call of the query
-// is a transaction. It gets the largest number of rows as its only argument.
+// takeAll lets all consumers take rows until they have taken n rows together. Each call of the
+// query is a transaction. The only argument of the query is the largest number of rows that it
+// may take.
 func takeAll(ctx context.Context, d *database, query string, n int) error {
 	var taken atomic.Int64
 	errs := make([]error, takers)

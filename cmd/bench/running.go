@@ -106,7 +106,8 @@ func (r *running) closePool() {
 	}
 }
 
-// replying returns the same engine. Its submitted runs have replies to a sink.
+// replying returns a copy of r for the same engine. The runs that the copy submits have
+// replies, which go to the sink.
 func (r *running) replying(sink string) *running {
 	other := *r
 	other.sink = sink
@@ -234,8 +235,9 @@ func newCounted(s store.Store) *counted {
 	return c
 }
 
-// whole returns the store for an engine. A PostgreSQL store has optional roles, such as schedules and
-// events, which a counted hides. So the result is the PostgreSQL store itself with counted writers.
+// whole returns the store for an engine. A PostgreSQL store has optional roles, such as
+// schedules and events, which a counted hides. So for PostgreSQL the result is a
+// countedPostgres, which shows all roles.
 func (c *counted) whole() store.Store {
 	if pg, ok := c.Store.(*postgres.Store); ok {
 		return &countedPostgres{pg, c}

@@ -10,12 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Number of open runs in the database, how many of them a scan must find, and the constant `grace`,
-// on which that depends.
+// Numbers of open runs in the database. The constant `grace` decides which runs of another
+// live engine a scan must find.
 const (
 	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
 	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
-	lateRuns   = 10          // runs of the other live engine whose next_check passed longer than `grace` ago
+	lateRuns   = 10          // runs of the other live engine that a scan finds, because `grace` has passed since next_check
 	orphanRuns = 100         // runs of the dead engine
 	grace      = time.Minute // time after next_check from which a scan finds a run of another live engine
 )

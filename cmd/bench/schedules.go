@@ -16,8 +16,9 @@ import (
 // perWorkflow is the number of schedules of a published workflow.
 const perWorkflow = 100
 
-// timetables returns workflow files with n schedules, 100 for each workflow. The next tick of each is
-// New Year, so that no schedule is due during the benchmark. A run ends with its first row.
+// timetables returns workflow files with n schedules, 100 for each workflow. The next tick of
+// each schedule is New Year, so that no schedule starts runs during the benchmark. Each run
+// ends with the first row of its journal.
 func timetables(n int) fs.FS {
 	files := fstest.MapFS{}
 	for w := 0; w*perWorkflow < n; w++ {
@@ -48,7 +49,8 @@ func timetable(n int) (*work, error) {
 	})
 }
 
-// tickAfter is the time from the start of an engine to the tick of all schedules.
+// tickAfter is the time from the start of an engine until the next tick, which all schedules
+// have in common.
 const tickAfter = 3 * time.Second
 
 // schedules measures how late runs start if thousands of schedules have the same tick. The yardstick is
@@ -85,7 +87,7 @@ func (l startsLab) schedules(ctx context.Context) (err error) {
 	return nil
 }
 
-// enqueued submits a run for each schedule, and records how long that takes.
+// enqueued submits as many runs as there are schedules, and records how long that takes.
 func (l startsLab) enqueued(ctx context.Context, d *database, w *work, round int) error {
 	n := l.p.starts.schedules
 	all := make([]engine.Submission, n)
@@ -102,8 +104,8 @@ func (l startsLab) enqueued(ctx context.Context, d *database, w *work, round int
 	return nil
 }
 
-// ticked sets the next tick of all schedules to the same time, and starts an engine. It records how
-// late the runs start.
+// ticked gives all schedules the same next tick, and starts an engine. It records how late the
+// runs start.
 func (l startsLab) ticked(ctx context.Context, d *database, w *work, round int) (err error) {
 	const look = 50 * time.Millisecond // pause between two counts of the runs
 	n := l.p.starts.schedules

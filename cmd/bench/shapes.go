@@ -36,9 +36,10 @@ func shapes() []shape {
 	}
 }
 
-// small returns how many small runs the benchmark compares with one large run. The parameter `large`
-// is the number of calls of the large run. If all calls of a run are in flight together, the small
-// runs together make as many calls as the large run. Otherwise they make a quarter of that number.
+// small returns how many small runs the benchmark compares with one large run. The parameter
+// `large` is the number of calls of the large run. If all calls of a run are in flight
+// together, the small runs together make as many calls as the large run. Otherwise the small
+// runs together make a quarter of the calls of the large run.
 func (s shape) small(large int) int {
 	if s.together {
 		return large / s.calls
@@ -175,8 +176,9 @@ func long(b *strings.Builder, name string, calls int) {
 	b.WriteString("}\n")
 }
 
-// family writes the small run as a run with all its calls in a row. The large run is a parent, whose
-// child runs make the same calls in the same way.
+// family writes the workflow of the small or the large run. The small run makes its calls one
+// after the other. The large run is a parent: each of its child runs makes calls in the same
+// way as the small run.
 func family(b *strings.Builder, name string, calls int) {
 	if strings.HasPrefix(name, "small-") {
 		long(b, name, calls)

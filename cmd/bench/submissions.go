@@ -17,8 +17,9 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// A startsLab has the methods that measure how runs start without a caller of an engine, and how
-// fast their replies reach a program.
+// A startsLab has the methods that measure runs that no program starts through an engine: it
+// submits them with SQL, or an event or a schedule starts them. It also measures how fast the
+// replies of runs reach a program.
 type startsLab struct{ *lab }
 
 // A startPlan holds the sizes of the parts that measure how runs start.
@@ -42,7 +43,7 @@ func (l startsLab) inTurn(ctx context.Context, subjects []subject) error {
 	return own.runLab().inTurn(ctx, subjects)
 }
 
-// publish makes workflows of a definition the published ones in a database.
+// publish publishes the workflows of a definition in a database.
 func publish(ctx context.Context, d *database, def *dsl.Definition, workflows ...string) error {
 	_, err := engine.Publish(ctx, engine.Config{Store: d.store}, engine.Publication{Definition: def, Workflows: workflows, By: "bench"})
 	if err != nil {
@@ -51,9 +52,10 @@ func publish(ctx context.Context, d *database, def *dsl.Definition, workflows ..
 	return nil
 }
 
-// submissions measures how many runs per second programs submit with SQL: in transactions of their
-// own, together with a row of the program, and in batches. It compares them with plain rows of the
-// same bytes, and with River. No engine and no worker of River runs.
+// submissions measures how many runs per second programs submit with SQL: in transactions of
+// their own, together with a row of the program, and in batches. It compares the submissions
+// with plain rows that have as many bytes, and with jobs of River. No engine and no worker of
+// River runs.
 func (l startsLab) submissions(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()
@@ -131,7 +133,8 @@ func (w way) repeat(ctx context.Context, d time.Duration) (int64, error) {
 	return done.Load(), errors.Join(errs...)
 }
 
-// A desk has the tables into which programs submit. All ways use the driver pgx, because River does.
+// A desk has the tables into which programs submit. All ways to submit use the driver pgx,
+// because River needs this driver.
 type desk struct {
 	pool  *pgxpool.Pool
 	river *rival.River
@@ -156,7 +159,8 @@ const (
 	submitMany = `SELECT count(engine.submit('five', jsonb_build_object('value', $2::text), r)) FROM unnest($1::text[]) r`
 )
 
-// newDesk publishes the workflow five in a database, and makes the tables of the other ways.
+// newDesk publishes the workflow named five in a database, and makes the tables for the other
+// ways to submit.
 func newDesk(ctx context.Context, d *database, w *work) (*desk, error) {
 	if err := publish(ctx, d, w.def, "five"); err != nil {
 		return nil, err
@@ -192,8 +196,8 @@ func (k *desk) clear(ctx context.Context) error {
 	return nil
 }
 
-// ways returns all ways to submit. The name of a row says what is inserted, and by how many clients or
-// how many at a time. The parameter clients holds the numbers of clients.
+// ways returns all ways to submit. The name of each way says what is inserted, and by how many
+// clients or how many at a time. The parameter `clients` holds the numbers of clients.
 func (k *desk) ways(clients []int) []way {
 	exec := func(query string) func(context.Context, int64) error {
 		return func(ctx context.Context, n int64) error {
@@ -251,8 +255,8 @@ func (k *desk) ways(clients []int) []way {
 	return all
 }
 
-// order returns a call that inserts an order of the program, and then submits with the function then,
-// all in one transaction.
+// order returns a call that inserts an order of the program, and then calls the function
+// `then`, which submits. Both happen in one transaction.
 func (k *desk) order(then func(ctx context.Context, tx pgx.Tx, id string) error) func(context.Context, int64) error {
 	return func(ctx context.Context, n int64) error {
 		return pgx.BeginFunc(ctx, k.pool, func(tx pgx.Tx) error {
@@ -268,7 +272,8 @@ func (k *desk) order(then func(ctx context.Context, tx pgx.Tx, id string) error)
 // have.
 func runID(n int64) string { return fmt.Sprintf("order-%012d", n) }
 
-// runIDs returns the ids of a batch. The parameter last is the number of its last submission.
+// runIDs returns the ids of a batch. The parameter `last` is the number of the last submission
+// of the batch.
 func runIDs(last int64) []string {
 	ids := make([]string, batchSize)
 	for i := range ids {

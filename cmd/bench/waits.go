@@ -25,7 +25,7 @@ const senders = 16
 // A waitPlan holds the numbers of runs for the part of the benchmark that is named "waits".
 type waitPlan struct {
 	waiting int // number of runs that wait for a signal at the same time
-	timers  int // number of runs that wait for a time, while the runs above wait for a signal
+	timers  int // number of runs that wait for a time, while other runs wait for a signal
 	signals int // number of waiting runs to which the benchmark sends a signal
 }
 
@@ -111,8 +111,9 @@ func waitingRuns(ctx context.Context, w *work, d *database, p waitPlan, prof *pr
 	return f, err
 }
 
-// plainTables are the tables of a program that would handle signals without an engine: a row for each
-// waiting process, and a row for each signal. The data have the size of a row of the journal.
+// plainTables are the tables of a program that would handle signals without an engine. One
+// table has a row for each waiting process, and the other a row for each signal. The data in a
+// row are as large as a row of the journal.
 var plainTables = []string{
 	`CREATE SCHEMA bench`,
 	`CREATE TABLE bench.process (id int8 PRIMARY KEY, state text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`,
@@ -120,9 +121,9 @@ var plainTables = []string{
 		at timestamptz NOT NULL DEFAULT clock_timestamp())`,
 }
 
-// plainSignals is the yardstick for signals. As many clients as there are senders make n transactions.
-// Each inserts a signal and updates the process that waits for it. The result is the number of
-// transactions per second.
+// plainSignals is the yardstick for signals. As many clients as there are senders make n
+// transactions. Each transaction inserts a signal and updates the process that waits for it.
+// The result is the number of transactions per second.
 func plainSignals(ctx context.Context, d *database, n int) (float64, error) {
 	const signalSize = 100
 	if err := d.exec(ctx, "make plain tables", plainTables...); err != nil {
@@ -175,8 +176,9 @@ func together(n int, do func(k int) error) error {
 	return errors.Join(errs...)
 }
 
-// lags returns how late the runs of the workflow "timer" ended: the time that a run took, minus
-// the duration of its timer. The elements are the median, the 99th percentile and the maximum.
+// lags returns how late the runs of the workflow "timer" ended: the time that a run took,
+// minus the duration of its timer. The elements of the result are the median, the 99th
+// percentile and the maximum.
 func (d *database) lags(ctx context.Context, timer time.Duration) (out [3]time.Duration, err error) {
 	const query = `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY took), percentile_cont(0.99) WITHIN GROUP (ORDER BY took), max(took)
 		FROM (SELECT extract(epoch FROM finished_at - created_at)::float8 AS took FROM engine.runs WHERE workflow = 'timer') x`

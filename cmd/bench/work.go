@@ -43,8 +43,8 @@ func link(ctx context.Context, dir string) (*work, error) {
 }
 
 // linkSource parses the workflows in fsys, and links them with agents of the catalog. The
-// parameter "one" is the name of a workflow. All other workflows must have the same variables as
-// that workflow.
+// parameter `one` is the name of a workflow. All other workflows must have the same variables
+// as that workflow.
 func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one string) (*work, error) {
 	w, err := bind(fsys, one, func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		bin, err := catalog.Find(ctx, use.Plugin, use.Constraint)
@@ -60,9 +60,9 @@ func linkSource(ctx context.Context, catalog *agents.Catalog, fsys fs.FS, one st
 	return w, nil
 }
 
-// bind parses the workflows in fsys, and links them with their agents. The parameter `find` is a
-// function that returns an agent. The parameter "one" is the name of a workflow: bind computes the
-// variables for this workflow.
+// bind parses the workflows in fsys, and links them with their agents. The parameter `find` is
+// a function that returns an agent. The parameter `one` is the name of a workflow: bind
+// computes the variables for this workflow.
 func bind(fsys fs.FS, one string, find func(dsl.AgentUse) (dsl.AgentBinary, error)) (*work, error) {
 	m, diags := dsl.Parse(fsys, dsl.ParseOptions{})
 	if err := diags.Err(); err != nil {

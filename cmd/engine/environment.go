@@ -7,12 +7,12 @@ import (
 )
 
 // An environment looks up environment variables for the command. The field `held` has the
-// credentials that takeEnvironment removed from the process's environment.
+// variables that takeEnvironment removed from the process's environment.
 type environment struct{ held map[string]string }
 
-// credentials names the environment variables with the secrets of the state: its DSN and its key.
-// Only this command reads them. The variables of PostgreSQL's client library (PG*) stay in the
-// process's environment, because the library looks them up for each connection.
+// credentials lists the environment variables that hold the DSN and the encryption key of the
+// state. Only this command reads them. The variables of PostgreSQL's client library (PG*) stay
+// in the process's environment, because the library looks them up for each connection.
 var credentials = []string{"ENGINE_DSN", cli.KeyVariable}
 
 // takeEnvironment removes the credentials from the process's environment, and returns an

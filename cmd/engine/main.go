@@ -41,7 +41,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // runIn executes one command line and returns its exit code. In addition to its arguments it
-// uses the signals of the process, because some commands wait for them.
+// uses the signals that the operating system sends to the process, because some commands wait
+// for such a signal.
 func runIn(ctx context.Context, env environment, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{
 		Stdin: stdin, Stdout: stdout, Stderr: stderr,

@@ -30,10 +30,10 @@ type Timetable struct {
 // shortForms are the words that may replace the five fields of a cron expression.
 var shortForms = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@hourly"}
 
-// Parse parses a cron expression with five fields: minute, hour, day of month, month and day of
-// week. A word such as "@daily" may replace the five fields. The zone is a name of the IANA
-// database, such as "Europe/Paris"; "" means UTC. Parse returns an error if the expression never
-// matches, as an expression for 30 February.
+// Parse parses a cron expression with five fields: minute, hour, day of month, month and day
+// of week. A word such as "@daily" may replace the five fields. The zone is a name of the IANA
+// database, such as "Europe/Paris"; "" means UTC. Parse returns an error if the expression
+// never matches, such as an expression for 30 February.
 func Parse(expression, zone string) (*Timetable, error) {
 	loc, err := loadZone(zone)
 	if err != nil {
@@ -71,8 +71,8 @@ func checkForm(expression string) error {
 	return nil
 }
 
-// loadZone returns the time zone with the given name. It refuses "Local", because engines on
-// different machines would disagree about it.
+// loadZone returns the time zone with the given name. It refuses "Local", which can mean
+// different time zones on different machines.
 func loadZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, errors.New(`the time zone "Local" differs between machines; write a name such as "Europe/Paris"`)
@@ -110,16 +110,16 @@ func asUTC(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// at returns the point in time at which a clock in the time zone of t shows the given wall-clock
-// time. It returns the end of the gap if the clock never shows that time, and the first of two
-// points in time if the clock shows it twice.
+// at returns the point in time at which a clock in the time zone of t shows the given
+// wall-clock time. If the clock never shows that time, it returns the end of the gap. If the
+// clock shows that time twice, it returns the first of the two points in time.
 func (t *Timetable) at(wall time.Time) time.Time {
 	guess := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, t.zone)
 	start, end := guess.ZoneBounds()
 	switch shown := asUTC(guess); {
-	case shown.After(wall): // the wall-clock time is in a gap, and the variable guess is after the gap
+	case shown.After(wall): // the wall-clock time is in a gap, and `guess` is after the gap
 		return start.UTC()
-	case shown.Before(wall): // the wall-clock time is in a gap, and the variable guess is before the gap
+	case shown.Before(wall): // the wall-clock time is in a gap, and `guess` is before the gap
 		return end.UTC()
 	}
 	if start.IsZero() {

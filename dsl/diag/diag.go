@@ -34,7 +34,7 @@ func (s Severity) String() string {
 	return "invalid"
 }
 
-// A Pos is a place in a file. Line and Column count from 1, Byte from 0. Column counts visible
+// A Pos is a position in a file. Line and Column count from 1, Byte from 0. Column counts visible
 // characters (grapheme clusters).
 type Pos struct {
 	Line   int `json:"line"`
@@ -42,7 +42,7 @@ type Pos struct {
 	Byte   int `json:"byte"`
 }
 
-// A Range is a part of a file; End is exclusive. The zero Range means that the place is not
+// A Range is a part of a file; End is exclusive. The zero Range means that the position is not
 // known, or that the finding belongs to no file.
 type Range struct {
 	File  string `json:"filename"`
@@ -63,7 +63,7 @@ type Diagnostic struct {
 	Severity Severity
 	Summary  string   // one line, no full stop
 	Detail   string   // sentences; may be ""
-	Range    Range    // place of the finding; zero = no particular place
+	Range    Range    // position of the finding; zero = no particular position
 	Context  string   // enclosing blocks, such as `in workflow "order", step "book"`; may be ""
 	Snippet  *Snippet // source text at Range; nil = not available
 

@@ -1,7 +1,7 @@
 // Package diag holds findings about workflows and other files that people write, and
 // shows them.
 //
-//	in:   findings of package dsl, each with its place and its source line
+//	in:   findings of package dsl, each with its position and its source line
 //	out:  text for a terminal, JSON for programs
 //
 // It reads no file and parses nothing.

@@ -8,15 +8,15 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Nearest returns the candidate that is most similar to a name, the parameter `name`. A candidate
-// is similar if at most three changes of one character turn it into the name. If the name has less
-// than four characters, there must be fewer changes than characters. A candidate is also similar
-// if the name is its first or last part. Nearest returns "" if no candidate is similar. It never
-// returns a candidate that equals the name.
+// Nearest returns the candidate that is most similar to the parameter `name`. A candidate is
+// similar if at most three changes of one character turn it into the name. If the name has
+// less than four characters, there must be fewer changes than characters. A candidate is also
+// similar if the name is its first or last part. Nearest returns "" if no candidate is
+// similar. It never returns a candidate that equals the name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // if bestDist were 4, a short name would be similar to nearly every candidate
+		bestDist = n // with a start value of 4, a short name would be similar to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)

@@ -105,7 +105,8 @@ func runeColumns(r rune) int {
 const maxCode = 200
 
 // crop shortens a source line that is longer than maxCode. The caller passes the line in three
-// parts, and crop returns each part, with "..." where it removed text.
+// parts: before, inside and after the marked text. crop returns these parts, with "..." where
+// it removed text.
 func crop(before, marked, after string) (string, string, string) {
 	if len(before)+len(marked)+len(after) <= maxCode {
 		return before, marked, after
@@ -129,9 +130,9 @@ func (o RenderOptions) style(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// printable returns s with control characters replaced, and characters that change the
-// direction of text. Names and source lines may come from strangers, who could
-// use such characters to control the terminal of the reader.
+// printable returns s, but replaces control characters, and characters that change the
+// direction of text. Names and source lines may come from strangers, who could use such
+// characters to control the terminal of the reader.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -146,8 +147,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// wrap breaks a line at blanks, into parts of at most width characters. Only a part that is a
-// single long word is wider. If `width` is 0, wrap returns the line as one part.
+// wrap breaks a line at blanks, into parts of at most `width` characters. Only a part that is
+// a single long word is wider. If `width` is 0, wrap returns the line as one part.
 func wrap(line string, width int) []string {
 	if width <= 0 || utf8.RuneCountInString(line) <= width {
 		return []string{line}

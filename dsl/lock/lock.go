@@ -26,7 +26,7 @@ type Lock struct {
 	Agents []Agent // sorted by name, each name once
 }
 
-// An Agent is the entry of one agent in a lock file.
+// An Agent is the entry in a lock file about one agent.
 type Agent struct {
 	Name       string            // plugin name, as in engine-agent-NAME
 	Version    string            // version that every engine uses

@@ -4,7 +4,7 @@
 // In: the text of a query, with named parameters such as $status. Out: the same query with numbered
 // parameters, or the reason why it is refused. The package sends no query, and knows no database.
 //
-// The files form layers: query; selection.
+// The files form layers: selection.go uses query.go.
 package selection
 
 // A Selection says which rows of business tables start runs, and how engines read them.
@@ -16,7 +16,8 @@ type Selection struct {
 	PageSize int    // largest number of rows in one page
 	Parallel int    // number of pages that one engine works on at the same time, at least 1
 	MaxKeys  int    // largest number of keys of the strategy `in_memory`
-	// Columns holds the columns to which the block refers as row.COLUMN, sorted.
+	// Columns holds the names of the columns to which the select block refers as row.COLUMN,
+	// sorted.
 	Columns []string
 }
 
@@ -27,8 +28,8 @@ type Strategy uint8
 const (
 	Keyset   Strategy = iota // one pass over the rows, page by page in the order of the key
 	Exhaust                  // passes over the rows, until a pass finds no row that is new in this firing
-	Window                   // one pass over the rows of an interval of time; each interval is covered once
-	Locked                   // as Exhaust, but each row is locked while its run is recorded
+	Window                   // one pass over the rows of an interval of time, which no other firing reads
+	Locked                   // as Exhaust, but the engine locks each row while it records the run of the row
 	InMemory                 // all keys are read first; then the rows with these keys
 )
 
@@ -54,6 +55,6 @@ const (
 // The parameters that a firing gives to a query. A select block cannot give them a value.
 const (
 	ParamTick = "tick" // tick of the firing
-	ParamFrom = "from" // beginning of the interval that the strategy "window" reads; it belongs to the interval
-	ParamTo   = "to"   // end of the interval that the strategy "window" reads; it does not belong to the interval
+	ParamFrom = "from" // beginning of the interval that the strategy "window" reads, which includes this time
+	ParamTo   = "to"   // end of the interval that the strategy "window" reads, which excludes this time
 )

@@ -15,8 +15,8 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// longest is the longest duration that Parse accepts: 100 years of 366 days. Its double still
-	// fits into a time.Duration, so the sum of two such durations does not overflow.
+	// longest is the longest duration that Parse accepts: 100 years of 366 days. Twice this
+	// duration still fits into a time.Duration, so the sum of two durations does not overflow.
 	longest = 100 * 366 * day
 )
 

@@ -66,7 +66,7 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
-	if t.isReleased(id) { // Release was called in the meantime, and may not have found the seat
+	if t.isReleased(id) { // another process may have called Release in the meantime, before there was a seat to free
 		if err := t.giveUp(id); err != nil {
 			return "", err
 		}

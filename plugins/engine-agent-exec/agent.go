@@ -15,8 +15,8 @@ import (
 
 const version = "0.1.0"
 
-// Error codes that this agent has in addition to those of the SDK. With both codes the outcome
-// is unknown.
+// Error codes that this agent has in addition to those of the SDK. After both codes the
+// outcome is unknown.
 const (
 	// The program ended with an exit code that the input `errors` does not list.
 	codeExit   = "exit_nonzero"
@@ -55,8 +55,8 @@ type runOut struct {
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
 	// If the agent kills a program, the program may have done a part of its work. Then the
-	// outcome of the action `run` is unknown. So only the action `query`, which changes nothing, is
-	// declared with sdk.Cancellable.
+	// outcome of the action `run` is unknown. So only the action `query` is declared with
+	// sdk.Cancellable, because it changes nothing.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}
@@ -170,8 +170,8 @@ func parseJSON(data []byte) (any, error) {
 
 // tail returns ": " and the last line of a program's standard error, for a message. It returns
 // "" if there is none. The SDK cuts a long line in such a way that the engine still recognises
-// secrets in the line. For the same reason tail keeps control characters; the commands that
-// show the message replace them.
+// secrets in the line. So that secrets stay recognisable, tail also keeps control characters;
+// the commands that show the message replace them.
 func tail(c *sdk.Call, stderr string) string {
 	text := strings.TrimSpace(stderr)
 	const most = 300

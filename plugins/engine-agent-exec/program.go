@@ -54,8 +54,8 @@ func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 }
 
 // searchPath returns the variable PATH of the call's input `env`. If the input has no PATH,
-// searchPath returns the PATH of this agent's environment. If that has no PATH either, it
-// returns defaultPath.
+// searchPath returns the PATH of this agent's environment. If the environment has no PATH
+// either, it returns defaultPath.
 func searchPath(env map[string]string) string {
 	if p, ok := env["PATH"]; ok {
 		return p

@@ -17,16 +17,17 @@ type egress struct {
 	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
 	names       []string
 	ranges      []netip.Prefix // allowed addresses
-	listed      bool           // allow_hosts is not empty, so only its host names and ranges are allowed
+	listed      bool           // true = allow_hosts is not empty, so only the host names and ranges in it are allowed
 	denyPrivate bool           // private addresses are refused, except those in the field `ranges`
 }
 
 var hostPattern = regexp.MustCompile(`^(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$`)
 
-// newEgress makes an egress from the arguments allow_hosts and deny_private. The parameter `list`
-// holds the value of allow_hosts. It returns an error if an entry of the list is wrong. It also
-// returns an error if there are restrictions and the environment names a proxy. The reason: with a
-// proxy, this agent does not connect to the services, so it cannot check their addresses.
+// newEgress makes an egress from the arguments allow_hosts and deny_private. The parameter
+// `list` holds the value of allow_hosts. It returns an error if an entry of the list is wrong.
+// It also returns an error if there are restrictions and the environment names a proxy. The
+// reason: with a proxy, the proxy connects to the services, so this agent cannot check their
+// addresses.
 func newEgress(list []string, denyPrivate bool) (egress, error) {
 	e := egress{listed: len(list) > 0, denyPrivate: denyPrivate}
 	for _, text := range list {

@@ -52,8 +52,9 @@ func headers(h http.Header) map[string]string {
 	return m
 }
 
-// read stores the body in the output. The parameter `how` is the input `response`, and says in which
-// form. The method `read` returns an error if the body does not have this form.
+// read stores the body in the output. The parameter `how` is the input `response`: it says in
+// which form the output holds the body. The method `read` returns an error if the body does
+// not have this form.
 func (out *callOut) read(how, contentType string, data []byte) error {
 	if how == "none" {
 		return nil
@@ -144,9 +145,9 @@ func (r reply) refusal(c *sdk.Call, method string, u *url.URL, code string) erro
 const maxExcerpt = 300
 
 // excerpt returns ": " and the beginning of a body, for a message; "" if the body is empty or
-// not text. The SDK cuts the text in such a way that the engine still recognises secrets in the
-// text. For the same reason excerpt keeps control characters in the text. The commands that show
-// the message replace these characters.
+// not text. The SDK cuts the text in such a way that the engine still recognises secrets in
+// the text. So that secrets stay recognisable, excerpt also keeps control characters in the
+// text. The commands that show the message replace these characters.
 func excerpt(c *sdk.Call, data []byte) string {
 	text := strings.TrimSpace(string(data))
 	short := strings.TrimSpace(c.Excerpt(text, maxExcerpt))
@@ -162,8 +163,9 @@ func excerpt(c *sdk.Call, data []byte) string {
 // maxRetryAfter is the longest wait that the agent accepts from a service.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns the wait for which the header Retry-After asks, in seconds or as a date. It
-// returns 0 if the parameter `text` is "" or is neither of the two.
+// retryAfter returns the wait for which the header Retry-After asks, in seconds or as a date.
+// The parameter `text` is the value of the header. If it is neither a number of seconds nor a
+// date, retryAfter returns 0.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0

@@ -38,11 +38,11 @@ type entry struct {
 	Value   any       `json:"value,omitempty"`
 }
 
-// account holds the state of one idempotency key, computed from the entries of the ledger.
+// account says what the entries of the ledger record about one idempotency key.
 type account struct {
 	arrivals int  // number of calls with the key that have arrived
 	applied  bool // an effect with the key was applied
-	closed   bool // an undo for the key was applied, so later effects with the key are refused
+	closed   bool // true = an undo for the key was applied, so later effects with the key are refused
 	value    any  // value of the applied effect
 }
 
@@ -75,9 +75,9 @@ func (l *ledger) arrive(c *sdk.Call, e effect) (n int, err error) {
 var errUndone = &sdk.Failure{Code: "undone", Message: "the key was undone before", Permanent: true}
 
 // apply applies the effect and returns its value. If an undo for the key of the effect was
-// applied before, apply returns errUndone. Otherwise, if e.dedupe is true and an effect with the
-// same key was applied before, apply does not apply it again, and returns the value of that
-// effect.
+// applied before, apply returns errUndone. If e.dedupe is true and an effect with the same key
+// was applied before, apply does not apply a second effect, and returns the value of the first
+// one.
 func (l *ledger) apply(c *sdk.Call, e effect) (value any, err error) {
 	err = l.update(func() (entry, error) {
 		acc := l.accountLocked(e.key)

@@ -14,9 +14,9 @@ import (
 // crashCode is the exit status with which the process ends if an input asks it to crash.
 const crashCode = 86
 
-// play does what the script s says. It applies the effect e, unless the script asks for a definite
-// failure or for a crash before that. It returns the value of the effect, or the error with which
-// the call ends.
+// play does what the script s says. It applies the effect e, unless the script asks for a
+// definite failure, or for a crash before the effect. It returns the value of the effect, or
+// the error with which the call ends.
 func (m *mock) play(ctx context.Context, c *sdk.Call, s script, e effect) (any, error) {
 	gate, err := m.gate(s.Hold)
 	if err != nil {
@@ -128,8 +128,8 @@ func wait(ctx context.Context, c *sdk.Call, latency time.Duration, gate string) 
 	return awaitFile(ctx, c, gate, beats.C)
 }
 
-// sleep waits for the latency. It sends a heartbeat at each tick of the channel beats. If ctx
-// ends first, it returns the error of ctx.
+// sleep waits for the latency. It sends a heartbeat for each value from the channel `beats`.
+// If ctx ends first, it returns the error of ctx.
 func sleep(ctx context.Context, c *sdk.Call, latency time.Duration, beats <-chan time.Time) error {
 	start := time.Now()
 	timer := time.NewTimer(latency)
@@ -146,8 +146,9 @@ func sleep(ctx context.Context, c *sdk.Call, latency time.Duration, beats <-chan
 	}
 }
 
-// awaitFile waits until a file exists at path. It sends a heartbeat at each tick of the
-// channel beats. The heartbeats report no progress, because the end of the wait is not known.
+// awaitFile waits until a file exists at path. It sends a heartbeat for each value from the
+// channel `beats`. The heartbeats report no progress, because the end of the wait is not
+// known.
 func awaitFile(ctx context.Context, c *sdk.Call, path string, beats <-chan time.Time) error {
 	polls := time.NewTicker(poll)
 	defer polls.Stop()

@@ -78,9 +78,9 @@ type work struct {
 }
 
 // failed must be called with the error of each statement; nil = no error. If the error is an
-// answer of the database, the connection can still be used. After any other error it is not
-// known what the server sends next, and even a ROLLBACK could wait for ever. Then failed closes
-// the connection.
+// answer of the database, the connection can still be used. After any other error failed
+// closes the connection: it is not known what the server sends next, and even a ROLLBACK could
+// wait for ever.
 func (x *session) failed(err error) {
 	var (
 		answer *pq.Error

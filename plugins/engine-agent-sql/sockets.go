@@ -11,8 +11,8 @@ import (
 )
 
 // connector opens connections with the driver and records the socket of each connection. The
-// sockets are needed because the driver waits for the server without a limit after a protocol
-// error. This wait ends only when the socket is closed.
+// agent needs the sockets because the driver waits for the server without a limit after a
+// protocol error. Only closing the socket ends this wait.
 type connector struct {
 	config pq.Config
 
@@ -39,7 +39,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.socket
-	d.socket = nil // drop the reference: later the driver uses this dialer only to cancel a statement
+	d.socket = nil // this dialer must not keep the socket: from now on the driver uses it only to cancel statements
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sockets[conn] = s

@@ -13,9 +13,9 @@ import (
 )
 
 // transact runs fn in one transaction and commits the transaction. An error before the agent
-// sends COMMIT is a definite failure, because the database discards the changes. After that, an
-// error is a definite failure only if the database has refused the COMMIT. With every other
-// error the outcome is unknown.
+// sends COMMIT is a definite failure, because the database discards the changes. Once the
+// agent has sent COMMIT, an error is a definite failure only if the database has refused the
+// COMMIT. With every other error the outcome is unknown.
 func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]string, opts *sql.TxOptions, fn func(work) error) error {
 	x, err := d.session(ctx)
 	if err != nil {
@@ -54,8 +54,8 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 }
 
-// overlong is the prefix of a driver error. The driver returns it if the database's error
-// message is too long to read.
+// overlong is the beginning of an error of the driver. The driver returns this error if the
+// error message of the database is longer than it can read.
 const overlong = "pq: server error: "
 
 // maxMessage is the largest number of bytes of a database's error message that the agent

@@ -22,10 +22,10 @@ type Queryer interface {
 
 // Options are the options of a submission. A field with its zero value has its default.
 type Options struct {
-	// Run is the public id of the run. A second submission with the same id starts no second run. So
-	// a program that does not know whether its transaction has committed can submit again. If the
-	// engines have refused the first submission, the second one replaces it. "" = the database makes
-	// an id.
+	// Run is the public id of the run. A second submission with the same id starts no second
+	// run. So if a program does not know whether its transaction has committed, it can submit
+	// again. If the engines have refused the first submission, the second submission replaces
+	// the first. "" = the database makes an id.
 	Run string
 	// ReplyTo names where the engines post the replies of the run: table:QUEUE, webhook:NAME,
 	// webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
@@ -57,7 +57,7 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
 	}
-	// The shorter forms also work on a database that was not migrated yet.
+	// These shorter calls also work if the tables of the database are older than this package.
 	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
 	if o.StartBy.IsZero() && o.Priority == nil {
 		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]

@@ -19,20 +19,22 @@ type Reply struct {
 	At          time.Time
 }
 
-// Channel is the channel on which engines send NOTIFY when replies may wait in a queue. The payload is
-// the name of the queue. A NOTIFY can be lost, so a consumer also looks from time to time.
+// Channel is the channel on which engines send NOTIFY when replies may wait in a queue. The
+// payload is the name of the queue. A NOTIFY can be lost, so a consumer must also look for
+// replies from time to time.
 const Channel = "engine_replies"
 
-// A Rows is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to take replies in the same transaction
-// as the changes that they cause.
+// A Rows is a *sql.Tx, a *sql.Conn or a *sql.DB. Use a *sql.Tx to take replies and to store
+// what follows from them in the same transaction.
 type Rows interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Replies takes replies out of a queue, and returns at most as many as the parameter `most` says. It
-// returns only the next reply of each run, so call it again until it returns none. In a transaction
-// that does not commit, the replies stay in the queue. Several consumers can take replies from one
-// queue at the same time: each reply goes to one of them, and the replies of a run keep their order.
+// Replies takes replies out of a queue, and returns at most `most` of them. For each run it
+// returns only the next reply, so call Replies again until it returns none. In a transaction
+// that does not commit, the replies stay in the queue. Several consumers can take replies from
+// one queue at the same time: each reply goes to one of them, and the replies of a run keep
+// their order.
 func Replies(ctx context.Context, q Rows, queue string, most int) (list []Reply, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT run, workflow, key, correlation, seq, status, at FROM engine.take_replies($1, $2)`, queue, most)
 	if err != nil {

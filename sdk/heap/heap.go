@@ -13,8 +13,8 @@ import (
 )
 
 // Values for the parameter `room` of Pace: how many bytes a process may allocate between two
-// collections. Larger values would save little CPU time. With these values, an engine
-// under load collects once a second, and an agent three times a second.
+// collections. Larger values would save only little more CPU time. With these values, an
+// engine under load collects once a second, and an agent three times a second.
 const (
 	EngineRoom  = 256 << 20
 	AgentRoom   = 32 << 20
@@ -75,8 +75,8 @@ func Hold(ctx context.Context, limit int64) {
 	})
 }
 
-// afterEach calls the function `do` after each garbage collection, until ctx ends. The argument of
-// do is the size of the live objects, in bytes.
+// afterEach calls the function `do` after each garbage collection, until ctx ends. The
+// argument of `do` is the size of the live objects, in bytes.
 func afterEach(ctx context.Context, do func(live uint64)) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	ended := make(chan struct{}, 1)
@@ -92,8 +92,8 @@ func afterEach(ctx context.Context, do func(live uint64)) {
 	}
 }
 
-// watch sends a value to the channel ended after each garbage collection, until ctx ends. It does
-// not wait if the channel is full.
+// watch sends a value to the channel `ended` after each garbage collection, until ctx ends. It
+// does not wait if the channel is full.
 func watch(ctx context.Context, ended chan<- struct{}) {
 	type garbage struct{ _ [64]byte } // large enough that Go does not put it into one block with other objects
 	runtime.AddCleanup(new(garbage), func(struct{}) {

@@ -156,8 +156,9 @@ func (s *Scanner) Word(w string) bool {
 	return true
 }
 
-// List reads a list. Before every element it calls the function each, which must read the
-// element. List returns false if the bytes are not a list, or if the function each returns false.
+// List reads a list. Before every element it calls the function `each`, which must read the
+// element. List returns false if the bytes are not a list, or if a call of `each` returns
+// false.
 func (s *Scanner) List(each func() bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('[') {
 		return false
@@ -177,8 +178,8 @@ func (s *Scanner) List(each func() bool) bool {
 	return s.Take(']')
 }
 
-// Object reads an object. After every key it calls the function each, which must read the
-// value. Object returns false if the bytes are not an object, or if the function each returns
+// Object reads an object. After every key it calls the function `each`, which must read the
+// value. Object returns false if the bytes are not an object, or if a call of `each` returns
 // false. It also returns false if a key has an escape or a character outside of ASCII.
 func (s *Scanner) Object(each func(key []byte) bool) bool {
 	if s.depth++; s.depth > MaxDepth || !s.Take('{') {

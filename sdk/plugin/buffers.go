@@ -15,10 +15,10 @@ const (
 	maxBuffer = 256 << 10
 )
 
-// buffers is a pool of buffers for batches. gRPC's own pool writes zeros into a buffer before
-// it returns the buffer again. For a batch of more than 32 KiB it would write a whole
-// megabyte. This pool writes no zeros: they are not needed, because the code writes a buffer
-// before it reads the buffer.
+// buffers is a pool of buffers for batches. gRPC's own pool fills each buffer with zeros
+// before it gives the buffer out again: for a batch of more than 32 KiB, a whole megabyte of
+// zeros. This pool writes no zeros, because the code never reads bytes of a buffer that it has
+// not written.
 type buffers struct{ pool sync.Pool }
 
 var _ mem.BufferPool = (*buffers)(nil)

@@ -21,23 +21,23 @@ type call struct {
 	start   time.Time
 	left    time.Duration
 
-	// The next two fields are used only for a call on its own stream.
+	// Only a call on its own stream uses the next two fields.
 	expired atomic.Bool // complete-by passed before there was a reply
 	expiry  sync.Once
 
-	// The fields below are used only for a call in a session. session.mu protects them.
+	// Only a call in a session uses the fields below. session.mu protects them.
 	session   *session
 	id        uint64
 	size      int // largest possible size of the call in a batch, in bytes
 	state     callState
-	timer     *time.Timer // fires at complete-by, and again at the end of the wait for a late reply
-	listening bool        // the timer is set to the end of the wait for a late reply
+	timer     *time.Timer // fires at complete-by; if the call then waits for a late reply, fires again when this wait ends
+	listening bool        // true = the timer now fires when the wait for a late reply ends
 	grace     *time.Timer // ends a cancelled call after OpenOptions.CancelGrace; nil = not cancelled
 	cancelled error       // reason why the engine stopped the call; nil = it was not stopped
 }
 
-// prepare checks whether the call can be sent. If it cannot, the result `over` is true, and the
-// result `reply` or the result `err` says why.
+// prepare checks whether the call can be sent. If the call cannot be sent, the result `over`
+// is true, and the result `reply` or the result `err` says why.
 func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revive // over says whether reply and err count
 	p := c.process
 	if err := p.Err(); err != nil {
@@ -76,12 +76,12 @@ func validText(r *sdk.Request) error {
 	return nil
 }
 
-// finish reports the result of the call to the code that started the call. It must be called
-// only once.
+// finish passes the result of the call to the code that started the call. It must be called
+// only once for a call.
 func (c *call) finish(reply sdk.Reply, err error) { c.done(reply, err) }
 
-// expire reports to the code that started the call that complete-by has passed. It returns
-// how long to wait for a late reply; 0 = do not wait. It must be called only once.
+// expire notifies the code that started the call: complete-by has passed. It returns how long
+// to wait for a late reply; 0 = do not wait. It must be called only once for a call.
 func (c *call) expire() time.Duration {
 	if c.options.OnExpired == nil {
 		return 0

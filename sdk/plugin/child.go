@@ -25,10 +25,10 @@ import (
 // pipe open.
 const drainTime = 500 * time.Millisecond
 
-// child runs an agent process for go-plugin. It replaces go-plugin's own runner, because
-// that runner has four faults. The runner gives the process the host's standard input, and no
-// private directory for sockets. The runner waits for ever if a child of the process keeps a pipe
-// open. The runner kills only the process and not the process group.
+// child runs an agent process for go-plugin. It replaces go-plugin's own runner, which has
+// four faults. That runner gives the process the host's standard input, and no private
+// directory for sockets. It waits for ever if a child of the process keeps a pipe open. It
+// kills only the process and not the process group.
 type child struct {
 	options *OpenOptions
 	lines   *lines
@@ -138,8 +138,8 @@ func (c *child) stay() {
 	close(c.exited)
 }
 
-// forgetCopy removes the checked copy of the binary. Open calls it only after the handshake,
-// because the interpreter of a script opens the copy some time after the start.
+// forgetCopy removes the checked copy of the binary. Open calls it only after the handshake:
+// if the binary is a script, its interpreter opens the copy some time after the start.
 func (c *child) forgetCopy() {
 	if c.copied != "" && goruntime.GOOS != "windows" { // Windows cannot remove a running program
 		_ = os.Remove(c.copied) // if this fails, go-plugin removes the copy with the directory
@@ -225,9 +225,9 @@ func (c *child) Stdout() io.ReadCloser {
 	}{c.out, c.outPipe}
 }
 
-// Stderr returns an empty reader to go-plugin. With the real output, go-plugin would end the
-// host after a JSON line whose @message is not a string. The method `stay` reads the standard
-// error of the process.
+// Stderr returns an empty reader to go-plugin. If go-plugin read the real output, a JSON line
+// whose @message is not a string would end the host. The method `stay` reads the standard
+// error of the process instead.
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name returns the binary's path.

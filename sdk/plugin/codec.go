@@ -16,8 +16,8 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. With the generated
-// code, the encoding would cost more than the rest of a call. The bytes are the same as for
+// The batches of a session are encoded and decoded here, field by field. The generated code
+// would need more time for this than for the rest of a call. The bytes are the same as for
 // InvocationBatch and ResultBatch in agent.proto; a test compares both codecs. All other
 // messages use the generated code.
 
@@ -179,10 +179,10 @@ type field struct {
 
 var errGarbage = errors.New("plugin: a message that cannot be decoded")
 
-// fields decodes the fields of a message and calls the function `take` for every field. For a field
-// whose wire type the protocol does not use, it passes field number 0 to the function. The
-// function `fields` returns errGarbage if the bytes are not a message. If the function `take` returns
-// an error, it returns this error.
+// fields decodes the fields of a message and calls the function `take` for every field. If the
+// protocol does not use the wire type of a field, `take` gets the field number 0. The function
+// `fields` returns errGarbage if the bytes are not a message. If a call of `take` returns an
+// error, `fields` returns this error.
 func fields(b []byte, take func(f field) error) error {
 	for len(b) > 0 {
 		number, form, n := protowire.ConsumeTag(b)
@@ -253,8 +253,8 @@ func (m *received) parse(b []byte) error {
 // names holds texts that occur often in requests, so that each text is allocated only once.
 type names map[string]string
 
-// maxNames is the largest number of texts that a map of type names holds. Without a limit there
-// could be many texts, because the name of a step can contain the key of an instance.
+// maxNames is the largest number of texts that a map of type names holds. Without a limit the
+// map could become large, because the name of a step can contain the key of an instance.
 const maxNames = 1000
 
 func (m names) get(b []byte) string {

@@ -137,8 +137,9 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 		return errors.Join(err, outR.Close(), errR.Close())
 	}
 	var read sync.WaitGroup
-	// Each goroutine ends when its pipe ends. After the end of the process it also ends at the
-	// read deadline of its pipe.
+	// Each goroutine ends when its pipe ends. A child of the process may keep the pipe open, so
+	// after the end of the process the pipe gets a read deadline, which also ends the
+	// goroutine.
 	read.Go(func() { _, _ = io.Copy(out, outR) })
 	read.Go(func() { _, _ = io.Copy(errs, errR) })
 	stop := context.AfterFunc(ctx, process.Kill)

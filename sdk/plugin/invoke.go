@@ -9,9 +9,9 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Invoke sends one call and waits for its end. onEvent, if not nil, receives the agent's
-// heartbeats and checkpoints, in order, before Invoke returns. Invoke sets
-// Request.Remaining.
+// Invoke sends one call and waits for its end. The function onEvent gets the agent's
+// heartbeats and checkpoints, in order, before Invoke returns; nil = they are dropped. Invoke
+// sets Request.Remaining.
 //
 // Invoke checks the agent's reply against the schema and returns it. If the process or the
 // connection was lost, the reply is an unknown outcome with sdk.CodeAgentLost. If the agent's
@@ -32,12 +32,12 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
-	// OnExpired is called once when complete-by passes without a reply, perhaps by another
-	// goroutine. It returns how long to wait for a late reply; 0 = do not wait.
+	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
+	// reply. It returns how long to wait for a late reply; 0 = do not wait.
 	OnExpired func() time.Duration
-	// OnLate receives the late reply, if a reply arrives during that wait. The reply was
-	// checked against the schema. It is evidence that the agent answers after complete-by
-	// (S28).
+	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows.
+	// The reply was checked against the schema. It is evidence that the agent answers after
+	// complete-by (S28).
 	OnLate func(sdk.Reply)
 }
 
@@ -69,9 +69,10 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 }
 
 // Start begins a call like Call, but does not wait for its end. The function `done` is called
-// once, with the results that Call would return. It is called after the functions in the options
-// o, and perhaps before Start returns. The function `done` and the functions in o must not block,
-// because that would delay the answers to other calls. They must not call Process.Close.
+// once, with the results that Call would return. This happens after the last call of a
+// function in the options o, and perhaps before Start returns. The function `done` and the
+// functions in o must not block, because that would delay the answers to other calls. They
+// must not call Process.Close.
 //
 // If the call ends because complete-by passes or because it is cancelled, o.OnEvent and the
 // function `done` may run at the same time.
@@ -120,7 +121,7 @@ const maxEvents = 256
 // A waiter passes the events and the result of a call in a session to the goroutine of its
 // caller.
 type waiter struct {
-	wake    chan struct{} // a channel of capacity 1: it holds a value if a result or an event waits
+	wake    chan struct{} // a channel of capacity 1, which holds a value while a result or an event waits for the caller
 	onEvent func(sdk.Event)
 
 	mu     sync.Mutex // protects the fields below

@@ -13,7 +13,7 @@ import (
 // engine has ended, so endGrace and closeNotice together are shorter than two seconds.
 const (
 	endGrace    = time.Second            // wait for actions to return after their context has ended
-	closeNotice = 200 * time.Millisecond // wait for the engine to close the agent after the end of the control stream
+	closeNotice = 200 * time.Millisecond // how long an agent waits for the engine to close it, after the control stream has ended
 	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 
@@ -47,7 +47,8 @@ func newLife(socketDir string) *life {
 }
 
 // begin records that an action's function runs. The caller must call the function `end` when
-// that function has returned. If the process has to end before that, life calls the function `cancel`.
+// that function has returned. If the process has to end earlier, life calls the function
+// `cancel`.
 func (l *life) begin(cancel context.CancelFunc) (end func()) {
 	r := &running{cancel: cancel}
 	l.enter(r)

@@ -121,16 +121,17 @@ func (l *lines) log(line []byte, stream string, cut bool) {
 	l.logger.LogAttrs(context.Background(), level, message, attrs...) // a log line belongs to no call
 }
 
-// admit reports whether a line may be logged, which depends on how many lines were logged before.
-// It also keeps the line for error messages.
+// admit reports whether a line may be logged: there may be only a limited number of lines in a
+// second. It also keeps the line for error messages.
 func (l *lines) admit(line []byte) bool {
 	ok, dropped := l.take(line)
 	l.report(dropped)
 	return ok
 }
 
-// take does the work of admit, except for the report about dropped lines. The result `dropped` is
-// the number of dropped lines that the caller must report; it is 0 if ok is false.
+// take does the work of admit, but does not log how many lines were dropped. The result
+// `dropped` is the number of dropped lines that the caller must report; it is 0 if ok is
+// false.
 func (l *lines) take(line []byte) (ok bool, dropped int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,8 +227,9 @@ func take(fields map[string]any, keys ...string) string {
 	return text
 }
 
-// pluginLog passes go-plugin's own log messages to a slog.Logger at debug level. That is
-// enough, because the errors and outcomes of this package contain the important messages.
+// pluginLog passes go-plugin's own log messages to a slog.Logger at debug level. The level
+// debug is enough, because the errors and outcomes of this package already contain the
+// important messages.
 type pluginLog struct{ logger *slog.Logger }
 
 var _ hclog.SinkAdapter = pluginLog{}

@@ -26,8 +26,8 @@ const (
 	DefaultFiles   = 16384
 )
 
-// MinFiles is the smallest allowed value of OpenOptions.MaxFiles. An agent needs
-// approximately ten open files to start, and its keeper needs as many.
+// MinFiles is the smallest allowed value of OpenOptions.MaxFiles. To start, an agent needs
+// approximately ten open files, and its keeper needs another ten.
 const MinFiles = 64
 
 // OpenOptions says how to start an agent. Path is required. A zero value in any other

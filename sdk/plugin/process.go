@@ -72,7 +72,8 @@ func (p *Process) takeControl(ctx context.Context) error {
 // Schema returns the schema of the agent. The caller must not change it.
 func (p *Process) Schema() schema.Schema { return p.schema }
 
-// Pid returns the process id. Once Done is closed, another process may have the same id.
+// Pid returns the process id. Once the channel Done is closed, the system may give the same id
+// to another process.
 func (p *Process) Pid() int { return p.child.pidNumber() }
 
 // Done returns a channel that is closed when the process has ended, for any reason.

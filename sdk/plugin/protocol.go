@@ -31,8 +31,8 @@ const messageRoom = 64 << 10
 
 // Limits for the number of bytes that one side has sent and the other side has not read yet:
 // for one stream, and for all streams of a process. Without these settings gRPC would find
-// suitable limits itself. To find them it would send a ping for each message. Each ping costs two
-// more writes and two more wake-ups on each side.
+// suitable limits itself, and for that it would send a ping for each message. Each ping costs
+// two more writes and two more wake-ups on each side.
 const (
 	streamWindow = 4 << 20
 	connWindow   = 16 << 20
@@ -55,8 +55,8 @@ func handshake() goplugin.HandshakeConfig {
 }
 
 // agentPlugin connects the protocol to go-plugin. In an agent it registers the gRPC service;
-// in a host it returns the connection. The service is the same in both versions of the
-// protocol. The version decides which methods of the service the host may use.
+// in a host it returns the connection. The service has the same methods in both versions of
+// the protocol. The version decides which of these methods the host may use.
 type agentPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server // nil in a host
@@ -88,9 +88,9 @@ func versions(s *server, newest int) map[int]goplugin.PluginSet {
 	return sets
 }
 
-// mismatch returns an error if an agent and this engine have no common version of the protocol.
-// Then the result `hint` says which side to update. If they have a common version, hint is "" and
-// err is nil.
+// mismatch returns an error if an agent and this engine have no common version of the
+// protocol. Then the result `hint` says which side to update. If they have a common version,
+// the result `hint` is "" and the error is nil.
 func mismatch(agent []int) (hint string, err error) {
 	ours := supported()
 	for _, v := range agent {

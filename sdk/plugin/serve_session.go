@@ -20,22 +20,23 @@ const agentWindow = 1 << 16
 // full, an action's function that sends another one has to wait. Replies have no limit.
 const maxQueued = 1024
 
-// brisk is the duration below which a call counts as quick. The reply of a quick call waits
-// until other goroutines have run. The reason: an agent with quick calls will probably have
-// more replies soon, and one message with many replies costs less. A call of a remote service
-// usually takes longer than brisk. A function that only computes usually takes less.
+// brisk is the duration below which a call counts as quick. The agent does not send the reply
+// of a quick call at once, but first lets other goroutines run. The reason: an agent with
+// quick calls will probably have more replies soon, and one message with many replies costs
+// less than many messages. A call of a remote service usually takes longer than brisk. A
+// function that only computes usually takes less.
 const brisk = 10 * time.Millisecond
 
 // maxIdle is the largest number of idle goroutines that wait for the next call of a session. They
 // are kept because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is the largest capacity, in items, of a nearly empty list whose memory a session
-// keeps for later. A larger list is dropped, to free its memory after a burst of calls.
+// maxIdleList is a capacity of a list, in items. If a list with a larger capacity is nearly
+// empty, the session drops it, to free its memory after a burst of calls.
 const maxIdleList = 1024
 
-// A worker is the channel of one goroutine that runs calls. The idle goroutine waits for a value
-// from its channel, which wakes it. A send to the channel never blocks.
+// A worker is the channel of one goroutine that runs calls. While the goroutine is idle, it
+// waits for a value from this channel. A send to the channel never blocks.
 type worker chan struct{}
 
 // Session runs calls until the engine ends the stream. Each call runs in its own goroutine.
@@ -74,16 +75,16 @@ type link struct {
 	server *server
 	stream grpc.ServerStream
 	ctx    context.Context // ends with the stream
-	wake   chan struct{}   // a channel of capacity 1: it holds a value if there is something to send
+	wake   chan struct{}   // a channel of capacity 1, which holds a value while there is something to send
 	limit  int             // largest size of a batch, in bytes
 
 	mu       sync.Mutex // protects the fields below
 	jobs     map[uint64]*job
-	pending  []*job // received calls; those with an index of at least l.next have not begun yet
+	pending  []*job // received calls; the calls from index l.next on have not begun yet
 	next     int
-	called   bool          // a worker was woken or started and has not looked for a job yet
+	called   bool          // true = a worker was woken or started, and has not looked for a job yet
 	idle     []worker      // idle workers; the last is woken first, because its stack is in the CPU cache
-	queue    []outgoing    // events and replies to send
+	queue    []outgoing    // idle workers; the last one is woken first, because its stack is probably in the CPU cache
 	events   int           // number of events in the queue
 	room     chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
@@ -147,8 +148,9 @@ func (l *link) begin(id uint64, req sdk.Request) {
 }
 
 // callWorkerLocked wakes or starts a worker if there is a call that has not begun. It wakes
-// only one worker. That worker wakes the next one before it runs its call. So no call waits
-// for the function of another call, and quick functions need few workers.
+// only one worker. Before this worker runs its call, it wakes the next worker if another call
+// has not begun. So no call waits until the function of another call has returned, and quick
+// functions need few workers.
 func (l *link) callWorkerLocked() {
 	if l.called || l.next == len(l.pending) {
 		return
@@ -296,10 +298,10 @@ func (l *link) send() {
 }
 
 // flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush leaves the items to that goroutine. If the parameter `yield` is true and
-// other calls are in flight, flush lets other goroutines run before each batch, because the other
-// calls may reply soon. If `yield` is true and l.yielding is true, flush leaves the items to the
-// goroutine that has set l.yielding.
+// already sending, flush leaves the items to that goroutine. If the parameter `yield` is true
+// and other calls are in flight, flush lets other goroutines run before each batch, because
+// the other calls may reply soon. If `yield` is true and another goroutine has set l.yielding,
+// flush leaves the items to that goroutine.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,8 +356,8 @@ func (l *link) close() {
 	}
 }
 
-// takeLocked returns the queued items and empties the queue. The next queue uses the memory
-// of the list that was sent last.
+// takeLocked returns the queued items and empties the queue. The emptied queue uses the memory
+// of the list that was sent before.
 func (l *link) takeLocked() []outgoing {
 	list := l.queue
 	l.queue, l.sent = l.sent, nil

@@ -52,8 +52,9 @@ func (s *server) Configure(ctx context.Context, req *pb.ConfigureRequest) (*pb.C
 	return &pb.ConfigureReply{}, nil
 }
 
-// Control runs until the control stream ends. The end of the stream means that the engine is gone,
-// so Control then ends the process. It returns an error to a second engine.
+// Control runs until the control stream ends. The end of the stream means that the engine is
+// gone, so Control then ends the process. If a second engine opens a control stream, it gets
+// an error.
 func (s *server) Control(stream pb.Agent_ControlServer) error {
 	if !s.life.connected.CompareAndSwap(false, true) {
 		return status.Error(codes.AlreadyExists, "another engine is in control")
@@ -79,8 +80,8 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	go func() {
-		// This goroutine ends with the stream. After the call, only a cancel or the end of the
-		// stream can arrive. Both mean that the action should stop.
+		// This goroutine ends with the stream. After the request of the call, only a cancel or
+		// the end of the stream can arrive. Both mean that the action should stop.
 		_, _ = stream.Recv()
 		cancel()
 	}()
@@ -93,8 +94,8 @@ func (s *server) Invoke(stream pb.Agent_InvokeServer) error {
 		Ended:   s.life.begin(cancel),
 	})
 	if !ok {
-		// The agent must not send anything now (S28). A return from Invoke would send the end of
-		// the stream. So wait until the engine has closed the stream.
+		// The agent must not send anything now (S28). If Invoke returned, gRPC would send the
+		// end of the stream. So wait until the engine has closed the stream.
 		<-stream.Context().Done()
 		return nil
 	}

@@ -20,11 +20,12 @@ import (
 // batch was sent. There is no timer, so a single call is sent at once.
 const (
 	maxBatch   = 256     // number of calls, cancels, events and replies together
-	batchBytes = 1 << 20 // size in bytes; the limit for one message counts if it is smaller
+	batchBytes = 1 << 20 // size in bytes; if the limit for one message is smaller, that limit counts
 )
 
-// exitNotice is how long a session whose connection has ended waits for the end of the process.
-// If the process ends, the reason for its end says more than the error of the connection.
+// exitNotice is how long a session waits for the end of the process after the connection has
+// ended. If the process ends, the error says why it ended, which is more useful than the error
+// of the connection.
 const exitNotice = 200 * time.Millisecond
 
 // callState is the state of a call in a session.
@@ -44,7 +45,7 @@ type session struct {
 	process *Process
 	stream  grpc.ClientStream
 	end     context.CancelFunc // ends the stream
-	wake    chan struct{}      // a channel of capacity 1: it holds a value if there is something to send
+	wake    chan struct{}      // a channel of capacity 1, which holds a value while there is something to send
 	over    chan struct{}      // closed when the receiving goroutine has ended
 	limit   int                // largest size of a batch, in bytes
 	window  int                // largest number of calls in flight that the agent accepts; 0 = no limit
@@ -56,7 +57,7 @@ type session struct {
 	waiting []*call  // calls that were not sent yet, oldest first; some may be over
 	stale   int      // number of calls in the field `waiting` that are over
 	cancels []uint64 // ids of calls for which a cancel must be sent
-	lost    error    // error because of which the session sends nothing any more; nil = it sends
+	lost    error    // the error because of which the session sends no more calls; nil = it still sends calls
 
 	out invocations // the batch that is sent; only the sending goroutine uses it
 	in  []arrival   // content of the received batch; only the receiving goroutine uses it
@@ -136,8 +137,8 @@ func (c *call) cancel(why error) {
 	s.ring()
 }
 
-// timeout is called when complete-by of a call passes, and again at the end of the wait for
-// a late reply.
+// timeout is called when complete-by of a call passes, and again when the wait for a late
+// reply ends.
 func (c *call) timeout() {
 	s := c.session
 	s.mu.Lock()
@@ -152,8 +153,9 @@ func (c *call) timeout() {
 		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If c.listening is false, the timer for complete-by has called this method. In this case
-		// session.take has noticed first that complete-by has passed, and nothing is left to do.
+		// If c.listening is false, this is the call of the timer for complete-by. Then
+		// session.take has noticed earlier that complete-by has passed, and nothing is left to
+		// do.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -342,7 +344,7 @@ func (s *session) receive() {
 type arrival struct {
 	call *call
 	answer
-	first bool // the code that started the call does not know yet that complete-by has passed
+	first bool // true = the code that started the call was not yet notified that complete-by has passed
 	late  bool // the event or reply arrived after complete-by and does not count
 }
 
@@ -395,10 +397,9 @@ func (a *arrival) tell() {
 	}
 }
 
-// answered ends a call with the agent's reply. If the parameter `late` is true, it passes the reply
-// only to OnLate, and ends the call with an error. If the parameter `first` is true as well,
-// answered reports to the code that started the call that complete-by has passed, and does this
-// before OnLate.
+// answered ends a call with the agent's reply. If the parameter `late` is true, it passes the
+// reply only to OnLate, and ends the call with an error. If the parameter `first` is true as
+// well, answered first notifies the code that started the call: complete-by has passed.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)
@@ -413,9 +414,9 @@ func (c *call) answered(reply sdk.Reply, late, first bool) {
 	c.finish(sdk.Reply{}, c.silence())
 }
 
-// lose ends the session and its calls. A call that the agent may have received has an
-// unknown outcome. If the process is still running, each later call has its own stream. So
-// a later violation of the protocol by the agent ends only one call.
+// lose ends the session and its calls. A call that the agent may have received has an unknown
+// outcome. If the process is still running, each later call has its own stream. So if the
+// agent violates the protocol again, only one call ends.
 func (s *session) lose(err error) {
 	defer close(s.over)
 	s.end()

@@ -96,8 +96,8 @@ func (c *child) startError(ctx context.Context, err error, ended bool) error {
 	return &StartError{Path: path, Reason: ReasonInternal, Err: err}
 }
 
-// withOutput returns an error. Its text is the parameter `what`, followed by the latest lines that
-// the process printed.
+// withOutput returns an error whose text is the parameter `what`, followed by the latest lines
+// that the process printed.
 func (c *child) withOutput(what string) error {
 	if tail := c.lines.recent(); tail != "" {
 		return fmt.Errorf("%s; it said: %s", what, quote(tail))

@@ -14,8 +14,8 @@ import (
 // calls in version 1 of the protocol, and in later versions if the session has ended.
 func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 	msg := &pb.InvokeRequest{Request: &pb.InvokeRequest_Call{Call: callToWire(c.req)}}
-	// The stream has no deadline. gRPC would send a deadline to the agent, and gRPC on the
-	// agent's side would answer at that time, which is not allowed (S28).
+	// The stream has no deadline. If it had a deadline, gRPC on the agent's side would answer
+	// at that time, which is not allowed (S28).
 	sctx, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	timer := time.AfterFunc(c.left, func() { c.expireUnary(end) })
@@ -94,8 +94,9 @@ func (c *call) lost(ctx context.Context, err error) (sdk.Reply, error) {
 	return c.process.lostReply(err), nil
 }
 
-// expireUnary records and reports that complete-by has passed. It ends the stream with the
-// function `end`, either now or after the wait for a late reply.
+// expireUnary records that complete-by has passed, and notifies the code that started the
+// call. It ends the stream with the function `end`, either now or after the wait for a late
+// reply.
 func (c *call) expireUnary(end func()) {
 	c.expiry.Do(func() {
 		c.expired.Store(true)

@@ -349,9 +349,10 @@ func undoesNothing(s *subject) error {
 	return nil
 }
 
-// refusesLateCall sends a call after its own undo, and returns an error if that call has an
-// effect. If the undo needs the output, refusesLateCall also sends the call before the undo.
-// An idempotent action may then repeat the first result.
+// refusesLateCall first sends the undo of a call and then the call itself, and returns an
+// error if the call has an effect. If the undo needs the output, refusesLateCall sends the
+// call once before the undo, too. An idempotent action may then repeat the result of this
+// first call.
 func refusesLateCall(s *subject) error {
 	before := s.effects()
 	key := s.key()
@@ -455,7 +456,7 @@ func silentAfterDeadline(s *subject) error {
 func stopsWhenCancelled(s *subject) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	start := time.Now() // before the timer starts, so that the measured time is not too short
+	start := time.Now() // take the time before the timer starts, so that the measured time is not too short
 	timer := time.AfterFunc(shortTime, cancel)
 	defer timer.Stop()
 	reply, err := s.target.Invoke(ctx, s.request(s.key()), nil)

@@ -49,9 +49,10 @@ type Case struct {
 	Slow   bool   // the action works longer than Grace, unless its context ends
 	Panics bool   // the action panics
 
-	// LateDo is the reason why a call may have an effect although the undo of the call arrived
-	// before the call. "" = such a call must not have an effect. The package checks this if the
-	// action has an undo, and the action is idempotent or the undo needs only the key.
+	// LateDo is a text for a call that arrives after its own undo. It says why such a call may
+	// have an effect nevertheless. "" = such a call must not have an effect. The package checks
+	// this if the action has an undo, and the action is idempotent or the undo needs only the
+	// key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s

@@ -33,7 +33,7 @@ type row struct {
 	status  string // final status of the step or undo; "" = it has not ended
 	attempt int
 	of      int
-	begun   time.Time // start of the first attempt, of the timer, or of the wait for a signal; zero = not begun
+	begun   time.Time // when the first attempt, the timer, or the wait for a signal began; zero = not begun
 	until   time.Time // time of the next attempt, of the next try to get a slot, or of the timer's end; zero = none
 	awaits  []string  // names of the signals for which the step waits; nil = it waits for none
 	by      time.Time // complete-by of the attempt; zero = none yet
@@ -54,13 +54,14 @@ type row struct {
 	next  time.Time // time at which the next "still running" line is due; zero = no time is set
 }
 
-// A board is what a view knows about a run. It is the result of all facts received so far.
+// A board is what a view knows about a run. The view computes it from all facts that it has
+// received so far.
 type board struct {
 	story    Story
 	forward  []*row
 	undos    []*row
 	index    map[rowKey]*row
-	ended    []*row // rows that have ended, first the row that ended first; also the heading of the undos
+	ended    []*row // rows that have ended, in the order in which they ended, and the heading of the undos
 	turned   bool
 	deadline time.Time // deadline of the run; after the run has turned back, deadline of its compensation
 	status   string    // status of the run if it has ended or needs a human; "" = neither
@@ -128,8 +129,8 @@ const manyInstances = 12
 // wide reports whether a step has one line for all of its instances.
 func (r *row) wide() bool { return r.total > manyInstances }
 
-// collapsed reports whether the row is an instance that has no line of its own, because the line
-// of its step only counts it. An instance that waits, is repeated or has failed has its own line.
+// collapsed reports whether the row is an instance without its own line: the line of the step
+// counts this instance. An instance that waits, is repeated or has failed has its own line.
 func (r *row) collapsed(b *board) bool {
 	if r.step == nil || !b.wide(r.step) {
 		return false
@@ -263,8 +264,9 @@ func (r *row) apply(f story.Fact) {
 // the output, do not count.
 func tried(p story.Purpose) bool { return p != story.PurposeLookup && p != story.PurposeLearn }
 
-// stillAfter returns the pause before a "still running" line of a step, if n such lines came
-// before. The lines come after 10 s, after 30 s and then every 60 s.
+// stillAfter returns the pause before the next "still running" line of a step. The parameter n
+// is the number of such lines that were written before. The lines come after 10 s, after 30 s
+// and then every 60 s.
 func stillAfter(n int) time.Duration {
 	switch n {
 	case 0:
@@ -329,8 +331,8 @@ func (r *row) counted() (done, all int) {
 	return done, all
 }
 
-// toUndo returns the number of steps and instances that must be undone: those that have, or may
-// have, taken effect.
+// toUndo returns the number of steps and instances that must be undone, because they have an
+// effect or may have one.
 func (b *board) toUndo() int { return b.mayUndo(b.forward) }
 
 // undoing is the method that counts the instances of a step that must be undone. It returns 0 if
@@ -354,7 +356,7 @@ func (b *board) mayUndo(rows []*row) int {
 	return n
 }
 
-// waitsFor returns the names of the steps for which a pending row still waits.
+// waitsFor returns the names of the steps for which a row that has not begun still waits.
 func (b *board) waitsFor(r *row) []string {
 	var out []string
 	for _, name := range r.after {

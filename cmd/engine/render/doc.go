@@ -3,7 +3,7 @@
 //
 //	Terminal  a block of lines redrawn in place
 //	Plain     one line for each fact, append only, times in UTC
-//	JSON      one JSON object for each fact, one a line
+//	JSON      one JSON object on one line for each fact
 //
 // All views replace control characters in texts that do not come from the engine, such as agents'
 // messages, keys and names.

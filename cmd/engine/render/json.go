@@ -69,7 +69,7 @@ type line struct {
 	Status     string            `json:"status,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Code       string            `json:"code,omitempty"`
-	Reason     string            `json:"message,omitempty"` // message in the fact; the field Message holds a sentence about the whole fact
+	Reason     string            `json:"message,omitempty"` // message of the failure in the fact; the field Message holds a sentence about the whole fact
 	NotAgain   string            `json:"not_repeated,omitempty"`
 	TookMillis *int64            `json:"took_ms,omitempty"`
 	CompleteBy *time.Time        `json:"complete_by,omitempty"`

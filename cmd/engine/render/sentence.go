@@ -159,7 +159,7 @@ func KeptText(steps []string) string {
 	return text
 }
 
-// retryText returns a text that says what follows a pause, and when.
+// retryText returns a text that says what the engine does after a pause, and when.
 func retryText(f story.Fact) string {
 	what := "retry"
 	switch {
@@ -198,9 +198,9 @@ func heldText(agent, why string) string {
 	return "held: agent " + agent + ": " + why
 }
 
-// turnText returns the part of a sentence that says why a run is parked. If undos failed, it names
-// them, and then says why the run had turned back. The parameter `why` is the reason for which the
-// run was parked or turned back; "" = not known.
+// turnText returns the part of a sentence that says why a run is parked. If undos failed, the
+// text names them, and then says why the engine had begun to undo the run. The parameter `why`
+// is the reason for which the run was parked or turned back; "" = not known.
 func turnText(f story.Fact, why string) string {
 	undo := undoBlame(f)
 	if undo == "" {
@@ -276,8 +276,9 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText returns a text that says why the effect of a step was not undone. It knows two values
-// of the parameter `status`. It returns any other value unchanged, but without control characters.
+// undoneText returns a text that says why the effect of a step was not undone. It has a text
+// for two values of the parameter `status`. It returns any other value itself, without control
+// characters.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

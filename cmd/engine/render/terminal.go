@@ -249,7 +249,7 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
-	room := t.room + 1 // the largest number of live lines; the rest are only counted in hidden
+	room := t.room + 1 // the largest number of live lines; the result `hidden` counts the others
 	show := func(r *row, pending bool) {
 		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return

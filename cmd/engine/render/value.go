@@ -59,10 +59,10 @@ func pointer(p string) []string {
 	return parts
 }
 
-// replaceAt hides a value inside of the document doc: it replaces the value by a text and returns
-// the changed document. The parameter `path` says where the value is, and `with` is the text. If
-// there is no value at the path, replaceAt replaces the innermost value on the way to it. So it
-// hides too much rather than too little.
+// replaceAt hides a value inside of the document doc: it replaces the value by the text `with`
+// and returns the changed document. The parameter `path` says where the value is. If the
+// document has no value there, replaceAt hides more than necessary: it replaces the innermost
+// value that the path reaches.
 func replaceAt(doc any, path []string, with string) any {
 	if len(path) == 0 {
 		return with
@@ -80,7 +80,7 @@ func replaceAt(doc any, path []string, with string) any {
 		}
 	case string:
 		if d == SensitiveText {
-			return d // d has already replaced a value that contained the value at path
+			return d // an earlier call has already replaced a value that contained the value at path
 		}
 	}
 	return with

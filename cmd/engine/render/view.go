@@ -12,8 +12,8 @@ type View interface {
 	// Begin sets the run that the view shows. The command calls Begin once, before any other
 	// method that shows facts.
 	Begin(s Story)
-	// Facts shows new facts. first is the number of facts[0] among all facts of the run,
-	// counted from 1.
+	// Facts shows new facts. The parameter `first` is the number of facts[0] among all facts of
+	// the run, counted from 1.
 	Facts(first int, facts []story.Fact)
 	// Circuit shows the changed state of an agent's circuit.
 	Circuit(c Circuit)

@@ -51,7 +51,8 @@ func run(ctx context.Context, db string, out io.Writer, look func() error) int {
 	return 1
 }
 
-// reachable returns an error that says why the database does not answer; nil = it answers.
+// reachable returns an error that says why the vulnerability database does not answer; nil =
+// it answers.
 func reachable(ctx context.Context, db string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -31,7 +31,7 @@ type Argument struct {
 	Name     string
 	Path     []byte         // JSON pointer of the argument, such as /amount
 	Compiled *eval.Compiled // expression of the argument; nil = not in the source, use the default
-	At       diag.Range     // place of the argument in the source
+	At       diag.Range     // position of the argument in the source
 	Direct   *fasteval.Expr // expression for the fast evaluator; nil = use the general evaluator
 	Ready    *ready         // encoded value; nil = not known before a run
 	Preset   *ready         // encoded default; nil = the argument has no default
@@ -58,7 +58,8 @@ func ReadyOf(name string, v cty.Value) *ready {
 	return &ready{json: e.Out, sensitive: e.Sensitive, secrets: e.Secrets}
 }
 
-// usualSize is the size in bytes that Fold assumes for a value that is not known yet.
+// usualSize is the size in bytes that Fold assumes for an argument whose value is not known
+// before a run.
 const usualSize = 112
 
 // Fold estimates the size of the object of all arguments. If all arguments are known before a
@@ -171,9 +172,9 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct evaluates the argument x with the fast evaluator, and writes it to e. It returns false and
-// does not change e in two cases: the fast evaluator cannot evaluate x, or the value needs more
-// checks.
+// direct evaluates the argument x with the fast evaluator, and writes the value to e. It
+// returns false and does not change e in two cases: the fast evaluator cannot evaluate x, or
+// the value needs more checks.
 func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()

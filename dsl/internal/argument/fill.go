@@ -72,11 +72,11 @@ func attribute(v cty.Value, name string) cty.Value {
 	return raw.GetAttr(name).WithMarks(marks)
 }
 
-// Passed returns the arguments of a lookup: the action that says whether an earlier call had its
-// effect. The parameter `given` holds the arguments of the earlier call. Each argument of the lookup
-// has the value that the earlier call had in its argument with the same name. If the earlier call had
-// no such argument, the argument of the lookup has its default, or is left out. The parameter `specs`
-// holds the arguments of the lookup, by name.
+// Passed returns the arguments of a lookup: the action that says whether an earlier call had
+// its effect. The parameter `given` holds the arguments of the earlier call. Each argument of
+// the lookup gets the value of the argument with the same name in the earlier call. If the
+// earlier call has no such argument, the argument of the lookup gets its default, or is left
+// out. The parameter `specs` holds the arguments of the lookup, by name.
 func Passed(given value.Value, specs map[string]*Spec) (value.Value, error) {
 	from, err := value.Decode(given)
 	if err != nil {

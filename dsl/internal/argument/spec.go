@@ -207,10 +207,10 @@ func (s *Spec) Preset() *ready {
 	return ReadyOf(s.Field.Name, s.mark(s.Default))
 }
 
-// takes reports whether the JSON of an argument is certainly valid, so that no other check is
-// needed. It returns false if the JSON is null, or if the argument has an enum that does not
-// contain the JSON. It also returns false if the argument has a pattern, codes, or defaults inside
-// of its value.
+// takes reports whether the JSON of an argument certainly fits the Spec, so that Accept need
+// not check it. It returns false if the JSON is null, or if the argument has an enum that does
+// not contain the JSON. It also returns false if the argument has a pattern, codes, or
+// defaults inside of its value.
 func (s *Spec) takes(json []byte) bool {
 	return s.Words == nil && s.Fill == nil && string(json) != "null" && (len(s.enum) == 0 || slices.Contains(s.enumText, string(json)))
 }

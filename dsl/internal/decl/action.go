@@ -75,10 +75,10 @@ func (d actionDecoder) action(b *syntax.Block) *Action {
 	return a
 }
 
-// object reads an attribute whose value must be the type of an object. It returns the type and the
-// defaults of the optional attributes. The parameter `name` is the attribute's name, for messages.
-// Agents have no tuples, so a tuple inside of the type is an error. After an error, the
-// method `object` returns false.
+// object reads an attribute whose value must be the type of an object. It returns the type and
+// the defaults of the optional attributes. The parameter `name` is the attribute's name, for
+// messages. The schemas of agents have no tuples, so a tuple inside of the type is an error.
+// After an error, the method `object` returns false.
 func (d actionDecoder) object(e *eval.Expr, name string) (cty.Type, *typeexpr.Defaults, bool) {
 	ty, defaults, ok := d.lit.typeOf(e)
 	if !ok {

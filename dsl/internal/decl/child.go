@@ -35,8 +35,9 @@ func (d childDecoder) resolve() {
 	}
 }
 
-// findAll finds the workflows of all child runs of w, and of the groups in w. If w is the workflow of
-// a group, findAll also reports names that are used around the group.
+// findAll finds the workflows of all child runs of w, and of the groups in w. If w is the
+// workflow of a group, findAll also reports each name in w that is already used around the
+// group.
 func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	if w.Outer != nil {
 		groupDecoder(d).shadows(w)
@@ -152,10 +153,10 @@ func (w *Workflow) agents() []string {
 	return w.used
 }
 
-// visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle, and a
-// child run that is nested too deep. It makes a step a pivot if the workflow of its child has a pivot.
-// The parameter `chain` holds the workflows on the way to w: each of them starts the next one, and the
-// last one starts w.
+// visit sets the height of workflow w: how deep its child runs are nested. It reports a cycle,
+// and a child run that is nested too deep. It makes a step a pivot if the workflow of its
+// child has a pivot. The parameter `chain` holds the workflows that lead to w: each workflow
+// in the list starts the next one, and the last workflow starts w.
 func (d childDecoder) visit(w *Workflow, chain []*Workflow) {
 	if w.visited {
 		return

@@ -24,7 +24,7 @@ type Module struct {
 	Files   map[string][]byte // texts of the files of the module, by name
 	Sources map[string][]byte // texts of all files that were read, by name; for messages
 	Reads   functions.Reads   // results of file(), env() and similar functions
-	Places  report.Places     // places of the blocks, for messages
+	Places  report.Places     // positions of the blocks, for messages
 
 	Agents    map[string]*Agent      // agents by name, with implied agents
 	Variables map[string]*Variable   // variables outside of workflows, by name
@@ -37,10 +37,10 @@ type Module struct {
 	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
 	File      string             // name of the only file, if the module is a single file; otherwise ""
 	Failed    bool               // true = the module has errors
-	Partial   bool               // true = declarations are missing: a file has errors, or the check ended early
+	Partial   bool               // true = some declarations of the files are not here: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
-	chain  []string // paths of the modules from the main module to this module; both are in the list
+	chain  []string // paths of the modules that lead from the main module to this one, including both
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
 	// Duplicates: agents and variables of the module whose name an earlier agent or variable already
@@ -75,8 +75,8 @@ func (m *Module) dir() string {
 // undo names the agent in its action.
 type Agent struct {
 	Name, Plugin, Constraint string
-	Where                    hcl.Range // place of the block; for an implied agent, place of an action
-	PluginAt                 hcl.Range // place of the argument `plugin`; without this argument, the same as Where
+	Where                    hcl.Range // position of the block; for an implied agent, position of an action
+	PluginAt                 hcl.Range // position of the argument `plugin`; without this argument, the same as Where
 	Implied                  bool
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
 	Instances, Concurrency   int
@@ -84,7 +84,7 @@ type Agent struct {
 	// Path of the binary, or of its directory; "" = the binary is where agents are installed. A
 	// relative path is relative to the directory of the main module.
 	Source      string
-	SourceAt    hcl.Range // place of the argument `source`
+	SourceAt    hcl.Range // position of the argument `source`
 	Env         []string
 	Breaker     noun.Breaker
 	Config      []syntax.Arg
@@ -94,8 +94,8 @@ type Agent struct {
 	twinActions []*Action // action blocks whose name is already used
 }
 
-// An Action is an action block of an agent: a declared action. Steps use it like an action of the
-// agent's plugin.
+// An Action is an action block of an agent: a declared action. Steps use a declared action
+// like an action of the agent's plugin.
 type Action struct {
 	Name      string
 	Where     hcl.Range
@@ -107,7 +107,7 @@ type Action struct {
 	Output    cty.Type           // object type of the output; cty.NilType = the block has no valid `output`
 	Presets   *typeexpr.Defaults // defaults of optional attributes of the output; nil = none
 	Input     []syntax.Arg
-	InputAt   hcl.Range // place of the input block; without this block, place of the action block
+	InputAt   hcl.Range // position of the input block; without this block, position of the action block
 	Result    *eval.Expr
 	Errors    []ErrorCode
 	FailWhen  []*Refusal
@@ -125,14 +125,14 @@ type Action struct {
 type ErrorCode struct {
 	Code      string
 	Retryable bool
-	Where     hcl.Range // place of the attribute `errors`
+	Where     hcl.Range // position of the attribute `errors`
 }
 
 // A Library is a library block. It names another module, whose agents the module can use.
 type Library struct {
 	Name   string
-	where  hcl.Range // place of the block
-	Module *Module   // the other module; nil = it cannot be used, and the error was reported
+	where  hcl.Range // position of the block
+	Module *Module   // the module that the block names; nil = the module cannot be used, and the error was reported
 }
 
 // A Variable is a variable block.
@@ -166,7 +166,7 @@ type Condition struct {
 type Workflow struct {
 	Name, Description    string
 	Where                hcl.Range
-	Twin                 bool // true = another workflow already has this name; check this workflow, but never use it
+	Twin                 bool // true = an earlier workflow has this name; check this workflow for errors, but never use it
 	Block                *syntax.Block
 	Variables            map[string]*Variable   // variables of the workflow and of the module, by name
 	TwinVariables        []*Variable            // variables of the workflow whose name is already used
@@ -176,7 +176,7 @@ type Workflow struct {
 	Index                map[string]int         // index in Steps, by name; the index of the first step with the name
 	Outputs              []*Output
 	Notifies             []*Notify
-	outputAt             map[string]hcl.Range // places of the outputs, by name
+	outputAt             map[string]hcl.Range // positions of the outputs, by name
 	Retry                *syntax.Block
 	Deadline             *eval.Expr
 	Mode                 noun.Mode
@@ -239,11 +239,11 @@ type Step struct {
 	Action     string
 	ActionAt   hcl.Range
 	Input      []syntax.Arg
-	InputAt    hcl.Range         // place of the input block; without this block, place of the step
+	InputAt    hcl.Range         // position of the input block; without this block, position of the step
 	dependsOn  []int             // indexes of the steps in depends_on
-	After      map[int]hcl.Range // direct dependencies; key = index of a step, value = place of the reference
+	After      map[int]hcl.Range // direct dependencies; key = index of a step, value = position of the reference
 	OutputType cty.Type          // type in output_type; cty.NilType = the step has no output_type
-	OutputAt   hcl.Range         // place of output_type
+	OutputAt   hcl.Range         // position of output_type
 	NoUndo     bool              // true = the step has the attribute `compensation`
 	Pivot      bool
 	Idempotent *bool      // nil = the step does not have this attribute
@@ -281,7 +281,7 @@ type Undo struct {
 	Agent, Action string
 	ActionAt      hcl.Range
 	Input         []syntax.Arg
-	InputAt       hcl.Range // place of the input block; without this block, place of the compensate block
+	InputAt       hcl.Range // position of the input block; without this block, position of the compensate block
 	Idempotent    *bool     // nil = the block does not have this attribute
 	ByKey         *bool     // nil = the block does not have this attribute
 }
@@ -289,7 +289,8 @@ type Undo struct {
 // Attr returns an attribute of the step block; nil if the block does not have this attribute.
 func (s *Step) Attr(name string) *eval.Expr { return s.Block.Attr(name) }
 
-// pivotAt returns the place that makes the step a pivot: its attribute `pivot`, or its child run.
+// pivotAt returns the position of what makes the step a pivot: its attribute `pivot`, or its
+// child run.
 func (s *Step) pivotAt() hcl.Range {
 	if e := s.Attr("pivot"); e != nil {
 		return e.Range
@@ -370,18 +371,18 @@ type Child struct {
 
 // A taken is a value that a group takes from its surroundings. It becomes a hidden variable.
 type taken struct {
-	at     hcl.Range            // place of the first reference
+	at     hcl.Range            // position of the first reference
 	root   string               // first name of the reference, such as "step"
 	name   string               // second name of the reference
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
-	expr   *eval.Expr           // expression of the surroundings; nil = the reference ROOT.NAME, from the fields `root` and `name`
+	expr   *eval.Expr           // expression that gives the value; nil = the reference ROOT.NAME, made of the fields `root` and `name`
 }
 
 // A Schedule is a schedule block.
 type Schedule struct {
 	Where       hcl.Range
 	Noun        *noun.Schedule // Timetable is nil if the cron expression or the time zone is invalid
-	VariablesAt hcl.Range      // place of the argument `variables`; without this argument, place of the block
+	VariablesAt hcl.Range      // position of the argument `variables`; without this argument, position of the block
 	Broken      bool           // true = the argument `variables` has errors
 	Given       []string       // names of the variables to which the rows of a select block give values
 }
@@ -395,7 +396,7 @@ type OnEvent struct {
 	ForEach     *eval.Expr    // keys that start a run each; nil = the event starts one run
 	Args        *eval.Expr    // values of the parameters of a select block; nil = there are none
 	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
-	VariablesAt hcl.Range     // place of the argument `variables`; without this argument, place of the block
+	VariablesAt hcl.Range     // position of the argument `variables`; without this argument, position of the block
 	Broken      bool          // true = the argument `variables` next to a select block has errors
 	Given       []string      // names of the variables to which the rows of a select block give values
 }

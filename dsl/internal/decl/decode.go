@@ -26,7 +26,7 @@ type decoder struct {
 }
 
 // duplicate reports an error: another declaration already uses the name of the block b. The
-// parameter `first` is the place of the other declaration. The decoder still checks b for other
+// parameter `first` is the position of the other declaration. The decoder still checks b for other
 // errors, but nothing can refer to b.
 func (d *decoder) duplicate(b *syntax.Block, first hcl.Range) {
 	d.Errorf(b.DefRange, fmt.Sprintf("Duplicate %s %q", b.Kind, b.Label), "The first one is at %s.", report.Range(first))
@@ -59,9 +59,10 @@ func (d *decoder) engine(b *syntax.Block) {
 	}
 }
 
-// variable reads a variable block, adds the variable to the map `into` and returns nil. If the map
-// already has a variable with this name, the method reports an error and changes nothing: then it
-// returns the new variable. The parameter `deployment` is true if the block is outside of workflows.
+// variable reads a variable block, adds the variable to the map `into` and returns nil. If the
+// map already has a variable with this name, the method reports an error, does not change the
+// map, and returns the new variable. The parameter `deployment` is true if the block is
+// outside of workflows.
 func (d *decoder) variable(b *syntax.Block, into map[string]*Variable, deployment bool) (twin *Variable) {
 	first, dup := into[b.Label]
 	if dup && first.Deployment == deployment {
@@ -163,7 +164,7 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also for an invalid word, so that no second error says that the undo is missing
+		s.NoUndo = true // also after an invalid word: otherwise a second error would say that the undo is missing
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {
@@ -224,7 +225,7 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 
 // action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION, or
 // library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the attribute is missing or
-// invalid. The result `at` is the place of the attribute, or of the block b if the attribute is
+// invalid. The result `at` is the position of the attribute, or of the block b if the attribute is
 // missing.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")

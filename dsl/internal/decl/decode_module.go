@@ -68,10 +68,10 @@ func (d *decoder) module(blocks []*syntax.Block) {
 	moveDecoder{d}.moves(moves)
 }
 
-// maxShared limits the product of two numbers. The first is the number of workflows, groups and steps
-// with a child run. The second is the number of variables and locals outside of workflows. For each
-// workflow and group, the engine checks all these variables and locals again. Each child run gets
-// their values.
+// maxShared limits the product of two numbers. The first is the number of workflows, groups
+// and steps with a child run. The second is the number of variables and locals outside of
+// workflows. Without a limit the check would take too long: it repeats all these variables and
+// locals for each workflow and group.
 const maxShared = 1_000_000
 
 // tooMany returns whether the module has too many workflows: more than maxWorkflows, or more than

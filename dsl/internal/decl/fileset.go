@@ -17,9 +17,9 @@ const (
 	maxVariants = 100     // largest number of patterns without braces that one pattern may become
 )
 
-// matchFiles returns the files below a directory that match a pattern, sorted, as paths relative
-// to this directory. It leaves out directories and the files in .engine. It follows a symbolic
-// link to a file inside the module, and no other link.
+// matchFiles returns the files below a directory that match a pattern, sorted, as paths
+// relative to this directory. It leaves out directories and the files in .engine. It follows a
+// symbolic link only if the link leads to a file inside the module.
 func matchFiles(fsys fs.FS, dir, pattern string) ([]string, error) {
 	info, err := fs.Stat(fsys, dir)
 	if err != nil {

@@ -257,9 +257,9 @@ func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *
 	}
 }
 
-// resolveGroup resolves the workflow of a group. Resolving finds the values that the group takes from
-// its surroundings. So resolveGroup sets s.Child.Passed afterwards. It does nothing if s starts no
-// group.
+// resolveGroup resolves the references in the workflow of a group. This finds the values that
+// the group takes from its surroundings. Then resolveGroup sets s.Child.Passed to these
+// values. It does nothing if s starts no group.
 func (d graphDecoder) resolveGroup(s *Step) {
 	if s.Child == nil || !s.Child.Group || s.Child.Workflow == nil {
 		return
@@ -317,10 +317,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround handles a name in depends_on of a step in the group w: the name of a step around w.
-// If that step is in the workflow around w, the group w waits for it. If that step is further
-// outside, the outer group that is in the same workflow as that step waits for it. The result is
-// false if no step around w has the name.
+// dependsAround handles a name in depends_on of a step in the group w, if a step around w has
+// this name. If that step is in the workflow around w, the group w waits for the step. If the
+// step is further outside, an outer group waits for it: the group that is in the same workflow
+// as the step. The result is false if no step around w has the name.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false
@@ -376,8 +376,8 @@ func (d graphDecoder) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps keeps the
-// order of the declarations for steps that do not depend on each other.
+// intHeap is a heap. The method `pop` returns the smallest number first. So sortSteps puts
+// steps that do not depend on each other in the order in which the file declares them.
 type intHeap []int
 
 func (h *intHeap) push(x int) {

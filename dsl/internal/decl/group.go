@@ -22,8 +22,8 @@ func (d groupDecoder) reserved(b *syntax.Block) {
 	}
 }
 
-// shadows reports steps and locals of a group that have the name of a step or a local around the
-// group. A reference to such a name could mean either of the two.
+// shadows reports steps and locals of a group that have the name of a step or a local around
+// the group. A reference to such a name could mean the outer or the inner step or local.
 func (d groupDecoder) shadows(w *Workflow) {
 	for outer := w.Outer; outer != nil; outer = outer.Outer {
 		for _, s := range w.Steps {
@@ -40,9 +40,10 @@ func (d groupDecoder) shadows(w *Workflow) {
 	}
 }
 
-// settings gives a group the settings of the workflow around it: the defaults in its retry block,
-// and the deadline of its compensation. If a setting has references, the step of the group passes
-// its value like any other value from the surroundings.
+// settings gives a group the settings of the workflow around it: the defaults in its retry
+// block, and the deadline of its compensation. If a setting has references, the step of the
+// group evaluates it, and passes its value to the group like any other value from the
+// surroundings.
 func (d groupDecoder) settings(w *Workflow) {
 	pass := func(name string, e *eval.Expr) *eval.Expr {
 		if e == nil || e.Bad || e.Compiled == nil || e.Compiled.Constant != nil {

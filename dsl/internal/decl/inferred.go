@@ -16,9 +16,9 @@ func (v *Variable) open() bool {
 }
 
 // infer sets the type of a variable without a declared type to the type of its default. If the
-// default is a list or an object, infer sets only the kind: the variable then accepts any list, or
-// any object. If all elements of a default list have the same primitive type, the elements of
-// every value must have this type, too.
+// default is a list or an object, infer sets only the kind: the variable then accepts any
+// list, or any object. If the default is a list whose elements all have the same primitive
+// type, the elements of every value must have this type, too.
 func (v *Variable) infer() {
 	if v.typed || v.Default == cty.NilVal || v.Default.IsNull() {
 		return

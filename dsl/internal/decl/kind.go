@@ -13,7 +13,7 @@ import (
 
 // kinds holds, for each kind of step, the attribute or block that makes a step a step of this
 // kind. The function `at` returns whether a step block has this attribute or block, and its
-// place in the source.
+// position in the source.
 var kinds = []struct {
 	name string
 	kind StepKind

@@ -33,7 +33,7 @@ func (d libraryDecoder) library(b *syntax.Block) {
 	}
 	e := b.Attr("source")
 	if e == nil {
-		return // source is required, so a missing source has been reported as an error
+		return // the argument `source` is required, so another check has reported that it is missing
 	}
 	source, ok := d.lit.literalText(e, "source")
 	if !ok {
@@ -101,9 +101,9 @@ func quotedChain(paths []string) string {
 	return strings.Join(out, " → ")
 }
 
-// action reads the action of a step: library.LIBRARY.agent.NAME.ACTION. It returns LIBRARY.NAME as
-// the name of the agent. A name in the source has no dot, so such a name is never the name of an
-// agent of the module itself. After an error, action returns "" for both names.
+// action reads the action of a step: library.LIBRARY.agent.NAME.ACTION. It returns
+// LIBRARY.NAME as the name of the agent. The names of the module's own agents have no dot, so
+// they differ from LIBRARY.NAME. After an error, action returns "" for both names.
 func (d libraryDecoder) action(e *eval.Expr, t hcl.Traversal) (agent, action string) {
 	var names []string
 	for _, part := range t[1:] {
@@ -128,7 +128,7 @@ func (d libraryDecoder) action(e *eval.Expr, t hcl.Traversal) (agent, action str
 func fromLibrary(agent string) bool { return strings.Contains(agent, ".") }
 
 // agent adds an agent of a library to the agents of the module, under the name LIBRARY.NAME. The
-// parameter `at` is the place of an action that uses the agent, for messages.
+// parameter `at` is the position of an action that uses the agent, for messages.
 func (d libraryDecoder) agent(name string, at hcl.Range) {
 	label, short, _ := strings.Cut(name, ".")
 	lib, ok := d.m.Libraries[label]

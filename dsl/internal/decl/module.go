@@ -178,7 +178,7 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // after a broken file, the names that it declares would be reported as unknown
+	if !broken { // if a file is broken, references to the names that it declares would be reported as unknown
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 		sourceDecoder{d}.agree()
 	} else {
@@ -186,7 +186,7 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	}
 }
 
-// parseFile checks the limits of one file, parses the file, and adds the places of its blocks to
+// parseFile checks the limits of one file, parses the file, and adds the positions of its blocks to
 // m.Places. If the file has errors, parseFile reports them and returns false.
 func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.Files[name]
@@ -211,9 +211,10 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	return f.Body, !diags.HasErrors()
 }
 
-// blockPlaces appends to the list `out` the places of all blocks in body, outer blocks before inner
-// blocks, and returns the longer list. With these places, a message can name the blocks around an
-// error. Messages do not name input and locals blocks, so blockPlaces leaves them out.
+// blockPlaces appends to the list `out` the positions of all blocks in body, outer blocks
+// before inner blocks, and returns the longer list. With these positions, a message can name
+// the blocks around an error. Messages do not name input and locals blocks, so blockPlaces
+// leaves them out.
 func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 	for _, b := range body.Blocks {
 		label := b.Type

@@ -13,9 +13,9 @@ import (
 // A moved is a moved block: in an earlier definition, the step with the name `to` had the name `from`.
 type moved struct {
 	from, to string
-	where    hcl.Range // place of the block
-	toAt     hcl.Range // place of the attribute `to`
-	fromAt   hcl.Range // place of the attribute `from`
+	where    hcl.Range // position of the block
+	toAt     hcl.Range // position of the attribute `to`
+	fromAt   hcl.Range // position of the attribute `from`
 }
 
 // A moveDecoder reads moved blocks.
@@ -65,7 +65,7 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 			if to == from {
 				d.Errorf(m.where, "Moved blocks form a cycle", "Step %q is moved to step %q, and from there back to %q. Keep only the blocks that lead to the present name.", from, m.to, from)
 			}
-			return // the calls of follow for the steps of the cycle report the cycle
+			return // when follow is called for a step of the cycle, that call reports the cycle
 		}
 		steps++
 	}
@@ -93,7 +93,7 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 }
 
 // stepName reads an attribute of a moved block, which must be step.NAME. It returns the name and the
-// place of the attribute. After an error, ok is false.
+// position of the attribute. After an error, ok is false.
 func (d moveDecoder) stepName(b *syntax.Block, attr string) (name string, at hcl.Range, ok bool) {
 	e := b.Attr(attr)
 	if e == nil { // the Reader has reported that the attribute is missing

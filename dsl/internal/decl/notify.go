@@ -20,7 +20,7 @@ type notifyDecoder struct{ *decoder }
 
 // read makes the workflow of a notification from a notify block, and adds the block to w.Notifies.
 func (d notifyDecoder) read(w *Workflow, b *syntax.Block) {
-	yes := true // a notification may arrive twice, so each action counts as safe to repeat
+	yes := true // the engine may send a notification twice, so each action counts as safe to repeat
 	s := &Step{
 		Name: noun.NotifyStep, Where: b.DefRange, Block: b, After: map[int]hcl.Range{}, OutputType: cty.NilType, InputAt: b.DefRange,
 		NoUndo: true, Idempotent: &yes,

@@ -16,9 +16,9 @@ func ownDirectory(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".engine") })
 }
 
-// resolveLinks takes a path in fsys, and returns the path with each symbolic link replaced by its
-// target. If a link leads out of the root directory of fsys, resolveLinks returns an error. os.DirFS
-// would follow such a link.
+// resolveLinks takes a path in fsys, and returns the path with each symbolic link replaced by
+// its target. If a link leads out of the root directory of fsys, resolveLinks returns an
+// error. The check is needed, because os.DirFS would follow such a link.
 func resolveLinks(fsys fs.FS, name string) (string, error) {
 	lfs, ok := fsys.(fs.ReadLinkFS)
 	if !ok {

@@ -68,8 +68,8 @@ func (d readRecorder) recordExpr(e *eval.Expr) {
 	}
 }
 
-// literalPart returns words for a message, such as "its first argument". They name the arguments
-// of a function that must be plain strings.
+// literalPart returns words for a message, such as "its first argument". These words name the
+// arguments of the function that must be plain strings.
 func literalPart(function string) string {
 	switch function {
 	case "fileset":
@@ -148,8 +148,8 @@ func endedSentence(text string) string {
 	return text + "."
 }
 
-// writtenNames returns the names of an object such as { a = 1 }: for this object, "a". It returns
-// nil if the expression is not such an object, or if one of the names is computed.
+// writtenNames returns the names in an object such as { a = 1 }, which has the name "a". It
+// returns nil if the expression is not such an object, or if one of the names is computed.
 func writtenNames(e hclsyntax.Expression) []string {
 	object, ok := e.(*hclsyntax.ObjectConsExpr)
 	if !ok {

@@ -19,13 +19,13 @@ import (
 )
 
 // A referenceDecoder compiles expressions. It finds the references in an expression. It reports
-// an error for a reference that is not allowed in its place.
+// an error for a reference that is not allowed in its position.
 type referenceDecoder struct {
 	*decoder
 	visits map[*eval.Local]visit // state of each local in the search for cycles
 }
 
-// A visit is the state of a local value in a depth-first search.
+// A visit says how far a depth-first search through the locals has come with one local.
 type visit uint8
 
 const (
@@ -61,18 +61,18 @@ const (
 	allowForward  = allowRunLevel | allowStep
 )
 
-// names holds the names to which the expressions at one place in the source can refer.
+// names holds the names to which the expressions at one position in the source can refer.
 type names struct {
 	variables map[string]*Variable
 	locals    map[string]*eval.Local
 	steps     []*Step        // steps of the workflow; nil outside of workflows
 	index     map[string]int // indexes in the field `steps`, by name of the step; nil outside of workflows
-	of        *Workflow      // workflow or group that contains the place; nil outside of workflows
-	hasEach   bool           // true = the place is inside of a step with for_each
-	inUndoOf  string         // name of the step whose compensate block contains the place; "" = none
+	of        *Workflow      // workflow or group that contains the expressions; nil outside of workflows
+	hasEach   bool           // true = the expressions are inside of a step with for_each
+	inUndoOf  string         // name of the step whose compensate block contains the expressions; "" = none
 	arguments []string       // names of the arguments to which args.NAME may refer
-	onlySelf  string         // the only attribute of self that the place may use; "" = all attributes
-	inNotify  bool           // true = the place is inside of a notify block
+	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
+	inNotify  bool           // true = the expressions are inside of a notify block
 }
 
 // compile compiles the expression e and checks each of its references. The parameter `a` says which
@@ -258,7 +258,7 @@ func (d referenceDecoder) refVar(name string, at hcl.Range, ns *names, a allow) 
 }
 
 // refLocal checks a reference to a local. If the local uses steps, steps must also be allowed at
-// the place of the reference. After an error refLocal returns false.
+// the position of the reference. After an error refLocal returns false.
 func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a allow, c *eval.Compiled) bool {
 	lc := d.local(l, ns)
 	if lc == nil {
@@ -431,8 +431,8 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 	return true
 }
 
-// refOwn checks a reference to an attribute of self that exists only in some places: self.previous,
-// self.collected or self.error. After an error it returns false.
+// refOwn checks a reference to an attribute of self that exists only in some blocks:
+// self.previous, self.collected or self.error. After an error it returns false.
 func (d referenceDecoder) refOwn(c *eval.Compiled, name string, at hcl.Range, a allow) bool {
 	c.Self = true
 	switch name {
@@ -440,7 +440,7 @@ func (d referenceDecoder) refOwn(c *eval.Compiled, name string, at hcl.Range, a 
 		c.SelfPrevious = true
 	case "collected":
 		c.SelfCollected = true
-		c.SelfOutput = true // the list lacks the value of an iteration whose output is not known
+		c.SelfOutput = true // self.collected has no value for an iteration whose output is not known
 	default:
 		if a&allowError == 0 {
 			d.Errorf(at, "Reference not available here", "self.error can be used only in catch.output. In compensate and notify, failure.code names the failure.")
@@ -572,7 +572,7 @@ func validSecretRef(ref string) bool {
 	return found && rest != "" && (kind == "env" || kind == "file")
 }
 
-// secretPlaces finds the calls of secret() that are in an allowed place of the expression e, and
+// secretPlaces finds the calls of secret() that are in an allowed position of the expression e, and
 // adds them to the map `out`. Such a call may be the whole expression, a part of a template, or
 // a value in an object or a tuple.
 func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
@@ -686,9 +686,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// stepAround checks a reference from inside of a group. The parameter `t` is the reference, and `g` is
-// the group. The parameter `w` is a workflow or group around g; the reference is to a step or group of
-// w with the given name. If stepAround has reported an error, it returns false.
+// stepAround checks the reference t, which is in the group g and leads out of g. The parameter
+// `w` is a workflow or group around g. The reference is to the step or group of w with the
+// given name. If stepAround has reported an error, it returns false.
 func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
 	i := w.Index[name]
 	for inner := g; inner != w; inner = inner.Outer {

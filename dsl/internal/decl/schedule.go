@@ -214,8 +214,9 @@ func (d eventDecoder) read(w *Workflow, b *syntax.Block) {
 	}
 }
 
-// selects reads the select block of an on_event block. Its rows give values to the variables, so
-// only the arguments when and args are expressions of the event.
+// selects reads the select block of an on_event block. The rows of the query give values to
+// the variables. So only the arguments `when` and `args` of the on_event block can refer to
+// the event.
 func (d eventDecoder) selects(e *OnEvent, b *syntax.Block) {
 	if e.ForEach != nil {
 		d.Errorf(e.ForEach.Range, "Two kinds of lists", "for_each starts a run for each key in the event, and select starts one for each row of a query. Use one of them.")
@@ -236,9 +237,10 @@ type selectDecoder struct {
 	event  bool   // true = that block is an on_event block
 }
 
-// read reads a select block. The parameter `variables` is the argument `variables` of the block around
-// it; nil = that has none. The result `given` has the names of the variables to which a row gives values.
-// If the argument has errors, read reports them, and the result `broken` is true.
+// read reads a select block. The parameter `variables` is the argument `variables` of the
+// block around it; nil = the block around it does not have this argument. The result `given`
+// has the names of the variables to which a row gives values. If the argument `variables` has
+// errors, read reports them, and the result `broken` is true.
 func (d selectDecoder) read(b *syntax.Block, variables *eval.Expr) (n *noun.Selection, given []string, broken bool) {
 	n = &noun.Selection{Selection: selection.Selection{
 		PageSize: selection.DefaultPageSize, Parallel: 1, MaxKeys: selection.DefaultMaxKeys, Args: map[string]*string{},
@@ -270,8 +272,8 @@ func (d selectDecoder) read(b *syntax.Block, variables *eval.Expr) (n *noun.Sele
 	return n, given, broken
 }
 
-// parallel reads the arguments `parallel` and `stable`. It reports an error if an engine must not
-// work on several pages at the same time.
+// parallel reads the arguments `parallel` and `stable`. It reports an error if the block asks
+// for several pages at the same time, but its other arguments do not allow that.
 func (d selectDecoder) parallel(b *syntax.Block, n *noun.Selection) {
 	e := b.Attr("parallel")
 	d.whole(e, "parallel", 1, selection.MaxParallel, &n.Parallel)
@@ -368,8 +370,8 @@ func (d selectDecoder) args(e *eval.Expr, n *noun.Selection) {
 	}
 }
 
-// eventArgs reads the names in the argument `args` next to an event. The values are not known before the
-// event, so they are NULL here.
+// eventArgs reads the names of the parameters in the argument `args` of an on_event block. It
+// sets their values to NULL, because the values are known only when an event comes.
 func (d selectDecoder) eventArgs(e *eval.Expr, n *noun.Selection) {
 	if e == nil {
 		return
@@ -464,7 +466,8 @@ func (x *rowExpr) with(row cty.Value) (cty.Value, error) {
 	return v, nil
 }
 
-// of evaluates the expression for a row in the form of JSON.
+// of is the method that evaluates the expression for one row. The parameter `row` holds the
+// row as JSON.
 func (x *rowExpr) of(row []byte) (cty.Value, error) {
 	v, err := value.DecodeJSON(row)
 	if err != nil {
@@ -486,7 +489,8 @@ func (x *rowExpr) keep(row []byte) (bool, error) {
 	return v.True(), nil
 }
 
-// variables reads the argument `variables` next to a select block. The results are those of read.
+// variables reads the argument `variables` next to a select block. Its results mean the same
+// as the results `given` and `broken` of read.
 func (d selectDecoder) variables(n *noun.Selection, e *eval.Expr, cols map[string]bool) (given []string, broken bool) {
 	x := d.rowExpr(e, cols)
 	if x == nil {

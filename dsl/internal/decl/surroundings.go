@@ -13,8 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take adds a hidden variable with the given name to the group w. If the group has taken this value
-// before, take only adds the attributes that t uses.
+// take adds a hidden variable with the given name to the group w. If the group has already
+// taken a value with this name, take only adds the attributes that t uses to those of that
+// value.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {
@@ -95,7 +96,7 @@ func (w *Workflow) hint(name string) string {
 	return fmt.Sprintf(" It is inside of group %q. From outside only the outputs of a group can be used: write output \"NAME\" { value = step.%s.output... } in the group, and group.%s%s.output.NAME here.", g.Name, name, g.Name, instanceKey(g))
 }
 
-// referenceTo returns the expression ROOT.NAME. The parameter `at` is the place of the expression in
+// referenceTo returns the expression ROOT.NAME. The parameter `at` is the position of the expression in
 // messages.
 func referenceTo(at hcl.Range, root, name string) *eval.Expr {
 	return &eval.Expr{Range: at, Syntax: &hclsyntax.ScopeTraversalExpr{SrcRange: at, Traversal: hcl.Traversal{
@@ -167,8 +168,9 @@ func (w *Workflow) eachAround() bool {
 	return false
 }
 
-// StepAround returns NAME if a hidden variable with the given name holds a step or group around a
-// group: the name is step.NAME or group.NAME. Otherwise it returns false.
+// StepAround reads the name of a hidden variable. If this name is step.NAME or group.NAME, the
+// variable holds a step or group around the group, and StepAround returns NAME. Otherwise it
+// returns false.
 func StepAround(variable string) (string, bool) {
 	word, name, ok := strings.Cut(variable, ".")
 	return name, ok && (word == "step" || word == "group")

@@ -76,7 +76,7 @@ type Compiled struct {
 	Vars    bool                 // true = the expression or one of its locals uses var.*
 	Locals  []*Local             // locals to which the expression itself refers, sorted by name
 	Steps   []int                // indexes of the steps to which the expression or its locals refer, ascending
-	Direct  map[int]hcl.Range    // places of the references to steps in the expression itself, by step index
+	Direct  map[int]hcl.Range    // positions of the references to steps in the expression itself, by step index
 	Named   []int                // step indexes that are keys of the map Direct, ascending
 	Each    bool                 // true = the expression uses each.*
 	EachKey bool                 // true = the expression uses each.key
@@ -105,7 +105,7 @@ func (c *Compiled) evaluate(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // A Local is one local value: a name and an expression in a locals block.
 type Local struct {
 	Name  string
-	Where hcl.Range // place of the name
+	Where hcl.Range // position of the name
 	Expr  *Expr
 	File  bool // true = the local is declared outside of workflows
 }

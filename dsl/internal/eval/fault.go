@@ -15,9 +15,9 @@ import (
 )
 
 // runtimeError returns the first error in diags as a Go error. In the text, it replaces the
-// sensitive texts of the evaluation context by "(sensitive)". A message about the arguments of a
-// function may contain a changed form of a sensitive text, so runtimeError hides the details of
-// such a message.
+// sensitive texts of the evaluation context by "(sensitive)". If the error is about the
+// arguments of a function, runtimeError hides its details, because they may contain a
+// sensitive text in a changed form.
 func runtimeError(diags hcl.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity != hcl.DiagError {

@@ -10,7 +10,7 @@ import (
 )
 
 // Line evaluates an expression for a run, like the method Run. It does not return the errors: it
-// adds them to r, with their places. The texts of these errors contain no sensitive text. Line
+// adds them to r, with their positions. The texts of these errors contain no sensitive text. Line
 // returns false after an error.
 func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value, bool) {
 	v, diags := ev.Value(c, &runWorld{ev: ev, s: s})
@@ -20,9 +20,10 @@ func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value,
 	return v, !diags.HasErrors()
 }
 
-// pushHidden adds the diagnostic d to r. In the detail of d, it replaces the sensitive texts of the
-// evaluation context by "(sensitive)". A message about the arguments of a function may contain a
-// changed form of a sensitive text, so pushHidden replaces the whole detail of such a message.
+// pushHidden adds the diagnostic d to r. In the detail of d, it replaces the sensitive texts
+// of the evaluation context by "(sensitive)". If d is about the arguments of a function,
+// pushHidden replaces the whole detail, because it may contain a sensitive text in a changed
+// form.
 func pushHidden(r *report.Reporter, d *hcl.Diagnostic) {
 	one := &report.Reporter{} // its method HCL adds suggestions, which may contain sensitive texts, too
 	one.HCL(hcl.Diagnostics{d})

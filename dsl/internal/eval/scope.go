@@ -47,7 +47,7 @@ type Memo struct {
 
 type keptStep struct {
 	value cty.Value
-	load  value.Load // size of the encoded value; each evaluation that uses the value must count it as cost
+	load  value.Load // size of the encoded value; the cost of each evaluation that uses the value includes this size
 }
 
 // RunInfo holds the values of run.* in expressions.
@@ -99,8 +99,8 @@ type Event struct {
 	At   time.Time // when the event was sent
 	Data value.Value
 
-	// The size of Data, and the value of event, after the first evaluation that used them. An event
-	// with a list gives its values to many runs.
+	// The size of Data, and the value of event. The first evaluation that needs them stores
+	// them here for the next evaluations: one event can start many runs.
 	load value.Load
 	kept cty.Value
 }

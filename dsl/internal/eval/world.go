@@ -57,7 +57,7 @@ func (w *runWorld) variables() (cty.Value, error) {
 }
 
 // decodeVars decodes the object v of all variables. It converts each variable to its declared
-// type. It caches the result in v, so the variables of a run are decoded only once.
+// type. It keeps the decoded form with v, so the variables of a run are decoded only once.
 func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, error) {
 	if c := value.KeptDecoded(v, ev); c != nil {
 		return c.Value, m.Input(c.Load)

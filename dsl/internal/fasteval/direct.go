@@ -61,7 +61,7 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	return x.direct(e.Syntax, to)
 }
 
-// direct compiles an expression. The result of the expression must have the shape to. The
+// direct compiles an expression. The result of the expression must have the shape `to`. The
 // method `direct` returns nil if the general evaluator must evaluate the expression.
 func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {

@@ -111,9 +111,9 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	return r
 }
 
-// ofStep sets the fields of r that depend on the part of a reference after the name of a step, or
-// after the key of an instance. The parameter `rest` is this part, such as output.id. ofStep returns
-// r, or nil if `rest` is empty.
+// ofStep reads the end of a reference to a step, such as output.id, and sets the fields of r
+// that depend on it. The parameter `rest` is this end: everything after the name of the step,
+// or after the key of the instance. ofStep returns r, or nil if `rest` is empty.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil

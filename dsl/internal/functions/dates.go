@@ -63,9 +63,9 @@ func twoTimes(impl func(a, b time.Time) (cty.Value, error)) function.Function {
 
 var errInstant = errors.New(`a point in time as in RFC 3339 is required, such as "2030-01-31T18:00:00Z"`)
 
-// secondsOf returns a duration as an exact decimal number of seconds. The duration is seconds
-// plus nanos, a number of nanoseconds. One of the two parameters may be negative only if the other
-// one is negative or 0.
+// secondsOf returns a duration as an exact decimal number of seconds. The duration is the sum
+// of the parameter `seconds` and the parameter `nanos`, a number of nanoseconds. The two
+// parameters must not have different signs.
 func secondsOf(seconds, nanos int64) (cty.Value, error) {
 	sign := ""
 	if seconds < 0 || nanos < 0 {

@@ -100,8 +100,8 @@ var (
 	})
 )
 
-// A textEncoding converts texts to bytes and back. Both functions return false for a text or bytes
-// that are not valid in the encoding.
+// A textEncoding converts texts to bytes and back. Both of its functions return false if the
+// encoding cannot hold the text, or if the bytes are not valid in it.
 type textEncoding struct {
 	encode func(string) ([]byte, bool)
 	decode func([]byte) (string, bool)
@@ -177,14 +177,16 @@ func utf16Encoding(order interface {
 				units = append(units, order.Uint16(pair))
 			}
 			text := string(utf16.Decode(units))
-			// utf16.Decode replaces half of a surrogate pair by U+FFFD, which is another unit.
+			// For half of a surrogate pair, utf16.Decode returns U+FFFD. Then the encoded text
+			// differs.
 			return text, slices.Equal(units, utf16.Encode([]rune(text)))
 		},
 	}
 }
 
-// markedUTF16 returns the encoding UTF-16. It encodes a text as big-endian with a byte order mark.
-// When it decodes bytes, the mark decides; without a mark, it decodes them as big-endian.
+// markedUTF16 returns the encoding UTF-16. It encodes a text as big-endian with a byte order
+// mark. When it decodes bytes, the byte order mark decides; without this mark, it decodes the
+// bytes as big-endian.
 func markedUTF16() textEncoding {
 	big, little := utf16Encoding(binary.BigEndian), utf16Encoding(binary.LittleEndian)
 	return textEncoding{

@@ -120,9 +120,9 @@ func hint(name string, names []string) string {
 	return ""
 }
 
-// compareScalars returns -1 if a is less than b, 0 if they are equal, and 1 if a is greater. Both
-// have the same type. It compares numbers by their size and strings by their bytes. The value false
-// is less than true.
+// compareScalars returns -1 if a is less than b, 0 if they are equal, and 1 if a is greater.
+// The values a and b must have the same type. The function compares numbers by their size and
+// strings by their bytes. The value false is less than true.
 func compareScalars(a, b cty.Value) int {
 	switch a.Type() {
 	case cty.Number:
@@ -139,9 +139,9 @@ func compareScalars(a, b cty.Value) int {
 	return 1
 }
 
-// deepMergeFunc merges objects and maps. If the same name is in several arguments, the value in the
-// last of these arguments counts. If both values are objects or maps, they are merged in the same
-// way.
+// deepMergeFunc merges objects and maps. If two arguments have a value with the same name, the
+// value of the later argument counts. But if both values are objects or maps, deepMergeFunc
+// merges them in the same way.
 var deepMergeFunc = function.New(&function.Spec{
 	VarParam: &function.Parameter{Name: "maps", Type: cty.DynamicPseudoType, AllowNull: true, AllowDynamicType: true},
 	Type:     func([]cty.Value) (cty.Type, error) { return cty.DynamicPseudoType, nil },

@@ -122,5 +122,5 @@ func prepared(values map[[2]string]cty.Value, a, b string) (cty.Value, error) {
 	return v, nil
 }
 
-// others holds the names of the functions that are not in the map named pure.
+// others holds the names of the functions that are not in the map `pure`.
 var others = append(sorted.Keys(Literal), "secret", "templatestring")

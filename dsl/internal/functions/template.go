@@ -13,9 +13,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-// templateFunction returns a function of the language that renders a template. The parameter `param` is
-// the name of its first argument, and the parameter `text` finds the template for that argument. A call
-// of the result may have a Meter as a third argument, which limits the cost.
+// templateFunction returns a function of the language that renders a template. The parameter
+// `param` is the name of its first argument, and the parameter `text` finds the template for
+// that argument. A call of the returned function may have a Meter as a third argument, which
+// limits the cost.
 func templateFunction(param string, text func(string) (string, error)) function.Function {
 	return function.New(&function.Spec{
 		Params:   []function.Parameter{{Name: param, Type: cty.String}, dynamic("vars")},

@@ -237,14 +237,15 @@ func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return narrow(v, ty)
 }
 
-// replyParts are the values of a reply, by the name of the argument that gets the value.
+// replyParts holds the type of each value of a reply. The key is the name of the argument that
+// gets the value.
 var replyParts = map[string]cty.Type{
 	"run": cty.String, "workflow": cty.String, "key": cty.String, "correlation": cty.String, "seq": cty.Number, "status": cty.String, "at": cty.String,
 }
 
-// replyNeeds are the arguments that an action must have to take replies. The submitter of a run chooses
-// the action. So only an action that was made for replies may take them, and no other action such as a
-// refund.
+// replyNeeds are the arguments that an action must have to take replies. The submitter of a
+// run names the action that gets the replies. An action that was not made for replies, such as
+// a refund, does not have all these arguments, so a submitter cannot name it.
 var replyNeeds = []string{"run", "seq", "status"}
 
 // replyStatuses are the statuses of replies.
@@ -336,8 +337,8 @@ func (a *linkedAction) replySink(of *noun.Agent) *noun.ReplySink {
 	return out
 }
 
-// replyArguments returns the arguments of an action as one object. Arguments that no reply has get
-// their default, or are left out.
+// replyArguments returns the arguments of an action as one object. An argument for which a
+// reply has no value gets its default, or is left out.
 func replyArguments(specs map[string]*argument.Spec, told map[string]any) (value.Value, error) {
 	attrs := map[string]cty.Value{}
 	for _, name := range sorted.Keys(specs) {

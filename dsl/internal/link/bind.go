@@ -23,7 +23,7 @@ type bind struct {
 	decls   map[string]*decl.Variable // variables of the workflow and of the module, by name
 	known   map[string]bool           // names of the variables of all workflows
 	sources map[string][]byte         // source files by name, for messages
-	places  report.Places             // places of the blocks, for messages
+	places  report.Places             // positions of the blocks, for messages
 }
 
 // values does the work of Workflow.Bind, and has the same results.
@@ -97,7 +97,7 @@ func sourceOf(a noun.Assignment) string {
 }
 
 // placed adds an error about an assignment to r. If the assignment is in a values file, the error
-// contains the place of the assignment.
+// contains the position of the assignment.
 func placed(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
@@ -146,8 +146,8 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 }
 
 // validate checks the validation blocks of the variables in the map `wanted`, and reports each
-// condition that is not met. The map `vals` holds the values of the variables. The map `last` holds
-// their assignments.
+// condition that is not met. The map `vals` holds the values of the variables. The map `last`
+// holds the assignments that gave them these values.
 func (b *bind) validate(r *report.Reporter, wanted map[string]*decl.Variable, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(wanted) {

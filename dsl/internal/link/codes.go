@@ -158,7 +158,7 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes returns, with their places, those error codes in the list e that are known before a
+// writtenCodes returns, with their positions, those error codes in the list e that are known before a
 // run.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode

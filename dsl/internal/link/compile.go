@@ -98,7 +98,7 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 }
 
 // arguments checks the arguments in the source (`args`) against the arguments in the schema
-// (`specs`). It returns the compiled arguments. The parameter `at` is the place for errors about
+// (`specs`). It returns the compiled arguments. The parameter `at` is the position for errors about
 // missing arguments, and the parameter `title` is the name of the action in messages. If byKey is
 // true, the call is an undo by key: then it may leave out the arguments that depend on self.output.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {

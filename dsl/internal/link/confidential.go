@@ -11,8 +11,9 @@ import (
 
 // confidential reports whether a run of the workflow may contain sensitive values, even if no
 // variable is sensitive. It returns true in three cases: an expression calls secret() or
-// sensitive(); an output of the workflow is sensitive; an action has an output or a given argument
-// that its schema declares sensitive. Locals outside of workflows count even if they are not used.
+// sensitive(); an output of the workflow is sensitive; the schema of an action declares an
+// output, or an argument that the workflow gives, as sensitive. Locals outside of workflows
+// count even if they are not used.
 func confidential(l *workflowLinker) bool {
 	d := l.decl
 	if blockHides(d.Block) {

@@ -31,8 +31,8 @@ type linker struct {
 	known     map[string]bool            // names of the variables of all workflows
 	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
 	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without twins
-	// true = do not use the fast evaluator. Tests compare the results with and without the fast
-	// evaluator.
+	// true = do not use the fast evaluator. Tests set it, to compare the results with and
+	// without the fast evaluator.
 	undirected bool
 	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the definition,
 	// the names of the agents and workflows of this library begin with the prefix.
@@ -65,7 +65,7 @@ type linkedAction struct {
 	in     map[string]*argument.Spec // arguments by name
 	out    cty.Type                  // object type of the output
 	broken bool                      // true = the schema is invalid, and the error was reported
-	// form holds what the action block of a declared action says; nil = an action of the plugin
+	// the action block of a declared action; nil = this is an action of the plugin
 	form *actionForm
 	asks *linkedAction // action in the attribute `lookup` of a declared action; nil = none
 	// child holds the workflow of a child run; nil = this is the action of an agent
@@ -108,7 +108,8 @@ type workflowLinker struct {
 	out   *noun.Workflow   // result of linking
 	steps []*linkedStep
 	cur   int // index of the step that is being linked; -1 = none
-	// instead is the field argument.List.Instead; nil = the workflow is not for notifications
+	// instead is the value for the field Instead of argument.List; nil = the workflow sends no
+	// notifications
 	instead func(*argument.Argument, *eval.Scope) (cty.Value, bool)
 }
 
@@ -264,9 +265,10 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
-// result is sensitive. There is one exception: if v is an object and is not sensitive itself, an
-// attribute of the result is sensitive only if that attribute of v has a sensitive part.
+// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the
+// whole result is sensitive. There is one exception: v is an object that is not sensitive
+// itself. Then only those attributes of the result are sensitive that have a sensitive part in
+// v.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())

@@ -74,7 +74,7 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 }
 
 // output reports an error if the output of the lookup cannot be the output of the action a. The
-// parameter `other` is the lookup, and the parameter `at` is the place of the attribute `lookup`.
+// parameter `other` is the lookup, and the parameter `at` is the position of the attribute `lookup`.
 func (l lookupLinker) output(a, other *linkedAction, at hcl.Range) {
 	for _, name := range value.AttributeNames(a.out) {
 		want := a.out.AttributeType(name)

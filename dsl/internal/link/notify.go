@@ -30,9 +30,9 @@ func notifications(l *workflowLinker) {
 	}
 }
 
-// announces makes the step of a notification evaluate its expressions with the values of the
-// announced run. If the settings cannot be evaluated, the step has the default settings, because an
-// error in timeout or retry must not stop a notification.
+// announces changes the step of a notification, so that its expressions get the values of the
+// run that it announces. If timeout or retry cannot be evaluated, the step has the default
+// settings: such an error must not stop a notification.
 func announces(l *workflowLinker, s *noun.Step) {
 	ls := l.steps[0]
 	if given := ls.given; given != nil {
@@ -51,10 +51,10 @@ func announces(l *workflowLinker, s *noun.Step) {
 	}
 }
 
-// ownText returns a function for the field argument.List.Instead. If an argument of a notify block
-// cannot be evaluated, the function returns a text of the engine. The text names the run, its state
-// and the code of its failure. If the argument cannot be a text but is optional, Build leaves it out.
-// The parameter `at` is the place of the block.
+// ownText returns a function for the field argument.List.Instead. If the value of an argument
+// in a notify block cannot be evaluated, the function returns the result of announcement in
+// place of this value. If the type of the argument is no text, and the argument is optional,
+// Build leaves the argument out. The parameter `at` is the position of the block.
 func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) {
 	return func(x *argument.Argument, s *eval.Scope) (cty.Value, bool) {
 		if x.Spec.Type == cty.String || x.Spec.Type == cty.DynamicPseudoType {
@@ -67,8 +67,9 @@ func ownText(at string) func(*argument.Argument, *eval.Scope) (cty.Value, bool) 
 	}
 }
 
-// announcement returns the engine's own text of a notification. It holds no value of a variable and
-// no message of a failure, because these may be sensitive.
+// announcement returns a text that the engine writes itself: it names the run, its state and
+// the code of its failure. The text has no values of variables and no messages of failures,
+// because these may be sensitive.
 func announcement(s *eval.Scope, at string) string {
 	text := fmt.Sprintf("Run %s of workflow %s: %s.", s.Run.ID, s.Run.Workflow, s.Run.Status)
 	if f := s.Failure; f != nil && f.Code != "" {

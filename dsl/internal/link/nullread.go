@@ -60,7 +60,7 @@ func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 // A nullReason is one reason why the output of a step can be null.
 type nullReason struct {
 	skipped bool   // true = the step has the attribute `when`, so it may be skipped
-	text    string // the reason as the end of a sentence about the step, for messages
+	text    string // why the value can be null; for messages, worded to follow the name of the step
 }
 
 func (l nullChecker) nullReasons(d *decl.Step) []nullReason {
@@ -153,8 +153,9 @@ type stepLoop struct {
 	variable, step string
 }
 
-// Enter adds n to v.guards or v.loops if n is a guard or a loop. If n is a reference to the output
-// of a step, Enter checks this reference.
+// Enter is called before the parts of n are visited. If n is a guard or a loop, Enter adds it
+// to v.guards or v.loops. If n is a reference to the output of a step, Enter checks this
+// reference.
 func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 	switch n := n.(type) {
 	case *hclsyntax.FunctionCallExpr:
@@ -193,11 +194,12 @@ func (v *nullVisitor) Exit(n hclsyntax.Node) hcl.Diagnostics {
 	return nil
 }
 
-// tested returns the guard for the expression n, or for a whole expression if n is nil. The guard
-// says which steps the condition cond tests: they are safe to read inside of n. A condition tests a
-// step if it reads one of these attributes of the step: status, error, timed_out, signal, or the
-// whole output. It also tests a step if it reads a part of the output inside of try() or can(). The
-// parameter `written` is the place of the condition in the source.
+// tested returns the guard for the expression n, or for a whole expression if n is nil. The
+// guard says which steps the condition `cond` tests: inside of n it is safe to read these
+// steps. A condition tests a step if it reads one of these attributes of the step: status,
+// error, timed_out, signal, or the whole output. It also tests a step if it reads a part of
+// the output inside of try() or can(). The parameter `written` is the position of the
+// condition in the source.
 func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, written hcl.Range) guard {
 	g := guard{node: n, steps: map[string]bool{}, outputs: map[string]bool{}, when: v.l.sourceText(written)}
 	safe := eval.Calls(cond, "try", "can")
@@ -225,7 +227,7 @@ type stepRead struct {
 	deep        bool      // true = the reference is to a part of the output with the name `output`
 	whole       bool      // true = the reference is to the whole attribute, and not to a part of it
 	byEach      bool      // true = the key of the instance is each.key
-	at          hcl.Range // place of the reference
+	at          hcl.Range // position of the reference
 	text        string    // source text of the reference
 }
 
@@ -302,7 +304,7 @@ func wholeStep(e hclsyntax.Expression) string {
 
 func (v *nullVisitor) read(r stepRead) {
 	d := v.l.find(r.step)
-	if d == nil || r.field != "output" || r.whole { // it is safe to read the whole output, even if the output is null
+	if d == nil || r.field != "output" || r.whole { // a reference to the whole output never fails, even if the output is null
 		return
 	}
 	reasons := v.l.nullReasons(d)
@@ -402,8 +404,9 @@ func (r *stepRead) named(rest hcl.Traversal) {
 	}
 }
 
-// readDeep warns about a reference to a part of one output of a child run or group, if this output is
-// the whole output of a step that may be null.
+// readDeep warns about a reference to a part of one output of a child run or group. It warns
+// only if this output is the whole output of an inner step, and the output of the inner step
+// may be null.
 func (v *nullVisitor) readDeep(d *decl.Step, r stepRead) {
 	if !r.deep || d.Child == nil || d.Child.Workflow == nil {
 		return

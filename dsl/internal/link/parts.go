@@ -54,8 +54,9 @@ func stepParts(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map[s
 	return parts
 }
 
-// actionText returns the plugin and the name of an action, and for a declared action also its action
-// block. The text does not contain the name of the agent, so another name is no change.
+// actionText returns the plugin and the name of an action, and for a declared action also its
+// action block. The text does not contain the name of the agent, so a new name of the agent
+// does not count as a change.
 func actionText(m *decl.Module, a *linkedAction) string {
 	if a == nil {
 		return ""
@@ -73,8 +74,9 @@ func actionText(m *decl.Module, a *linkedAction) string {
 	return text + printed(m, func(p *printer) { p.block(a.form.decl.Block, "timeout") })
 }
 
-// undoText returns the undo of a step as text: the action and its input. The text does not contain
-// timeout, deadline, retry and idempotent, so another value of these attributes is no change.
+// undoText returns the undo of a step as text: the action and its input. The text does not
+// contain timeout, deadline, retry and idempotent, so a new value of these attributes does not
+// count as a change.
 func undoText(m *decl.Module, d *decl.Step, s *noun.Step, ls *linkedStep) string {
 	u := s.Undo
 	switch {

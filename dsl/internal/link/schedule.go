@@ -56,9 +56,10 @@ func (l scheduleLinker) scheduleVariables(s *decl.Schedule, b *bind) {
 	}
 }
 
-// givenNames reports names that are no variables, and variables that have neither a value nor a
-// default. The parameter when says when they have no value, for messages. The result open is true
-// after an error, or if a variable outside of workflows still needs a value.
+// givenNames reports names that are no variables, and variables that have neither a value nor
+// a default. The parameter `when` is a text for messages: it says at which time a variable has
+// no value. The result `open` is true after an error, or if a variable outside of workflows
+// still needs a value.
 func givenNames(l *workflowLinker, b *bind, names []string, at hcl.Range, when string) (open bool) {
 	given := map[string]bool{}
 	for _, name := range names {
@@ -109,8 +110,8 @@ func (l eventLinker) events(b *bind) {
 	}
 }
 
-// eachKey returns the value of each.* for the checks of an on_event block before an event. It reports a
-// for_each that has no keys, as far as this is known.
+// eachKey returns the value of each.* for the checks of an on_event block before an event. If
+// it is already known that for_each has no keys, eachKey reports that.
 func (l eventLinker) eachKey(e *decl.OnEvent) cty.Value {
 	if e.ForEach == nil {
 		return cty.NilVal
@@ -122,8 +123,9 @@ func (l eventLinker) eachKey(e *decl.OnEvent) cty.Value {
 	return eachBefore(v)
 }
 
-// keysOf converts the value of for_each in an on_event block to keys and values. JSON has no sets. So a
-// list of strings and numbers is a set of keys, and a key that is there twice counts once.
+// keysOf converts the value of for_each in an on_event block to keys and values. JSON has no
+// sets. So a list of strings and numbers counts as a set of keys, and a key that is in the
+// list twice counts once.
 func keysOf(v cty.Value) (noun.Each, error) {
 	v, _ = v.UnmarkDeep()
 	if v.IsNull() || !v.IsWhollyKnown() || !v.Type().IsTupleType() && !v.Type().IsListType() && !v.Type().IsSetType() {
@@ -155,7 +157,7 @@ func keysOf(v cty.Value) (noun.Each, error) {
 // maxEventKey is the largest size of a key of for_each in an on_event block, in bytes.
 const maxEventKey = 1000
 
-// usable returns an error if one of the keys cannot be stored.
+// usable returns an error if the store could not hold one of the keys.
 func usable(keys []string) error {
 	for _, k := range keys {
 		switch {

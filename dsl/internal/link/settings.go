@@ -169,7 +169,8 @@ var retrySetters = map[string]setter{
 	},
 }
 
-// choose calls the function words[v]. It returns an error if v is not a key of words.
+// choose calls the function `words[v]`. It returns an error if v is not a key of the map
+// `words`.
 func choose(v cty.Value, words map[string]func()) error {
 	text, err := value.StringOf(v)
 	if err != nil {
@@ -216,10 +217,10 @@ type setting struct {
 	d    *fasteval.Expr // e compiled for the fast evaluator; nil = use the general evaluator
 }
 
-// settingsOf returns a function that computes the settings of a step or of an undo in a run. The
-// parameter `base` holds the defaults, and `list` holds the limits in the source. If the settings are
-// known before a run, the second result holds them. It is nil if the settings depend on the run, or
-// if they have errors.
+// settingsOf returns a function that computes the settings of a step or of an undo in a run.
+// The parameter `base` holds the defaults, and `list` holds the limits in the source. If the
+// settings are known before a run, the second result holds them. If they depend on the run or
+// have errors, the second result is nil.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
 	constant, broken := true, false
 	written := map[string]bool{}
@@ -275,9 +276,10 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
-// orderIntervals checks that initial_interval is not longer than max_interval. If it is longer and
-// one of the two is not in the source, orderIntervals changes this one. If both are in the source,
-// it returns an error. The map `written` has the names of the attributes that are in the source.
+// orderIntervals checks that initial_interval is not longer than max_interval. If it is longer
+// and only one of the two is in the source, orderIntervals changes the other one, which is a
+// default. If both are in the source, it returns an error. The map `written` has the names of
+// the attributes that are in the source.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil

@@ -76,9 +76,9 @@ func (l *workflowLinker) valueShapes() {
 	}
 }
 
-// called returns the action that a step calls. If there is no such action, called returns nil, and
-// the error was reported. It also returns nil for a group, because valueShapes links a group later:
-// after the steps to which the group refers.
+// called returns the action that a step calls. If there is no such action, called returns nil,
+// and the error was reported. It also returns nil for a group: valueShapes links a group
+// later, after the steps to which the group refers.
 func (l *workflowLinker) called(s *decl.Step) *linkedAction {
 	switch {
 	case s.Kind != decl.StepChild:

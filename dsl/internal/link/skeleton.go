@@ -58,7 +58,7 @@ func describeField(object map[string]any, f schema.Field) {
 	object[f.Name] = kind
 }
 
-// skeletonOf returns a JSON tree with the attribute names of a type. In place of each string,
+// skeletonOf returns a JSON tree with the attribute names of a type. In position of each string,
 // number or boolean, the tree has the name of the type in capitals.
 func skeletonOf(ty cty.Type) any {
 	switch {

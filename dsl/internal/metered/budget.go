@@ -56,8 +56,9 @@ type Spent struct{ Cost, Memory int64 }
 // Add adds the amount x to s.
 func (s *Spent) Add(x Spent) { s.Cost, s.Memory = s.Cost+x.Cost, s.Memory+x.Memory }
 
-// Since returns the cost and memory that were added to the meter after the copy in the parameter
-// `then` was made. The result does not include the part that local values caused.
+// Since returns the cost and memory that were added to the meter since an earlier time. The
+// parameter `then` is a copy of the meter from that time. The result does not include the cost
+// and memory of local values.
 func (m *Meter) Since(then Meter) Spent {
 	return Spent{
 		m.Cost - then.Cost - (m.Locals.Cost - then.Locals.Cost),
@@ -100,7 +101,7 @@ func (m *Meter) check() {
 	}
 }
 
-// Diagnostics returns the overrun as an error at a place in the source.
+// Diagnostics returns the overrun as an error at a position in the source.
 func (o *overrun) Diagnostics(at hcl.Range) hcl.Diagnostics {
 	return ExprError(at, "Expression too expensive", o.detail)
 }
@@ -141,7 +142,7 @@ func product(factors ...int64) int64 {
 	return out
 }
 
-// ExprError returns one error about a place in the source.
+// ExprError returns one error about a position in the source.
 func ExprError(at hcl.Range, summary, detail string) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Subject: &at, Summary: summary, Detail: detail}}
 }

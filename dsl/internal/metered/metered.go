@@ -14,7 +14,7 @@ const (
 	roundMemory  = 100   // memory of one round of a loop; its context soon becomes garbage
 	stepCost     = 300   // cost of one node of an expression
 	faultMemory  = 1_000 // memory of one diagnostic; a loop keeps the diagnostics of all rounds
-	elementBytes = 100   // memory of one element of a new list, map or object; also its cost
+	elementBytes = 100   // memory of one element of a new list, map or object; the cost is the same number
 	textMemory   = 4     // memory of one byte of text, in a growing buffer and in the result
 	textCost     = 4     // cost of one byte of text
 )

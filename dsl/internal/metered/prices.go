@@ -159,7 +159,7 @@ func (p *payment) built(bytes int64) {
 // numbers charges for a possible conversion of text arguments to numbers.
 func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
-// types charges for the search for a common type of all arguments.
+// types charges for the work of go-cty, which searches for a common type of all arguments.
 func (p *payment) types() {
 	types := make([]cty.Type, len(p.args))
 	for i, v := range p.args {
@@ -219,9 +219,9 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted returns how many verbs (such as %s) a format has, and the largest number of bytes
-// that one verb can print. This second number is the size of the argument as JSON, plus the width
-// or precision of the verb.
+// mostPrinted returns how many verbs (such as %s) a format has, and the largest number of
+// bytes that one verb can print. The largest number of bytes is the size of the argument as
+// JSON, plus the width or precision of the verb.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
 	for _, c := range format {

@@ -11,8 +11,8 @@ import (
 // A weight is the size of a value. If a part occurs several times in the value, the weight counts
 // the part each time, because code that walks through the value visits the part each time.
 type weight struct {
-	// nodes is the number of values in the value, and the value itself counts, too. For each
-	// null, unknown or empty value, its type and the types inside of this type count, too.
+	// nodes is the number of inner values, plus one for the value itself. For each null,
+	// unknown or empty value, its type and the types inside of this type count, too.
 	nodes   int64
 	bytes   int64 // size of all texts, names and numbers together, in bytes
 	special int64 // number of bytes in texts that an encoder may have to escape

@@ -14,7 +14,7 @@ type Admit struct {
 	SQL                string                               // one SELECT; its first column says whether the run is accepted
 	Bump               string                               // one UPDATE; "" if Lock is not "version"
 	Lock               string                               // one of AdmitLocks
-	Args               func(*eval.Scope) ([]*string, error) // the parameters of SQL and Bump as texts, nil = NULL; the function is nil if there are none
+	Args               func(*eval.Scope) ([]*string, error) // returns the parameters of SQL and Bump as texts (nil = NULL); nil = the block has no parameters
 	Params, BumpParams int                                  // how many of the parameters SQL and Bump use
 	Message            func(*eval.Scope) (string, error)    // text for people if the run is refused; never nil
 }

@@ -15,13 +15,13 @@ type Assignment struct {
 	// only if it is a valid list or object. Otherwise it is the string itself.
 	Text   string
 	Source string     // origin of the value: "--var", "ENGINE_VAR_x" or "file.vars.hcl:3"
-	Where  diag.Range // place of the value in a values file; zero for other sources
+	Where  diag.Range // position of the value in a values file; zero for other sources
 
 	expr hclsyntax.Expression // value in a values file; nil = the field Text holds the value
 	src  []byte               // text of the values file; nil for other sources
 }
 
-// AssignmentIn returns an assignment from a values file. The parameter `at` is the place of the
+// AssignmentIn returns an assignment from a values file. The parameter `at` is the position of the
 // expression e in this file, and src is the text of the file.
 func AssignmentIn(name string, at diag.Range, e hclsyntax.Expression, src []byte) Assignment {
 	return Assignment{Name: name, Source: at.String(), Where: at, expr: e, src: src}

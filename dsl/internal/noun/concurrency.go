@@ -15,7 +15,7 @@ const (
 type Concurrency struct {
 	Limit  func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
 	Key    func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
-	Reject bool                              // true = a submission that finds no room is refused; false = its run waits
+	Reject bool                              // true = a submission that would exceed the limit is refused; false = its run waits in line
 }
 
 // MaxConcurrency is the largest value that the argument `limit` of a concurrency block may have.

@@ -9,9 +9,10 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A Notify is a notify block of a workflow: which states of a run it announces, and how. The engine
-// announces a state with a separate run, the notification. So the call has attempts and a history of
-// its own, and its failure cannot change the run that it announces.
+// A Notify is a notify block of a workflow: which states of a run it announces, and how. The
+// engine announces a state with a separate run, the notification. So the call of the
+// notification has its own attempts and history, and its failure cannot change the announced
+// run.
 type Notify struct {
 	On []string // states that the block announces: words of NotifyStates
 	// Flow is the workflow of a notification. Its only step makes the call. The variables of a
@@ -36,8 +37,8 @@ func NotifyName(workflow string, n int) string {
 	return fmt.Sprintf("%s.notify.%d", workflow, n+1)
 }
 
-// noticeName is the name under which the variables of a notification hold the announced run. No
-// variable in a file can have this name.
+// noticeName is the name of the variable of a notification that describes the announced run.
+// No variable in a file can have this name.
 const noticeName = ".notice"
 
 // A notice holds the values of run.* and failure.* of an announced run.

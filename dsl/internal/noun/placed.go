@@ -18,10 +18,10 @@ const (
 )
 
 // Placed returns the workflow w for a run that began with another definition and moves to the
-// definition of w. In the result, the index of a step is the number of its node in the run. The
-// number of a node never changes. The parameter `before` is the workflow of the run before the move.
-// The element places[i] is the index in w of the step that belongs to node i; -1 = w has no step for
-// this node.
+// definition of w. In the result, the index of a step is the number of the node that the step
+// has in the run. This number never changes. The parameter `before` is the workflow of the run
+// before the move. The element places[i] is the index in w of the step that belongs to node i;
+// -1 = w has no step for this node.
 func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	out := *w
 	out.place = make([]int, len(w.Steps))

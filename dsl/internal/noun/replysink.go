@@ -15,9 +15,9 @@ import (
 type ReplySink struct {
 	Agent  *Agent
 	Action string // name of the plugin's action that the engine calls
-	// Input returns the input of the call. The parameter told has the values of a reply by name:
-	// strings, and an int for seq. The parameter s has the run, its variables and, in Self.Key, the
-	// idempotency key of the call.
+	// Input returns the input of the call. The parameter `told` has the values of a reply by
+	// name: strings, and an int for seq. The parameter s has the run and its variables. Its
+	// field Self.Key is the idempotency key of the call.
 	Input func(s *eval.Scope, told map[string]any) (value.Value, error)
 	// Output checks a reply of the agent, as Action.Output does.
 	Output func(json []byte) (value.Value, error)

@@ -48,8 +48,8 @@ type OnEvent struct {
 	// Select says which rows start runs; nil = no rows do. With a Select, Variables is nil, and
 	// Select.Assign returns the values for each row.
 	Select *Selection
-	// Args returns the values of the parameters of Select as text; nil value = NULL. It uses the field
-	// Event of the Scope. nil = the parameters have no values.
+	// Args returns the values of the parameters of Select as text; the text nil means NULL. It
+	// uses the field Event of the Scope. nil = the parameters have no values.
 	Args func(*eval.Scope) (map[string]*string, error)
 	// Key returns the unique key whose goal the event resets. It uses the field Event of the Scope.
 	// nil = the block starts runs.
@@ -74,8 +74,9 @@ func (e *OnEvent) wants(s *eval.Scope) (bool, error) {
 	return e.When(s)
 }
 
-// List returns the keys for which an event starts a run each, in the order of their bytes, and their
-// values. The block must have a ForEach. The parameters and the result starts are those of Given.
+// List returns the keys for which an event starts a run each, in the order of their bytes, and
+// the values of the keys. The block must have a ForEach. The parameters and the result
+// `starts` are the same as in Given.
 func (e *OnEvent) List(id string, at time.Time, data value.Value) (list Each, starts bool, err error) {
 	s := e.scope(id, at, data)
 	if starts, err = e.wants(s); err != nil || !starts {
@@ -85,9 +86,10 @@ func (e *OnEvent) List(id string, at time.Time, data value.Value) (list Each, st
 	return list, err == nil, err
 }
 
-// GivenEach returns a function that returns the values that the block gives to the variables of the
-// run of one key. The block must have a ForEach. The parameters are those of Given. Only one goroutine
-// at a time may use the result.
+// GivenEach returns a function for an event that starts a run for each key. For one key, this
+// function returns the values that the block gives to the variables of the run. The block must
+// have a ForEach. The parameters are the same as in Given. Only one goroutine at a time may
+// call the function.
 func (e *OnEvent) GivenEach(id string, at time.Time, data value.Value) func(key string, v value.Value) ([]Assignment, error) {
 	s := e.scope(id, at, data)
 	return func(key string, v value.Value) ([]Assignment, error) {
@@ -99,8 +101,9 @@ func (e *OnEvent) GivenEach(id string, at time.Time, data value.Value) func(key 
 	}
 }
 
-// Fires returns the values that an event gives to the parameters of the selection, by name. The block
-// must have a Select. The parameters and the result starts are those of Given.
+// Fires returns the values that an event gives to the parameters of the selection, by name.
+// The block must have a Select. The parameters and the result `starts` are the same as in
+// Given.
 func (e *OnEvent) Fires(id string, at time.Time, data value.Value) (args map[string]*string, starts bool, err error) {
 	s := e.scope(id, at, data)
 	if starts, err = e.wants(s); err != nil || !starts {

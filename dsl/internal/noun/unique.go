@@ -15,9 +15,9 @@ const (
 // A Unique holds what a unique block says besides its key. The zero value has the defaults.
 type Unique struct {
 	Scope  Scope
-	Retain time.Duration // how long a goal that is reached is kept; 0 = until a person resets it
-	// What happens to a submission whose key another run holds. At most one of them is true; if both are
-	// false, the submission attaches to that run.
+	Retain time.Duration // how long a reached goal is kept; 0 = until a person resets it
+	// What happens to a submission whose key another run holds. At most one of the next two
+	// fields is true. If both are false, the submission attaches to that run.
 	Reject  bool // the submission is refused
 	Replace bool // the other run is cancelled, and the new run starts when the key is free
 }

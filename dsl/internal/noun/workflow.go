@@ -34,8 +34,9 @@ type Workflow struct {
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
 	Notifies  string    // workflow whose states this workflow announces; "" = this workflow announces none
 
-	// Confidential is true if each run of the workflow may contain sensitive values, even if none
-	// of its variables is sensitive. To start such a run, an engine needs an encryption key.
+	// Confidential is true if each run of the workflow may contain sensitive values, even if
+	// none of its variables is sensitive. An engine starts such a run only if it has an
+	// encryption key.
 	Confidential bool
 
 	Deadline             LimitFunc // deadline of the run; a duration counts from the acceptance of the run; nil = none
@@ -295,8 +296,8 @@ type Wait struct {
 // the call, continues after the checkpoint, or waits until their effects are undone (S81, S83).
 type Rerun uint8
 
-// The values of Rerun. In the field Step.OnRerun, RerunDefault means that a new attempt repeats the
-// call with the same idempotency key.
+// The values of Rerun. If Step.OnRerun is RerunDefault, a new attempt repeats the call with
+// the same idempotency key.
 const (
 	RerunDefault   Rerun = iota
 	RerunContinue        // the new attempt continues after the last checkpoint
@@ -445,7 +446,7 @@ type Limit struct {
 	At    time.Time     // absolute time; zero = not given
 }
 
-// From returns the time of the deadline for a run or step that began at the time start. It
+// From returns the time of the deadline for a run or step that began at the time `start`. It
 // returns false if l is the zero Limit.
 func (l Limit) From(start time.Time) (time.Time, bool) {
 	switch {

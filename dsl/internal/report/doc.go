@@ -1,6 +1,6 @@
 // Package report collects the findings of one check.
 //
-//	in:   places in the source, texts, diagnostics of the hcl library
+//	in:   positions in the source, texts, diagnostics of the hcl library
 //	out:  sorted findings with their source line, the blocks around it, and suggestions
 //
 // It reads no file: the caller passes the sources.

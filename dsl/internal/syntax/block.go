@@ -25,13 +25,13 @@ type Reader struct {
 type Block struct {
 	Kind       string                // type of the block, such as "step"
 	Label      string                // name of the block, such as the "book" in step "book"; "" = no label
-	labelRange hcl.Range             // place of the label
-	DefRange   hcl.Range             // place of the first line of the block
+	labelRange hcl.Range             // position of the label
+	DefRange   hcl.Range             // position of the first line of the block
 	Attrs      map[string]*eval.Expr // attributes by name; empty if bodySpec.free allows attributes with any name
 	Blocks     []*Block              // inner blocks, in the order of the source
 	Args       []Arg                 // attributes if bodySpec.free allows any name, in the order of the source; else nil
-	// true = the Reader refused a part of the block. If another check then finds no such part, it
-	// does not report the part as missing, because the author may have written it.
+	// true = the Reader refused a part of the block. A later check then reports no missing
+	// part, because the author may have written that part.
 	Broken bool
 }
 
@@ -39,7 +39,7 @@ type Block struct {
 // block.
 type Arg struct {
 	Name  string
-	Where hcl.Range // place of the name
+	Where hcl.Range // position of the name
 	Expr  *eval.Expr
 }
 
@@ -78,7 +78,7 @@ func (b *Block) All(kind string) []*Block {
 	return out
 }
 
-// Read reads a body and returns it as a Block of this kind. The parameter `def` is the place of
+// Read reads a body and returns it as a Block of this kind. The parameter `def` is the position of
 // the block. Read reports each part of the body that `spec` does not allow, and each missing
 // required part.
 func (r Reader) Read(body hcl.Body, spec *bodySpec, kind string, def hcl.Range) *Block {

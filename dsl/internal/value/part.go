@@ -149,9 +149,9 @@ func Split(members []Member) (keys []string, values []Value) {
 	return keys, values
 }
 
-// WithMember returns the object v with one more attribute. The parameter `name` is the name of the
-// attribute, and the parameter `member` is its value: an object of texts. If v is null, the result has
-// only this attribute.
+// WithMember returns the object v with one more attribute. The parameter `name` is the name of
+// this attribute. The parameter `member` is its value: an object whose attributes are texts.
+// If v is null, the result has only this attribute.
 func WithMember(v Value, name string, member map[string]string) (Value, error) {
 	raw, err := Decode(v)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Command demo shows the order process: an application that submits runs in its own transactions, two
-// engines, one of which is killed, a run that waits for an operator, and the replies that the
-// application gets. `make demo-orders` starts it with a private PostgreSQL.
+// Command demo shows the order process. An application submits runs in its own transactions.
+// Two engines work on the runs, and the demo kills one of them. One run waits for an operator.
+// Then the demo shows the replies that the application has got. `make demo-orders` starts it
+// with a private PostgreSQL.
 package main
 
 import (
@@ -117,8 +118,8 @@ func (d *demo) title(text string) {
 // engine runs a command of the engine, and prints its output.
 func (d *demo) engine(want int, args ...string) { d.do(want, "engine", args...) }
 
-// do runs a command, prints its output, and returns it. If the exit code is not the one in the
-// parameter `want`, that is an error.
+// do runs a command, prints its output, and returns it. It is an error of the demo if the exit
+// code differs from the parameter `want`.
 func (d *demo) do(want int, name string, args ...string) string {
 	if d.err != nil {
 		return ""

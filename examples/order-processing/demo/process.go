@@ -72,7 +72,8 @@ func (d *demo) serve(name string, args ...string) string {
 	return ""
 }
 
-// startEngine starts an engine. Its lease is short, so that others notice its death soon.
+// startEngine starts an engine. The engine has a short lease, so that other engines soon
+// notice if it is killed.
 func (d *demo) startEngine(name string) *process {
 	if d.err == nil {
 		fmt.Fprintf(d.out, "$ engine serve %s --address %s --lease 3s &\n", d.module, name)

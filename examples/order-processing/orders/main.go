@@ -1,6 +1,7 @@
-// Command orders is the order application of the example. It keeps orders in tables of its own, in the
-// same PostgreSQL database as the engines. It knows no engine: it submits a run in the transaction that
-// stores the order, and reads the replies of the run from a queue of its own.
+// Command orders is the order application of the example. It keeps orders in its own tables,
+// in the same PostgreSQL database as the engines. It has no connection to an engine: it
+// submits a run in the transaction that stores the order, and reads the replies of the run
+// from its own queue.
 //
 //	orders init  --dsn DSN
 //	orders serve --dsn DSN --ready-file addr.txt

@@ -55,7 +55,8 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// say writes the address to the ready file. The file appears with its whole content.
+// say writes the address to the ready file. The file appears only when its content is
+// complete.
 func (s *server) say(url string) error {
 	if s.ready == "" {
 		return nil

@@ -23,8 +23,8 @@ type order struct {
 // queue is the application's own reply queue.
 const queue = "orders"
 
-// create makes the application's tables. The table `told` keeps every reply, to show that none is
-// missing.
+// create makes the application's tables. The table `told` keeps every reply, to show that no
+// reply is missing.
 func create(ctx context.Context, db *sql.DB) error {
 	_, err := db.ExecContext(ctx, `
 CREATE SCHEMA IF NOT EXISTS app;

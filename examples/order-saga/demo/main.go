@@ -100,8 +100,8 @@ func demo(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	return p.err
 }
 
-// command returns a process that is ready to start. When ctx ends, the process gets an interrupt
-// signal.
+// command returns a process that is ready to start. When ctx ends, the process gets an
+// interrupt, as after Ctrl-C.
 func command(ctx context.Context, stdout, stderr io.Writer, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -13,8 +13,9 @@ import (
 	"text/tabwriter"
 )
 
-// printLedger prints every effect. For each order it prints whether the order is wholly done or
-// wholly undone. It returns an error if an order is not in the state that --expect names.
+// printLedger prints every effect. For each order it prints whether the order is wholly done
+// or wholly undone. If the state of an order is not the one that --expect names, it returns an
+// error.
 func printLedger(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	fs := flag.NewFlagSet("ledger", flag.ContinueOnError)
 	db := fs.String("db", "", "")

@@ -4,10 +4,10 @@
 //	shop serve  --addr 127.0.0.1:0 --db shop.db --ready-file addr.txt
 //	shop ledger --db shop.db --order o-1001
 //
-// The shop keeps the two promises that an engine needs from a remote service. First, a call that
-// carries an Idempotency-Key has only one effect, however often it arrives. Second, if an undo
-// arrives before its call, the shop refuses the late call. A user can make the shop fail, to watch
-// how the engine reacts.
+// The shop keeps the two promises that an engine needs from a remote service. First, a call
+// that carries an Idempotency-Key has only one effect, however often it arrives. Second, if
+// the undo of a call arrives before the call itself, the shop refuses the call. A user can
+// make the shop fail, to watch how the engine reacts.
 package main
 
 import (
@@ -32,8 +32,9 @@ func main() {
 	os.Exit(code)
 }
 
-// run does the work of main with the given arguments and streams, and returns the exit code. 0 =
-// success; 1 = an error, or --expect was wrong; 2 = wrong usage.
+// run does the work of main with the given arguments and streams, and returns the exit code. 0
+// = success; 1 = an error, or an order is not in the state that --expect names; 2 = wrong
+// usage.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -64,8 +65,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // printed the details.
 var errUsage = errors.New("wrong usage")
 
-// parse parses the flags. The parameter `need` has the names of the flags that must not be empty.
-// If one of them is empty, parse returns an error. The flag package itself treats all flags as
+// parse parses the flags. The parameter `need` has the names of required flags. If one of
+// these is empty, parse returns an error. The flag package itself treats all flags as
 // optional.
 func parse(fs *flag.FlagSet, args []string, stderr io.Writer, need ...string) error {
 	fs.SetOutput(stderr)

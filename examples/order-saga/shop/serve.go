@@ -76,7 +76,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
-		_ = server.Close() // ends slow calls without an answer: the callers must be able to handle that
+		_ = server.Close() // ends calls in progress without an answer, which their callers must be able to handle
 	}
 	<-done
 	return nil

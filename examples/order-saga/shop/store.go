@@ -11,8 +11,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// schema creates two tables. The table `effects` holds one row for each idempotency key, so that
-// repeated calls are safe. The table `stock` holds the stock of each article.
+// schema creates two tables. The table `effects` holds one row for each idempotency key, so
+// that the shop recognises a repeated call. The table `stock` holds the stock of each article.
 const schema = `
 CREATE TABLE IF NOT EXISTS effects (
 	seq         INTEGER PRIMARY KEY,
@@ -156,7 +156,7 @@ func bury(ctx context.Context, tx *sql.Tx, key, kind, order string) error {
 const stockMove = `INSERT INTO stock (sku, on_hand) VALUES (?, ?) ON CONFLICT (sku) DO UPDATE SET on_hand = on_hand + ? RETURNING on_hand`
 
 // move changes the stock of an article and returns the new stock. If the article has no row
-// yet, the change is added to the parameter `first`.
+// yet, its stock before the change is the parameter `first`.
 func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, error) {
 	var left int64
 	if err := tx.QueryRowContext(ctx, stockMove, sku, first+by, by).Scan(&left); err != nil {
@@ -167,8 +167,8 @@ func move(ctx context.Context, tx *sql.Tx, sku string, first, by int64) (int64, 
 
 const stockOnHand = `SELECT on_hand FROM stock WHERE sku = ?`
 
-// onHand returns the stock of an article. If the article has no row yet, onHand returns the given
-// initial stock.
+// onHand returns the stock of an article. If the article has no row yet, this is the parameter
+// `initial`.
 func onHand(ctx context.Context, tx *sql.Tx, sku string, initial int64) (int64, error) {
 	n := initial
 	if err := tx.QueryRowContext(ctx, stockOnHand, sku).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {

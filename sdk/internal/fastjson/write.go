@@ -50,7 +50,7 @@ func write(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool) {
 		return strconv.AppendUint(out, v.Uint(), 10), true
 	case typed.Float:
 		if p.Go.NumMethod() > 0 {
-			return out, false // package typed encodes it: its type may have its own method for encoding
+			return out, false // package typed encodes v, because its type may have its own method for encoding
 		}
 		return appendFloat(out, v.Float(), p.Go.Bits())
 	case typed.Number:

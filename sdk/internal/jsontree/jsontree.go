@@ -41,8 +41,9 @@ func Marshal(tree any) (json.RawMessage, error) {
 }
 
 // Want returns nil if ok is true. Otherwise it returns an error which says that the value at
-// `path` has the wrong kind, such as "lines[2].qty: must be a number, not a string". The parameter
-// `want` is the right kind, and `tree` is the value. An empty path means the whole document.
+// `path` has the wrong kind, such as "lines[2].qty: must be a number, not a string". The
+// parameter `want` names the right kind, and the parameter `tree` is the value. An empty path
+// means the whole document.
 func Want(ok bool, path, want string, tree any) error {
 	if ok {
 		return nil

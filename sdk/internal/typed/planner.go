@@ -53,8 +53,8 @@ func New(t reflect.Type, u Usage) (*Plan, error) {
 	return p, nil
 }
 
-// A planner makes plans. In its methods, the parameter `outer` holds the types of the structs
-// around the type t, outermost first.
+// A planner makes plans. In the methods of a planner, the parameter `outer` holds the types of
+// the structs that contain the type t, outermost first.
 type planner struct{ usage Usage }
 
 func (pl planner) any(t reflect.Type, outer []reflect.Type) (*Plan, error) {

@@ -59,8 +59,8 @@ func (r *River) InsertTx(ctx context.Context, tx pgx.Tx, j Job) error {
 	return err
 }
 
-// InsertMany submits several jobs in one transaction. If fast is true, it uses COPY, and River
-// returns no rows.
+// InsertMany submits several jobs in one transaction. If the parameter `fast` is true, it uses
+// COPY, and River returns no rows.
 func (r *River) InsertMany(ctx context.Context, jobs []Job, fast bool) (err error) {
 	all := make([]river.InsertManyParams, len(jobs))
 	for i, j := range jobs {

@@ -13,9 +13,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Hook pushes alerts to a program or a webhook: at least once, in order, and without delaying
-// runs. Only one engine of a state pushes at a time. The store gives this engine permission for
-// one watch, which is one minute. If this engine dies, another engine gets the next permission.
+// A Hook pushes alerts to a program or a webhook: at least once, in order, and without
+// delaying runs. Only one engine of a state pushes at a time. The store gives this engine
+// permission for one minute, a watch. If this engine dies, another engine gets permission for
+// the next watch.
 type Hook struct {
 	hint   chan struct{} // receives a value when this engine has raised an alert
 	store  hookStore
@@ -49,7 +50,8 @@ type hookCounts interface {
 	GivenUp()
 }
 
-// A pusher delivers one alert. push returns nil if the receiver has taken the alert.
+// A pusher delivers one alert. The method push returns nil if the receiver has taken the
+// alert.
 type pusher interface {
 	push(ctx context.Context, a store.AlertRow, body []byte) error
 	String() string // names the receiver, without secrets
@@ -58,11 +60,11 @@ type pusher interface {
 const (
 	hookWatch    = time.Minute
 	hookPatience = 30 * time.Second
-	// The hook does not push an alert that is older than this when the engine starts.
+	// If an alert is older than hookOld when the engine starts, the hook does not push it.
 	hookOld   = 24 * time.Hour
 	hookBatch = 100
-	// hookRefusals is how often the receiver may refuse one alert. So many tries take an hour
-	// or more. After them the hook gives up this alert and pushes the next one.
+	// hookRefusals is how often the receiver may refuse one alert. Then the hook gives up this
+	// alert and pushes the next one. The tries until then take an hour or more.
 	hookRefusals = 20
 )
 
@@ -95,8 +97,8 @@ func (h *Hook) Run(ctx context.Context) {
 		mine, err := h.store.Pass(ctx, "outbox", h.watch)
 		switch {
 		case err != nil:
-			// The level Debug is enough: other code of the engine writes to the log that the
-			// store does not answer.
+			// The level Debug is enough, because other code of the engine logs that the store
+			// does not answer.
 			h.log.Debug("ask to push alerts", "error", err)
 			rest(ctx, h.poll)
 		case !mine:
@@ -107,8 +109,8 @@ func (h *Hook) Run(ctx context.Context) {
 	}
 }
 
-// stand pushes alerts until the time in the parameter `end`. At that time it stops every push that
-// still runs, because from then on another engine may push the alerts.
+// stand pushes alerts until the time `end`, when the watch of this engine ends. Then another
+// engine may push the alerts, so stand stops a push that still runs.
 func (h *Hook) stand(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
@@ -136,7 +138,7 @@ func (h *Hook) Wake() {
 	}
 }
 
-// doze waits until d has passed, a hint comes, or ctx ends.
+// doze waits until d has passed, another goroutine calls Wake, or ctx ends.
 func (h *Hook) doze(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -224,7 +226,7 @@ func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 
 func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if least := h.patience / 3; time.Until(end) < least {
-		<-ctx.Done() // too little time is left for a push; the next watch begins with this alert
+		<-ctx.Done() // too little time is left for a push; after this watch, the next one begins with this alert
 		return ctx.Err()
 	}
 	body, err := alertBody(a)

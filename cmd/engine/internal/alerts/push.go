@@ -25,16 +25,16 @@ import (
 const webhookPatience = 10 * time.Second
 
 // To returns the pusher that runs the program of --on-alert. If onAlert is "", To returns the
-// pusher that calls the URL of --alert-webhook. The program gets environ without the engine's
-// credentials.
+// pusher that calls the URL of --alert-webhook. The program gets the environment in the
+// parameter `environ`, without the engine's credentials.
 func To(onAlert, url string, environ []string) pusher {
 	if onAlert != "" {
 		return program{path: onAlert, env: withoutSecrets(environ)}
 	}
 	return webhook{url: url, client: &http.Client{
 		Timeout: webhookPatience,
-		// The client follows no redirect: otherwise the alert could go to an address that is not
-		// in the flags.
+		// The client follows no redirect: otherwise the alert could go to another address than
+		// the user has given.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -138,8 +138,8 @@ func withoutSecrets(environ []string) []string {
 	})
 }
 
-// A tail keeps the last bytes that were written to it. The field `most` is the largest number
-// of bytes that it keeps.
+// A tail keeps the last bytes that were written to it. The field `most` is how many bytes it
+// keeps.
 type tail struct {
 	most int
 	kept []byte

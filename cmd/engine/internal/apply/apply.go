@@ -13,7 +13,8 @@ import (
 )
 
 // Run brings a run of the workflow at path to its end. With --detach it only records the run.
-// If nothing else fails, the returned error holds the exit code of the run; nil means 0.
+// The returned error says what failed. If only the run did not succeed, the error is the exit
+// code of the run; nil means exit code 0.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	if o.Each != "" || o.EachKey != "" {
 		return each(ctx, a, path, o)

@@ -19,7 +19,8 @@ import (
 )
 
 // attach checks that an earlier run has the same workflow and the same values as this command.
-// Otherwise it returns an error. A different definition is no error: the view then shows a note.
+// Otherwise it returns an error. If only the definition differs, attach returns no error, and
+// the view shows a note.
 func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) error {
 	name := render.Clean(row.Name)
 	switch {
@@ -76,7 +77,7 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 	}
 	key, err := uniqueKey(w)
 	if rule := w.r.Workflow.Unique; key == "" || err != nil || rule.Reject || rule.Replace {
-		return nil, err // the submission does not attach: the engine refuses it, or starts another run
+		return nil, err // the submission would not attach to this run: the engine would refuse it, or start another run
 	}
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)
 }

@@ -7,12 +7,14 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// circuitObserver sends each change of a circuit breaker to the loop of the type `work`.
+// circuitObserver sends each change of a circuit to the goroutine that calls the view (see
+// work).
 type circuitObserver struct{ to chan<- render.Circuit }
 
 var _ agents.Observer = circuitObserver{}
 
-// CircuitChanged sends the change to the loop. It drops the change if the channel is full.
+// CircuitChanged sends the change to the channel o.to. It drops the change if the channel is
+// full.
 func (o circuitObserver) CircuitChanged(c agents.CircuitChange) {
 	select {
 	case o.to <- render.Circuit{Agent: c.Agent, State: string(c.To), Failures: c.Failures, Until: c.Until, At: time.Now()}:

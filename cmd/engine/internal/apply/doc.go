@@ -3,6 +3,7 @@
 // works on other open runs too unless --only is given. With --detach the command records the run
 // and starts no engine.
 //
-// After a signal, the command stops in order: it starts nothing more, and the run is kept.
-// After a second signal, it does not wait for calls in flight.
+// After Ctrl-C or another signal of the operating system, the command starts nothing more,
+// waits for the calls in flight and stops. The store keeps the run. After a second such
+// signal, the command does not wait for calls in flight.
 package apply

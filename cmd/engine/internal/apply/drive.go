@@ -22,10 +22,10 @@ import (
 // adoptEvery is the pause between two tries to become the owner of a run whose owner is gone.
 const adoptEvery = 2 * time.Second
 
-// run is the method that works on the run until the run has ended, needs a human, or the user
-// stops the command. If another process has locked the embedded state and works on the run, this
-// process only follows the run. When the other process ends, this process opens the state and
-// works on the run.
+// run is the method that works on the run. It returns when the run has ended or needs a human,
+// or when the user stops the command. If another process has locked the embedded state and
+// works on the run, this process only follows the run. When the other process ends, this
+// process opens the state and works on the run.
 func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 	for {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
@@ -212,8 +212,8 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	return row, nil
 }
 
-// findAgain reads the row of a run that is known to exist. If the store does not answer, findAgain
-// asks it again until ctx ends.
+// findAgain reads the row of a run that certainly exists. If the store does not answer,
+// findAgain asks it again until ctx ends.
 func findAgain(ctx context.Context, s *session.Session, name string) (store.RunRow, error) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		row, err := s.Store.Find(ctx, name)

@@ -62,8 +62,8 @@ func (o *Options) checkEach() error {
 	return nil
 }
 
-// each records one run for each line of a file. A line that starts no run stops no other line.
-// Afterwards engines that serve the state work on the runs.
+// each records one run for each line of a file. If a line can start no run, the other lines
+// still start theirs. Afterwards engines that serve the state work on the runs.
 func each(ctx context.Context, a *cli.App, path string, o Options) error {
 	if err := errors.Join(o.checkEach(), o.check(a)); err != nil {
 		return err

@@ -76,8 +76,8 @@ func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follo
 	}
 }
 
-// awaitFree tries each second to lock the embedded state. After the first success it unlocks the
-// state and calls the function free.
+// awaitFree tries each second to lock the embedded state. After the first success it unlocks
+// the state and calls the function `free`.
 func awaitFree(ctx context.Context, w *work, free context.CancelCauseFunc) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

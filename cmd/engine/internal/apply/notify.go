@@ -12,9 +12,9 @@ import (
 // ended then, another engine or the next apply continues with it.
 const notifyPatience = 10 * time.Second
 
-// notified waits until the notifications of the run have ended, and its replies to a webhook are
-// delivered. It stops waiting after notifyPatience, or when the user stops the command. If it has
-// stopped too early, it prints a note that says so.
+// notified waits until the notifications of the run have ended, and its replies to a webhook
+// are delivered. It stops waiting after notifyPatience, or when the user stops the command. If
+// one of them is not finished then, it prints a note that says so.
 func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()

@@ -25,7 +25,7 @@ type Options struct {
 	Detach   bool
 	Each     string        // file with one set of values on each line; "" = one run
 	EachKey  string        // variable whose value names the run of a line; "" = a hash of the line
-	StartIn  time.Duration // the run fails if no step has begun after this time; 0 = no limit
+	StartIn  time.Duration // the run fails if it has begun no step when this time has passed; 0 = no limit
 	Priority int           // priority of the run; NoPriority = as the workflow says
 	Wait     time.Duration // longest time to wait for the run; 0 = until the run has ended
 	Agents   module.AgentFlags

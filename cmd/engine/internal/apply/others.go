@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// others records which other runs an apply command works on. It holds the runs that were taken
-// over and not yet shown to the user. It also holds all calls in flight.
+// others records which other runs an apply command works on. It holds the runs that the engine
+// has taken over, but that the view has not shown yet. It also holds all calls in flight.
 type others struct {
 	engine.NoObserver
 
@@ -71,9 +71,9 @@ func (o *others) fresh(own status.RunID) []status.RunID {
 	return runs
 }
 
-// out returns the calls in flight of all runs except the command's run, which is the parameter
-// `own`. The first element of `calls` has the latest complete-by. The result `until` is the complete-by
-// of this element; zero = there are no calls.
+// out returns the calls in flight of all runs except the command's own run, the parameter
+// `own`. The calls are sorted by their complete-by, latest first. The result `until` is the
+// complete-by of the first of them; zero = there are no calls.
 func (o *others) out(own status.RunID) (calls []otherCall, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,8 +18,9 @@ import (
 // submission.
 const rereadPatience = 5 * time.Second
 
-// recordRun submits the run to the store. A signal ends the submission, even while the store does
-// not answer. Then the command does not know whether the run was accepted, and the error says so.
+// recordRun submits the run to the store. Ctrl-C, or another signal of the operating system,
+// ends the submission even while the store does not answer. Then the command does not know
+// whether the run was accepted, and the error says so.
 func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitted, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -41,8 +42,9 @@ func recordRun(ctx context.Context, w *work, s *session.Session) (store.Submitte
 	return reread(ctx, w, s, sub.Submitted, sub.Err)
 }
 
-// reread looks for a run after the store did not answer its submission. It does so even after a
-// signal. If it does not find the run, the error says that the run may have been accepted.
+// reread looks for a run after the store did not answer its submission. It does so even after
+// Ctrl-C or another signal of the operating system. If it does not find the run, the error
+// says that the run may have been accepted.
 func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitted, why error) (store.Submitted, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadPatience)
 	defer cancel()

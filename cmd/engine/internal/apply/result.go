@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// finish prints the outputs of the run and remarks about it, and returns its exit code as an
-// error; nil = exit code 0.
+// finish prints the outputs of the run and remarks about the run, and returns the run's exit
+// code as an error; nil = exit code 0.
 func (w *work) finish(end follow.Outcome) error {
 	code := exit.OfRun(end.State.Status(), int(end.State.Run().Left))
 	if !w.a.JSON {
@@ -46,7 +46,7 @@ func (w *work) remark(format string, args ...any) {
 	w.a.Note(format, args...)
 }
 
-// again is the method that returns the command line with which the user can continue a run.
+// again is the method that returns a command line for the user, which continues the run.
 func (w *work) again(run string) string {
 	return "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
 }

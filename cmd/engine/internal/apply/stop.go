@@ -19,9 +19,10 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn and returns its error. If a signal comes first, it cancels the context of
-// fn, waits for the end of fn, and returns an error in any case. It is used only until the command
-// begins to follow the run. Later, the function `interrupt` handles signals.
+// interruptible calls fn and returns its error. If the user stops the command first (Ctrl-C),
+// it cancels the context of fn and waits for the end of fn. Then it returns an error even if
+// fn returned nil. It is used only until the command begins to follow the run. Later, the
+// function `interrupt` handles Ctrl-C.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,9 +45,9 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 	}
 }
 
-// leave stops the node and waits for its end. The node gives up its runs, so that other engines
-// can continue them. Before that, the node waits for the calls in flight of these runs; a signal
-// ends this waiting.
+// leave stops the node and waits for its end. The node gives up its runs, so that other
+// engines can continue them. Before that, the node waits for the calls in flight of these
+// runs. A second Ctrl-C ends this waiting.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
 	told := tellWaiting(w, "")
@@ -76,7 +77,8 @@ func tellWaiting(w *work, told string) string {
 	return calls
 }
 
-// interrupt stops the node in order. When it is called again, it stops the node at once.
+// interrupt stops the node, which first waits for its calls in flight. When interrupt is
+// called again, it stops the node without waiting.
 func interrupt(w *work, e *engineRun) {
 	if e.stopped {
 		e.node.StopNow()

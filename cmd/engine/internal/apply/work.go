@@ -28,7 +28,7 @@ type work struct {
 	stops    <-chan os.Signal
 	circuits chan render.Circuit
 
-	begun bool // the method `begin` was called, so the view knows which run it shows
+	begun bool // true = the method `begin` was called, so the view knows which run it shows
 
 	own    status.RunID // the command's run; 0 = not known yet
 	others *others      // the other runs that this process works on

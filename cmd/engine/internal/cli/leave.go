@@ -9,14 +9,14 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 )
 
-// leaveWithin is the longest time for which a process continues after a second signal, even
-// if the state, an agent or an evaluation hangs.
+// leaveWithin is how long a process may continue after a second Ctrl-C, if the state, an agent
+// or an evaluation hangs.
 const leaveWithin = 3 * time.Second
 
-// EndOnSecondSignal makes a second signal end the process, even if the command hangs and does not
-// read the signal. After the second signal, the command has the time leaveWithin to end in order.
-// A third signal ends the process at once. After a call of the returned function `stop`, signals do
-// not end the process in this way any more.
+// EndOnSecondSignal makes the process end after a second signal of the operating system, such
+// as Ctrl-C, even if the command hangs. After the second signal, the command has the time
+// leaveWithin to end normally. A third signal ends the process at once. A call of the returned
+// function `stop` switches this off.
 func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, append(also, os.Interrupt, syscall.SIGTERM)...)
@@ -28,10 +28,10 @@ func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	}
 }
 
-// leave counts signals, and ends the process with a call of the function `end`. After the second
-// signal, it waits for the duration leaveWithin before this call. After the third signal, it calls
-// this function at once. The parameter `over` is a channel: when it is closed, leave returns and
-// does not call this function.
+// leave counts the signals of the operating system, and ends the process with a call of the
+// function `end`. It calls this function when leaveWithin has passed after the second signal,
+// or at once after the third signal. When the channel `over` is closed, leave returns without
+// this call.
 func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
 	var late <-chan time.Time
 	for n := 1; ; n++ {

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// runNames holds the public names of runs for log lines, and the run that a view shows. The
-// view itself shows the alerts of that run, so the log leaves them out. Alerts wait until it
-// is known which run the view shows.
+// runNames holds the public names of runs for log lines. It also holds the run that a view
+// shows: the view itself shows the alerts of this run, so the log leaves them out. Until it is
+// known which run the view shows, alerts wait and are not logged.
 type runNames struct {
 	mu      sync.Mutex // protects all other fields
 	names   map[status.RunID]string
@@ -67,7 +67,7 @@ func (s *runNames) Name(rows ...store.RunRow) {
 }
 
 // NameOf returns the public name of a run, or its id if the name is not known. Commands accept
-// both.
+// the name and the id.
 func (s *runNames) NameOf(run status.RunID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *runNames) NameOf(run status.RunID) string {
 }
 
 // public replaces a run id in a log line by the public name of the run, if that name is known.
-// `engine show` accepts both.
+// `engine show` accepts the name and the id.
 func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 	id, ok := a.Value.Any().(status.RunID)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 // FormatVersion is the version of the JSON that commands print.
 const FormatVersion = "1.0"
 
-// report writes diagnostics: as text to stderr, with --json as JSON to stdout, or to a.Stream if
-// the command has set it.
+// report writes diagnostics as text to stderr. With --json it writes them as JSON to stdout.
+// If the command has set a.Stream, report writes them to a.Stream instead.
 func (a *App) report(diags diag.Diagnostics) {
 	switch {
 	case a.Stream != nil:

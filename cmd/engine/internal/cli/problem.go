@@ -44,8 +44,8 @@ func (e *StoreError) Error() string {
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// An UnsureError says that a run was sent to the state, and the state did not answer.
-// The run may have been accepted.
+// An UnsureError says that the command has submitted a run, and that the state did not answer.
+// So it is not known whether the run was accepted.
 type UnsureError struct {
 	Run   string
 	Show  string // the command that shows whether the run was accepted

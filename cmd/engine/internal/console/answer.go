@@ -36,8 +36,8 @@ func (c *names) evaluate(text string, n int) answer {
 // text returns the value for people, in the syntax of the language.
 func (a answer) text() string { return render.Literal(a.Value, "") }
 
-// atLine sets the line number n in the errors of line n, and returns these errors. Each line is
-// evaluated alone, so without atLine every error would be in line 1.
+// atLine returns the errors of the input line n, with n as their line number. The console
+// evaluates each line alone, so without atLine every error would name line 1.
 func atLine(found diag.Diagnostics, n int) diag.Diagnostics {
 	for i, d := range found {
 		if !strings.HasPrefix(d.Range.File, "<") {

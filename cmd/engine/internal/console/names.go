@@ -35,8 +35,8 @@ type names struct {
 // inRun reports whether the lines can refer to step.* and run.*.
 func (n *names) inRun() bool { return n.scope.Step != nil }
 
-// namesOf returns the names to which the lines can refer. Without --run these are the names of the
-// module at path. With --run they are the names of that run.
+// namesOf returns the names to which the lines can refer. Without --run these are the names of
+// the module at the path in the parameter `path`. With --run they are the names of that run.
 func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
 	if o.Run != "" {
 		return namesOfRun(ctx, a, path, o)

@@ -22,7 +22,7 @@ import (
 type terminal struct {
 	io.ReadWriter
 	// raw switches the terminal to raw mode, in which the program reads each key. The returned
-	// function restore ends this mode.
+	// function `restore` ends this mode.
 	raw  func() (restore func(), err error)
 	size func() (columns, lines int, ok bool)
 }
@@ -51,9 +51,9 @@ func terminalOf(a *cli.App) *terminal {
 	}
 }
 
-// converse asks the user for lines and shows their values. It returns after Ctrl-D, Ctrl-C or the
-// line "exit", and when a signal asks the process to end. When it returns, the terminal has the
-// same settings as before.
+// converse asks the user for lines and shows their values. It returns after Ctrl-D, Ctrl-C or
+// the line "exit", and when the operating system asks the process to end. Before it returns,
+// it gives the terminal its earlier settings.
 func (t *terminal) converse(ctx context.Context, a *cli.App, c *names) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -119,9 +119,9 @@ func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, erro
 // maxOffered is the largest number of words that Tab shows.
 const maxOffered = 60
 
-// completer returns a function that the editor calls for each key. When the key is Tab, the function
-// adds the letters with which all possible words continue. If the words differ in the next letter,
-// it shows the words.
+// completer returns a function that the editor calls for each key that the user presses. For
+// the Tab key, the function adds the letters with which all possible words continue. If the
+// words differ in the next letter, it shows the words.
 func completer(editor io.Writer, c *names) func(string, int, rune) (string, int, bool) {
 	return func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' {

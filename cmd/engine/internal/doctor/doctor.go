@@ -58,8 +58,8 @@ func (c *checkup) settings(ctx context.Context) error {
 	return nil
 }
 
-// key checks that the given encryption keys belong to the state. It warns if the state has an
-// older key, which it must keep until everything is sealed with the newest key.
+// key checks that the encryption keys of this command belong to the state. It warns if the
+// state still needs an older key, because the newest key has not sealed everything yet.
 func (c *checkup) key(ctx context.Context) error {
 	ids, err := c.s.ReadKey(ctx)
 	var p *cli.Problem

@@ -26,7 +26,7 @@ const (
 	// maxVerified is the highest number of open runs whose history the doctor checks. It checks
 	// the newest runs. The number is low because the check reads all rows of these runs.
 	maxVerified = 320
-	// leaseAlarm is the remaining time below which the doctor reads a lease a second time.
+	// If a lease ends in less than leaseAlarm, the doctor reads it a second time.
 	leaseAlarm = 3 * time.Second
 	// leaseLook is the pause before the doctor reads a lease for the second time.
 	leaseLook = time.Second
@@ -71,8 +71,8 @@ func (c *checkup) engines(ctx context.Context) error {
 	return nil
 }
 
-// queue warns about runs that no engine has taken for a long time although engines are alive. Waiting
-// is no failure of the run, so nothing else reports it (S65).
+// queue warns about runs that no engine has taken for a long time although engines are alive.
+// A run that waits has no failure, so nothing else reports it (S65).
 func (c *checkup) queue(context.Context) error {
 	var oldest time.Time
 	late := 0
@@ -98,8 +98,9 @@ func waits(n int) string {
 	return fmt.Sprintf("%d open runs wait", n)
 }
 
-// leases warns about engines that do not renew their lease. If a lease ends soon, it reads all
-// leases again after leaseLook. A healthy engine renews its lease long before the end.
+// leases warns about engines that do not renew their lease. If a lease ends soon, the method
+// reads all leases again after leaseLook. A healthy engine renews its lease long before the
+// end.
 func (c *checkup) leases(ctx context.Context) error {
 	near := map[store.EngineID]store.Member{}
 	for _, m := range c.live {
@@ -163,8 +164,8 @@ func (c *checkup) runs(ctx context.Context) error {
 	return nil
 }
 
-// histories checks the history of the newest open runs, and reports each history that does not
-// verify.
+// histories checks the history of the newest open runs, and reports each history that was
+// changed or is damaged.
 func (c *checkup) histories(ctx context.Context) error {
 	if _, err := c.s.ReadKey(ctx); err != nil {
 		return nil // the method `key` has reported this: without the key no history can be checked

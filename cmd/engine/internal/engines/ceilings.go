@@ -36,8 +36,8 @@ func (c *Ceilings) Add(cmd *cobra.Command) {
 	cmd.Flags().Var(c, "limit", "changes a limit, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
 }
 
-// named returns a map with all ceilings. The key is the name of a ceiling, and the value is a
-// function that sets it.
+// named returns a map with all ceilings: for the name of each ceiling, a function that sets
+// it.
 func (c *Ceilings) named() map[string]func(int64) {
 	return map[string]func(int64){
 		"instances":   func(n int64) { c.run.Instances = int(n) },
@@ -109,7 +109,8 @@ func parseAmount(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// To returns o with the ceilings for runs and for memory. NewPool uses the other ceilings.
+// To returns a copy of o with the ceilings for runs and for memory. The other ceilings are for
+// agents: NewPool uses them.
 func (c *Ceilings) To(o engine.Options) engine.Options {
 	o.Ceilings, o.MaxHeld = c.run, c.memory
 	return o

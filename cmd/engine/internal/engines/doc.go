@@ -1,5 +1,6 @@
-// Package engines makes what a command needs to work on runs: the pool of agents, the
-// engine itself, the limits of both, and the secrets of workflows. In: a Session and flags.
-// Out: an engine.Node that the command runs. A secret may come from the environment or from
-// a regular file, but never from the engine's own credentials, state or key.
+// Package engines makes what a command needs to work on runs: the pool of agents, the engine
+// itself, the limits of both, and the secrets of workflows. In: a Session and flags. Out: an
+// engine.Node that the command runs. A secret may come from the environment or from a regular
+// file. It never comes from the engine's own credentials, from its state, or from its key
+// file.
 package engines

@@ -13,7 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Parts hold the settings in which the engines of apply and serve differ.
+// Parts hold those settings of an engine that `engine apply` and `engine serve` set
+// differently.
 type Parts struct {
 	Capacity invoke.Capacity
 	Observer engine.Observer // nil = none
@@ -39,7 +40,7 @@ func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engin
 	})
 }
 
-// Visitor returns the engine configuration for a command that calls no agents.
+// Visitor returns the configuration of an engine for a command that calls no agents.
 func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	o.Address, o.Writers = ProcessName(), 1
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}

@@ -15,7 +15,7 @@ type callLimit struct {
 
 	mu      sync.Mutex // protects the fields `used`, `refused` and `onFree`
 	used    int
-	refused map[string]bool // keys of agents for which Slot or Reserve found no free slot
+	refused map[string]bool // agents, by their key in the pool, for which Slot or Reserve found no free slot
 	onFree  []func(key string)
 }
 
@@ -64,14 +64,14 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // this comes before inner.Release: inner notifies its listeners, and they must find a free slot
+	l.used -= n // this comes before inner.Release, which notifies listeners: they must find a free slot
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)
 }
 
-// back frees n calls of the limit. Then it notifies the listeners about the agents that were
-// refused a slot before.
+// back records that n calls fewer are in flight. Then it notifies the listeners about each
+// agent for which there was no free slot before.
 func (l *callLimit) back(n int) {
 	l.mu.Lock()
 	l.used -= n
@@ -89,8 +89,8 @@ func (l *callLimit) back(n int) {
 	}
 }
 
-// OnFree registers fn. When a slot of an agent may have become free, fn is called with the
-// agent's key.
+// OnFree registers fn. When a slot of an agent may have become free, fn is called with the key
+// of the agent in the pool.
 func (l *callLimit) OnFree(fn func(key string)) {
 	l.mu.Lock()
 	l.onFree = append(l.onFree, fn)

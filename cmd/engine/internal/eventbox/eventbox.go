@@ -205,7 +205,7 @@ func Retry(ctx context.Context, a *cli.App, id string) error {
 	return a.Print("Event %s waits again.\n", id)
 }
 
-// Drop removes an event from the inbox. It starts no run any more.
+// Drop removes an event from the inbox, so that the event starts no run any more.
 func Drop(ctx context.Context, a *cli.App, id string) error {
 	s, role, err := open(ctx, a)
 	if err != nil {

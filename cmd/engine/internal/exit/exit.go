@@ -24,8 +24,8 @@ type Code int
 // Error makes a Code an error. It is never printed.
 func (e Code) Error() string { return "exit" }
 
-// OfRun returns the exit code for a run with the status s. The parameter `left` is the number of
-// effects of the run that operators decided to leave in place.
+// OfRun returns the exit code for a run with the status s. The parameter `left` is the number
+// of effects of the run that operators decided not to undo.
 func OfRun(s status.RunState, left int) int {
 	switch {
 	case s.NeedsHuman(), left > 0 && s.Final():
@@ -38,8 +38,8 @@ func OfRun(s status.RunState, left int) int {
 	return Open
 }
 
-// OfFact returns the exit code that a fact means; negative = the fact does not end the
-// command.
+// OfFact returns the exit code with which a fact ends the command; negative = the fact does
+// not end it.
 func OfFact(f story.Fact) int {
 	switch f.Kind {
 	case story.FactRunFinished, story.FactRunParked:

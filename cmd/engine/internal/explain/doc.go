@@ -1,3 +1,3 @@
-// Package explain says why a run does not move, and what moves it next. In: the name of a
-// run. Out: sentences, and the commands that would be accepted. It only reads.
+// Package explain says why a run makes no progress, and what would let it continue. In: the
+// name of a run. Out: sentences, and the commands that would be accepted. It only reads.
 package explain

@@ -22,7 +22,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Run finds the run with the given name or key, and prints why it does not move.
+// Run finds the run with the given name or key, and prints why it makes no progress.
 func Run(ctx context.Context, a *cli.App, name string) error {
 	s, err := session.OpenReader(ctx, a, ".", ".")
 	if err != nil {
@@ -100,8 +100,9 @@ func (x *explained) say(format string, args ...any) {
 	x.Sentences = append(x.Sentences, fmt.Sprintf(format, args...))
 }
 
-// restarts adds sentences about the run from which this run has taken over results, and about the run
-// that has taken over the results of this run. The parameter r is nil if the journal cannot be read.
+// restarts adds sentences about two other runs: the run from which this run has taken over
+// results, and the heir of this run. The parameter r is nil if the journal of this run cannot
+// be read.
 func (x *explained) restarts(ctx context.Context, s *session.Session, r *history.Run) error {
 	if r != nil {
 		if from := r.State.Run().Origin(); from != nil {
@@ -162,8 +163,9 @@ func (x *explained) engines() {
 	}
 }
 
-// room adds sentences about a run that waits for its unique key or for room in its concurrency limit:
-// which runs hold the key or the places, and when the run starts. For any other run it does nothing.
+// room adds sentences about a run that waits for its unique key, or for a place under its
+// concurrency limit. They say which runs hold the key or the places, and when this run starts.
+// For any other run it does nothing.
 func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run) error {
 	key, err := history.KeyWaitOf(ctx, s, r)
 	if err != nil {
@@ -196,7 +198,8 @@ func (x *explained) lacks() bool {
 	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()
 }
 
-// unable adds what a person can do if no living engine has the agents of the run.
+// unable adds a sentence that says what a person can do if no living engine has the agents of
+// the run.
 func (x *explained) unable(ctx context.Context, s *session.Session) {
 	x.say("Start an engine where its agents are installed, or cancel the run.")
 	x.Remedies = append(x.Remedies, "engine serve")

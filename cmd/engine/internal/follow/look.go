@@ -23,7 +23,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome is the state of the command's run when the command ends.
+// An Outcome says in which state the command's run is when the command ends.
 type Outcome struct {
 	Run   string
 	State *machine.State
@@ -33,7 +33,8 @@ type Outcome struct {
 // error. The parameter `from` is the number of the first fact to show. The parameter `first` is a
 // function that Look calls before it follows the run; nil = none.
 func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
-	// The run may have been moved to another definition, so its journal says which one it has.
+	// Only the journal says which definition the run has now, because a person may have moved
+	// it to another definition.
 	read, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
 	if err != nil {
 		return s.Wrap("read the run", err)
@@ -92,9 +93,9 @@ func StoryOf(wf *dsl.Workflow, row store.RunRow, attached bool) render.Story {
 	return s
 }
 
-// Follow shows a run on the view until the run has ended, needs a human, or a signal comes. The
-// parameter `first` is a function that Follow calls before that; nil = none. The parameter `from` is
-// the number of the first fact to show.
+// Follow shows a run on the view until the run has ended or needs a human, or until Ctrl-C.
+// The parameter `first` is a function that Follow calls before it shows facts; nil = none. The
+// parameter `from` is the number of the first fact to show.
 func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, view render.View, from int, first func(context.Context) error) (Outcome, error) {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE) // a closed pipe must not end the process

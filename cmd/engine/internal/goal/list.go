@@ -59,7 +59,7 @@ func List(ctx context.Context, a *cli.App, o ListOptions) error {
 	return nil
 }
 
-// open opens the state of --dsn, and returns the role of its store that keeps goals.
+// open opens the state of --dsn, and returns its store in the role that keeps goals.
 func open(ctx context.Context, a *cli.App) (*session.Session, goals.Keeper, error) {
 	s, err := session.OpenSpeaker(ctx, a)
 	if err != nil {
@@ -73,8 +73,8 @@ func open(ctx context.Context, a *cli.App) (*session.Session, goals.Keeper, erro
 	return s, role, nil
 }
 
-// runText names the run of a key, and the run that waits for the key. A run that retention has removed is
-// in brackets.
+// runText names the run of a key, and the run that waits for the key. If retention has removed
+// a run, its name is in brackets.
 func runText(g goals.Goal) string {
 	name := render.Clean(g.Name)
 	if g.Gone {
@@ -101,7 +101,7 @@ func freeText(g goals.Goal) string {
 	return "-"
 }
 
-// resetsText says how often a goal was reset, and by whom last.
+// resetsText says how often a goal was reset, and who did so the last time.
 func resetsText(g goals.Goal) string {
 	if g.Resets == 0 {
 		return "-"

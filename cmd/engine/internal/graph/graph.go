@@ -169,8 +169,8 @@ func (n Node) caption() string {
 	return render.Clean(s)
 }
 
-// DOT returns the drawing in the language of Graphviz. The steps of a group are in a frame, together
-// with the group. Edges lead to and from the group, and not to and from the frame.
+// DOT returns the drawing in the language of Graphviz. A frame is drawn around each group and
+// its steps. Edges begin and end at the box of the group, and not at the frame.
 func (g Graph) DOT() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n  rankdir = LR;\n  node [shape = box];\n", quoteDOT(g.Workflow))
@@ -220,7 +220,8 @@ func (g Graph) first() []string {
 	return out
 }
 
-// Mermaid returns the drawing in the language of Mermaid. It shows groups as DOT does.
+// Mermaid returns the drawing in the language of Mermaid. It shows groups in the same way as
+// DOT.
 func (g Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")

@@ -14,10 +14,10 @@ import (
 // MaxAlerts is the highest number of alerts that a command reads.
 const MaxAlerts = 10000
 
-// WithOverdue returns the given runs and, in addition, the open runs that need a person although
-// their status does not say so. These are runs that have not turned back after their deadline, and
-// runs whose agents no engine has. WithOverdue finds such runs by their alerts. The result has at
-// most f.Limit runs, newest first.
+// WithOverdue returns the given runs and, in addition, the open runs that need a person
+// although their status does not say so. These are runs that were not undone although their
+// deadline has passed, and runs whose agents no living engine has. WithOverdue finds such runs
+// by their alerts. The result has at most f.Limit runs, newest first.
 func WithOverdue(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, error) {
 	alerts, err := s.Store.Alerts(ctx, 0, MaxAlerts)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/goals"
 )
 
-// Find returns the run that the argument RUN names. This is the run with that name. If there is
-// none, it is the newest run with that unique key. If several workflows have runs with this key,
-// Find returns an error.
+// Find returns the run that the argument RUN names. This is the run whose name is RUN. If
+// there is no such run, it is the newest run whose unique key is RUN. If several workflows
+// have runs with this key, Find returns an error.
 func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (store.RunRow, error) {
 	row, err := s.Store.Find(ctx, name)
 	if err == nil {
@@ -37,7 +37,8 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	if len(rows) == 0 {
 		return row, unknownRun(ctx, s, name)
 	}
-	// For each workflow that has runs with this key: a text with the name of its newest run.
+	// newest has a text for each workflow that has runs with this key. The text names the
+	// newest run.
 	var newest []string
 	var seen []string
 	for _, r := range rows {
@@ -79,8 +80,8 @@ func unknownRun(ctx context.Context, s *session.Session, name string) error {
 		name, s.Shown, diag.DidYouMean(name, names))
 }
 
-// Holder returns the run that holds a unique key now, or the run that waits for it. It returns nil if
-// there is none, or if retention has removed the run.
+// Holder returns the run that holds a unique key now, or the run that waits for the key. It
+// returns nil if there is no such run, or if retention has removed it.
 func Holder(ctx context.Context, s *session.Session, workflow, key string) (*store.RunRow, error) {
 	g, err := goals.Find(ctx, s.Store, workflow, key)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (!g.Held() || g.Gone) {

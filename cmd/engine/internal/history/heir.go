@@ -11,8 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Heir returns the name of the run that has taken over the results of the given run; "" = there is
-// none. If retention has removed that run, Heir returns the name that can be computed from its id.
+// Heir returns the name of the run that has taken over the results of the given run; "" =
+// there is none. If retention has removed the heir, Heir returns the name that can be computed
+// from the heir's id.
 func Heir(ctx context.Context, s *session.Session, run status.RunID) (string, error) {
 	role, ok := s.Store.Store.(naming.Heirs)
 	if !ok {

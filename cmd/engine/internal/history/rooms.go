@@ -18,13 +18,14 @@ import (
 // maxHolders is the highest number of runs that a text about a limit names.
 const maxHolders = 10
 
-// A Room describes a concurrency limit, for a run that waits until the limit admits it.
+// A Room describes the concurrency limit of a run that waits for a place.
 type Room struct {
 	Line   line.Line
 	Places naming.Places
 }
 
-// RoomOf returns the limit in which a run waits for room; nil = the run does not wait for room.
+// RoomOf returns the limit of a run that waits for a place; nil = the run does not wait for a
+// place.
 func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
 	if run := r.State.Run(); !run.Awaits || run.State.Final() || run.Line.Limit == 0 {
 		return nil, nil
@@ -37,7 +38,7 @@ func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
 	return &Room{line, p}, nil
 }
 
-// Text says for which room the run waits, and which runs hold the places.
+// Text names the limit for whose place the run waits, and the runs that hold the places.
 func (r *Room) Text() string {
 	of := "concurrency"
 	if r.Line.Key != "" {
@@ -60,7 +61,8 @@ func (r *Room) JSON() map[string]any {
 	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}
 }
 
-// A KeyWait describes the unique key for which a run waits, because the run replaces another one.
+// A KeyWait describes the unique key for which a replacement waits: another run still holds
+// this key.
 type KeyWait struct {
 	Key    string
 	Holder string          // public name of the run that has the key
@@ -83,7 +85,7 @@ func KeyWaitOf(ctx context.Context, s *session.Session, r *Run) (*KeyWait, error
 	return &KeyWait{run.Key, render.Clean(g.Name), g.RunState}, nil
 }
 
-// Text says for which key the run waits, and which run has it.
+// Text says for which key the run waits, and which run holds the key.
 func (k *KeyWait) Text() string {
 	return fmt.Sprintf("its unique key %q: run %s has it and is %s", render.Clean(k.Key), k.Holder, k.State)
 }

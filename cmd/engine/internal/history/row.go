@@ -8,8 +8,8 @@ import (
 )
 
 // StatusText returns a run's status. It adds "(no engine)" if an engine should work on the
-// run, but no living engine owns it. Otherwise it adds "(waits for room)" if the run waits for room
-// in its concurrency limit.
+// run, but no living engine owns it. Otherwise it adds "(waits for room)" if the run waits for
+// a place under its concurrency limit.
 func StatusText(r store.RunRow) string {
 	if !r.State.Final() && !r.State.NeedsHuman() && !r.OwnerAlive {
 		return r.State.String() + " (no engine)"

@@ -34,7 +34,7 @@ type Run struct {
 	Replies []replies.Reply   // replies of the run; nil = it has none, or none was written yet
 	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
 	Heir    string            // name of the run that has taken over the results of this run; "" = none
-	Room    *Room             // limit in which the run waits for room; nil = it does not wait for room
+	Room    *Room             // limit under which the run waits for a place; nil = it does not wait for a place
 	KeyWait *KeyWait          // unique key for which the run waits; nil = it does not wait for its key
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
@@ -127,8 +127,8 @@ func (r *Run) Knows(step string) error {
 		render.Clean(r.Row.Name), r.Row.State, step, diag.DidYouMean(step, names), render.Clean(list), Arg(r.Row))
 }
 
-// Workflow returns the id of the workflow that the run has now. A run that was moved has another
-// one than at its start.
+// Workflow returns the id of the workflow that the run has now. A run that a person has moved
+// now has the workflow of another definition than at its start.
 func (r *Run) Workflow() store.WorkflowID {
 	if moves := r.State.Run().Moves; len(moves) > 0 {
 		return store.WorkflowID(moves[len(moves)-1].Workflow)

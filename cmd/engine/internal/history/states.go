@@ -7,8 +7,8 @@ import (
 // Attention is the value of --status that selects runs which need a person.
 const Attention = "attention"
 
-// AttentionStates returns each status that means that a run needs a person. WithOverdue finds the
-// runs that need a person for other reasons.
+// AttentionStates returns each status that means that a run needs a person. Some runs need a
+// person although their status does not say so: WithOverdue finds them.
 func AttentionStates() []status.RunState {
 	return []status.RunState{status.RunParked, status.RunCompensationFailed}
 }

@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// maxNeedy is the highest number of runs that need a person and whose parents a command reads.
+	// maxNeedy limits how many runs that need a person a command reads, to find their parents.
 	maxNeedy = 10000
-	// maxLevels is the highest number of parents above a run that a command reads. The language
-	// allows child runs that are nested 8 deep.
+	// maxLevels is how many levels of parents above a run a command reads. It is more than
+	// enough, because the language allows child runs that are nested 8 deep.
 	maxLevels = 16
 	// maxIDs is the highest number of ids in one query to the store.
 	maxIDs = 1000
 )
 
-// A Through says which open runs need a person because one of their child runs, at any depth, needs a
-// person. The key is the id of the parent. The value has the names of the child runs that need the
-// person, in the order of their ids, newest first.
+// A Through says which open runs need a person because one of their child runs, at any depth,
+// needs a person. The key of the map is the id of such an open run. The value has the names of
+// its child runs that need the person, newest first.
 type Through map[status.RunID][]string
 
-// Text says through which child runs a run needs a person; "" = through none.
+// Text names a child run because of which a run needs a person, and counts the others; "" = no
+// child run needs a person.
 func (t Through) Text(run status.RunID) string {
 	names := t[run]
 	switch len(names) {
@@ -38,7 +39,8 @@ func (t Through) Text(run status.RunID) string {
 	return fmt.Sprintf("needs a person through its children %s and %d more", names[0], len(names)-1)
 }
 
-// JSON returns the row of a run for --json, with the child runs through which it needs a person.
+// JSON returns the row of a run for --json, with the names of its child runs that need a
+// person.
 func (t Through) JSON(r store.RunRow) map[string]any {
 	m := RowJSON(r)
 	if names := t[r.Run]; len(names) > 0 {
@@ -47,8 +49,8 @@ func (t Through) JSON(r store.RunRow) map[string]any {
 	return m
 }
 
-// Status returns a run's status as StatusText does. It adds through which child runs the run needs a
-// person.
+// Status returns a run's status as text. If the run needs a person because of its child runs,
+// Status adds the result of Text. Otherwise it returns the same as StatusText.
 func (t Through) Status(r store.RunRow) string {
 	if text := t.Text(r.Run); text != "" {
 		return r.State.String() + " (" + text + ")"
@@ -56,10 +58,10 @@ func (t Through) Status(r store.RunRow) string {
 	return StatusText(r)
 }
 
-// ThroughChildren finds the open runs that need a person because one of their child runs needs a
-// person. It begins with the runs that need a person and goes up to their parents. So it reads no
-// journal, and its cost does not grow with the number of runs. It also returns the rows of these
-// parents.
+// ThroughChildren finds the open runs that need a person because one of their child runs needs
+// a person. It begins with the runs whose own status says that they need a person, and goes up
+// to their parents. So it reads no journal, and it costs the same if there are many other
+// runs. It also returns the rows of these parents.
 func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.RunRow, error) {
 	f := store.RunFilter{States: AttentionStates(), Limit: maxNeedy}
 	needy, err := s.Store.Runs(ctx, f)
@@ -75,7 +77,8 @@ func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.
 // above goes from the given runs up to their parents, level by level.
 func above(ctx context.Context, s *session.Session, needy []store.RunRow) (Through, []store.RunRow, error) {
 	through, known := Through{}, map[status.RunID]store.RunRow{}
-	// below has, for each run of the present level, the names of the runs that need a person.
+	// The key of below is a parent on the present level. The value has the names of its child
+	// runs, at any depth, that need a person.
 	below := map[status.RunID][]string{}
 	for _, r := range needy {
 		if r.Parent != 0 {
@@ -134,8 +137,9 @@ func rowsOf(ctx context.Context, s *session.Session, below map[status.RunID][]st
 	return nil
 }
 
-// WithParents returns the given runs and, in addition, the runs that need a person through a child run.
-// The parameter f selects runs as in a list. The result has at most f.Limit runs, newest first.
+// WithParents returns the given runs and, in addition, the runs that need a person because of
+// a child run. The filter f selects among them, as it does for `engine list`. The result has
+// at most f.Limit runs, newest first.
 func WithParents(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, Through, error) {
 	through, parents, err := ThroughChildren(ctx, s)
 	if err != nil {

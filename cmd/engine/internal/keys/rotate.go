@@ -48,9 +48,9 @@ type rotation struct {
 // finished reports whether the state needs only its newest key from now on.
 func (r *rotation) finished() bool { return r.left == 0 && len(r.early) == 0 }
 
-// Rotate makes the first given key the newest key of the state, and seals everything again that
-// an older key has sealed. If nothing of an older key is left, the state needs only the newest
-// key from then on. Otherwise Rotate returns exit code 1 as an error.
+// Rotate makes the first given key the newest key of the state, and seals everything again
+// that an older key has sealed. If no data sealed by an older key is left, the state needs
+// only the newest key from then on. Otherwise Rotate returns exit code 1 as an error.
 func Rotate(ctx context.Context, a *cli.App) error {
 	s, err := session.OpenKept(ctx, a)
 	if err != nil {

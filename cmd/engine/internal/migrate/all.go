@@ -25,15 +25,16 @@ const mostRuns = 10_000
 type result struct {
 	run  string
 	plan moving.Plan
-	// Why the run could not be read, or why the event could not be sent to it; nil = there was no
-	// such error. The reasons that the comparison finds are in plan.
+	// Why the run could not be read, or why the event could not be sent to it; nil = there was
+	// no such error. If the comparison of the definitions finds reasons against a move, they
+	// are in the field `plan`.
 	err  error
 	sent bool // the event is in the inbox of the run
 }
 
 func (x result) can() bool { return len(x.plan.Refusals) == 0 && x.err == nil }
 
-// why returns the first reason why the run cannot be moved; "" = it can.
+// why returns the first reason why the run cannot be moved; "" = the run can be moved.
 func (x result) why() string {
 	switch {
 	case x.err != nil:
@@ -83,9 +84,9 @@ func All(ctx context.Context, a *cli.App, o Options) error {
 	return report(a, results, o)
 }
 
-// consider compares the definition of one run with the given workflow. If the run can be moved and
-// the parameter `verb` is not nil, consider sends this event to the run. It returns an error only if
-// the command cannot continue.
+// consider compares the definition of one run with the given workflow. If the run can be moved
+// and the parameter `verb` is not nil, consider sends the event `verb` to the run. It returns
+// an error only if the command cannot continue.
 func consider(ctx context.Context, s *session.Session, row store.RunRow, wf *dsl.Workflow, verb machine.Event) (result, error) {
 	x := result{run: row.Name}
 	r, err := history.Read(ctx, s, row)

@@ -1,3 +1,3 @@
-// Package migrate is the work of `engine migrate`: it compares the definition of a run with another
-// one, shows the differences, and asks the owner of the run to move it.
+// Package migrate is the work of `engine migrate`: it compares the definition of a run with
+// another definition, shows the differences, and asks the owner of the run to move the run.
 package migrate

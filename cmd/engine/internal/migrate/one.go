@@ -181,8 +181,9 @@ func oneJSON(a *cli.App, r *history.Run, plan moving.Plan) error {
 	return leave(len(plan.Refusals))
 }
 
-// leave returns the error with which the command ends. The parameter `bad` is the number of runs that
-// cannot be moved, or of reasons against a move. If it is 0, leave returns nil.
+// leave returns the error with which the command ends. The parameter `bad` is the number of
+// runs that cannot be moved, or for a single run the number of reasons. If `bad` is 0, leave
+// returns nil.
 func leave(bad int) error {
 	if bad > 0 {
 		return exit.Code(exit.Failed)

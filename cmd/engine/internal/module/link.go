@@ -17,7 +17,7 @@ type Linked struct {
 	Def     *dsl.Definition
 	Used    []UsedAgent
 	Catalog *agents.Catalog
-	Locked  bool // the module has a lock file, which names the agents to use
+	Locked  bool // true = the module has a lock file, which names the agents to use
 	All     diag.Diagnostics
 }
 
@@ -82,8 +82,8 @@ func Check(ctx context.Context, a *cli.App, given string, f AgentFlags) (*Linked
 }
 
 // origins returns warnings about agents that came with the module's files. It warns if such an
-// agent is used in place of an installed one. It warns, too, if such an agent is not used because
-// no lock file names the agent.
+// agent is used in place of an installed one. It also warns if such an agent is not used
+// because no lock file names it.
 func (l *Linked) origins() diag.Diagnostics {
 	var out diag.Diagnostics
 	warn := func(u UsedAgent, summary, format string, args ...any) {

@@ -53,7 +53,8 @@ func (l *Linked) problem(u UsedAgent) diag.Diagnostic {
 	return l.Named(diag.Diagnostics{d})[0]
 }
 
-// sourceOf returns the source in the given uses of one agent; "" = none of them names a source.
+// sourceOf returns the source of an agent, as one of the given uses of this agent names it; ""
+// = no use names a source.
 func sourceOf(uses []agents.Use) string {
 	for _, u := range uses {
 		if u.Source != "" {
@@ -63,8 +64,8 @@ func sourceOf(uses []agents.Use) string {
 	return ""
 }
 
-// Install copies the binaries that Lock took from the sources in agent blocks into the module, where
-// the other commands find them.
+// Install copies binaries into the directory of the module, where the other commands find
+// them. It copies those that Lock has taken from the `source` of an agent block.
 func (l *Linked) Install(ctx context.Context) error {
 	var found diag.Diagnostics
 	for i := range l.Used {

@@ -59,8 +59,8 @@ func estimate(wf *dsl.Workflow, steps []step, scope *dsl.Scope) times {
 	return t
 }
 
-// rounds returns how many groups of parallel instances run one after another. A group has at
-// most max_parallel instances.
+// rounds returns how many instances of the step run one after the other, if max_parallel
+// instances always run at the same time.
 func (p *step) rounds() int {
 	if !p.forEach || p.each < 0 || p.settings == nil || p.settings.MaxParallel <= 0 {
 		return min(1, max(p.each, -p.each))
@@ -86,8 +86,8 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 	return total, true
 }
 
-// once returns the longest time that one iteration of a step can take. Its results have the same
-// meaning as the results of the method `worst`.
+// once returns the longest time that one iteration of a step can take. The results mean the
+// same as those of the method `worst`.
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {

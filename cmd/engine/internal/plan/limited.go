@@ -11,7 +11,7 @@ import (
 type limited struct {
 	limit  int // largest number of open runs; 0 = it is known only in a run
 	keyed  bool
-	reject bool // true = the step fails if there is no room; false = its child run waits in line
+	reject bool // true = the step fails if the limit is reached; false = its child run waits in line
 }
 
 // limitedOf returns the limit of the child runs of a step; nil = the step starts no child run, or there
@@ -22,7 +22,7 @@ func limitedOf(s *dsl.Step) *limited {
 	}
 	c := s.Child.Workflow.Concurrency
 	l := &limited{keyed: c.Key != nil, reject: c.Reject}
-	if n, err := c.Limit(&dsl.Scope{}); err == nil { // the values of a child run are known only in a run
+	if n, err := c.Limit(&dsl.Scope{}); err == nil { // this scope has no values, because the values of a child run are known only in a run
 		l.limit = n
 	}
 	return l

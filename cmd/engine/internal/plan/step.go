@@ -34,8 +34,9 @@ type step struct {
 // take.
 type planner map[*dsl.Workflow]*times
 
-// childOf sets the times of the child run of a step and, for a group, the steps inside. It uses no
-// variables, because the variables of the child are known only in a run.
+// childOf sets the times of the child run of a step. If the step is a group, it also sets the
+// steps in the group. It uses no variables, because the variables of the child are known only
+// in a run.
 func (m planner) childOf(p *step) {
 	c := p.step.Child
 	if c == nil {

@@ -104,8 +104,9 @@ type work struct {
 	plan moving.Succession
 }
 
-// inherited adds a refusal to the plan if another run has taken over the results of the run. A
-// restart under the name of that run is not refused: it may be a repetition of the same command.
+// inherited adds a refusal to the plan if another run has taken over the results of the run.
+// If the command gives its new run the name of that other run, there is no refusal: a person
+// may have repeated the command.
 func (w *work) inherited(ctx context.Context) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil || heir == "" || heir == w.o.RunID {
@@ -197,7 +198,8 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 	return w.s.Wrap("record the run", err)
 }
 
-// mine returns an error unless an earlier restart of the same run has recorded the run that exists.
+// mine is called if the new run exists already. It returns nil if an earlier restart of the
+// same ended run has recorded it, and otherwise an error.
 func (w *work) mine(ctx context.Context, sub store.Submitted) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil {

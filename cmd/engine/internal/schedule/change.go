@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 )
 
-// changeTries is how many times a command tries to change a schedule. A try fails if an engine has
-// changed the schedule since the command read it.
+// changeTries is how many times a command tries to change a schedule. A try fails if an engine
+// has changed the schedule after the command has read it.
 const changeTries = 10
 
 // Pause makes a schedule start no more runs.
@@ -64,8 +64,8 @@ type BackfillOptions struct {
 	Preview  bool   // only print the ticks
 }
 
-// Backfill records a run for each tick of a schedule from one time in the past up to another one,
-// which is excluded.
+// Backfill records a run for each past tick of a schedule in a period. A tick at the end of
+// the period does not count.
 func Backfill(ctx context.Context, a *cli.App, name string, o BackfillOptions) error {
 	from, err := parseTime("--from", o.From)
 	if err != nil {

@@ -69,8 +69,8 @@ func (all observers) Fenced() {
 	}
 }
 
-// An alertWatch is an Observer that wakes a hook when this engine has raised an alert. The hook
-// finds the alerts of other engines when it next reads the outbox.
+// An alertWatch is an Observer that wakes a hook when this engine has raised an alert. Other
+// engines do not wake this hook: it finds their alerts when it next reads the store.
 type alertWatch struct {
 	engine.NoObserver
 	hook *alerts.Hook // nil = alerts are not pushed

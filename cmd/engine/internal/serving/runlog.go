@@ -19,7 +19,8 @@ import (
 
 // A runLog writes a log line when a run is accepted, is taken over, turns back, needs a person
 // or ends, and for each verb. It looks up names in a separate goroutine, so that the engine
-// never waits for a lookup. If lines come too fast, it leaves some out and counts them.
+// never waits for a lookup. If there are too many lines in a short time, it leaves some out
+// and counts them.
 type runLog struct {
 	store store.Full
 	log   *slog.Logger
@@ -36,7 +37,7 @@ type runLine struct {
 const (
 	runLogLines  = 4096            // largest number of lines that wait to be written
 	runLogNames  = 10000           // largest number of run names in memory
-	runLogRush   = 100             // if more lines wait than this, the log does not look up names
+	runLogRush   = 100             // if more lines than this wait, the log does not look up names
 	findPatience = 2 * time.Second // longest time to look up one name
 )
 
@@ -148,8 +149,8 @@ func (l *runLog) write(ctx context.Context, line runLine) {
 	}
 }
 
-// name returns a run's public name. If the store does not answer in time, it returns the
-// run's id instead. Commands accept both.
+// name returns a run's public name. If the store does not answer in time, it returns the run's
+// id instead. Commands accept the name and the id.
 func (l *runLog) name(ctx context.Context, line runLine) string {
 	if len(l.names) > runLogNames {
 		clear(l.names)

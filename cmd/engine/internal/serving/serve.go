@@ -10,10 +10,10 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// Serve works on the runs of a state until the operating system sends a signal. The parameter
-// `paths` lists directories of modules: Serve searches all of them for agents. Without --dsn, the
-// state is an embedded file in the first of them. If `paths` is empty, Serve uses the working
-// directory.
+// Serve works on the runs of a state until the operating system sends a signal that stops it.
+// The parameter `paths` lists directories of modules: Serve searches all of them for agents.
+// Without --dsn, the state is an embedded file in the first of them. If `paths` is empty,
+// Serve uses the working directory.
 func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if a.LogLevel == "" {
 		a.LogLevel = "info" // the log is all that a server shows
@@ -54,7 +54,8 @@ func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	return serveOn(ctx, a, s, catalog, o)
 }
 
-// serveOn works on the runs of an open state until a signal comes.
+// serveOn works on the runs of an open state until the operating system sends a signal that
+// stops it.
 func serveOn(ctx context.Context, a *cli.App, s *session.Session, catalog *agents.Catalog, o Options) error {
 	stops := make(chan os.Signal, 2)
 	stopOnSignals(stops)

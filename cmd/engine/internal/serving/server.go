@@ -37,8 +37,8 @@ type server struct {
 	stopping atomic.Bool
 }
 
-// stopOnSignals sends the signals that stop a server to the channel stops. SIGHUP and SIGPIPE
-// do not stop a server.
+// stopOnSignals makes the channel `stops` receive those signals of the operating system that
+// stop a server. SIGHUP and SIGPIPE do not stop a server.
 func stopOnSignals(stops chan<- os.Signal) {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM)
 	// The command catches these signals. It does not ignore them, because agents would inherit an
@@ -89,9 +89,9 @@ func (v *server) close() {
 	}
 }
 
-// run is the method that works on runs until the operating system sends a signal, or until the state
-// refuses this engine for good. After the first signal the engine stops in order. After the second
-// signal it stops at once.
+// run is the method that works on runs until the operating system sends a signal, or until the
+// state refuses this engine for good. After the first signal the engine waits for its calls in
+// flight and stops. After the second signal it stops without waiting.
 func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	var beside sync.WaitGroup
 	besideCtx, cancel := context.WithCancel(ctx)
@@ -142,9 +142,9 @@ func (v *server) run(ctx context.Context, stops <-chan os.Signal) error {
 	}
 }
 
-// ended returns the error with which the command ends; nil = the engine stopped in order. The
-// parameter `err` is the error with which the node ended, or nil. The parameter `signals` is the
-// number of signals that the operating system has sent.
+// ended returns the error with which the command ends; nil = the engine stopped as the user
+// asked. The parameter `err` is the error with which the node ended, or nil. The parameter
+// `signals` is the number of signals that the operating system has sent.
 func (v *server) ended(err error, signals int) error {
 	switch {
 	case errors.Is(err, engine.ErrStopping) && signals > 1:

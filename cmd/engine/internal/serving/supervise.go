@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// onceLease is the lease of the engine that makes a scan for `engine supervise`. The scan
-	// takes over a run of a living engine only if the run is overdue for longer than this time.
+	// onceLease is the lease of the engine that makes a scan for `engine supervise`. If another
+	// engine is alive, the scan takes over one of its runs only if the run is late by more than
+	// onceLease.
 	onceLease = 30 * time.Second
 	// oncePeriod is the longest pause between two scans of this engine (MaxScan). It is also the
 	// shortest pause that --every accepts.
@@ -33,8 +34,8 @@ type SuperviseOptions struct {
 	Every time.Duration
 }
 
-// Supervise makes one scan of the Supervisor. With --every, it repeats the scan until a signal
-// comes.
+// Supervise makes one scan of the Supervisor. With --every, it repeats the scan until Ctrl-C
+// or another signal of the operating system.
 func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions) error {
 	switch {
 	case o.Once && o.Every != 0:
@@ -75,9 +76,10 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 	return supervised(a, p)
 }
 
-// superviseEvery makes scans of the Supervisor until a signal comes. So the Supervisor can run in
-// a separate process (S68). If a scan fails, superviseEvery logs the error and makes the next
-// scan. If the state has lost committed work, superviseEvery ends with an error.
+// superviseEvery makes scans of the Supervisor until Ctrl-C or another signal of the operating
+// system. So the Supervisor can run in a separate process (S68). If a scan fails,
+// superviseEvery logs the error and makes the next scan. If the state has lost committed work,
+// superviseEvery ends with an error.
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -1,7 +1,7 @@
-// Package session opens the state. In: --dsn, or the directory of a module. Out: a Session, which
-// holds the store, the key and the definitions. It opens the embedded file or the database for one
-// kind of access: to read, to send verbs, or to work on runs. It starts no engine and calls no
-// agent.
+// Package session opens the state. In: --dsn, or the directory of a module. Out: a Session,
+// which holds the store, the encryption keys and the definitions. It opens the embedded file
+// or the database for one kind of access: to read, to send verbs, or to work on runs. It
+// starts no engine and calls no agent.
 //
 // No message shows the password of a DSN. A state that was written with a key is never opened
 // for work with a new key.

@@ -131,10 +131,11 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 // values. The known keys are the keys in the environment. An embedded state also has a key file,
 // next to the file of the state.
 //
-// A command that only reads uses the keys of both places. A command that writes uses the key file
-// only if the environment has no key. Otherwise a wrong key in the environment would come first,
-// and would look like a new key of the state. If there is no key at all and the command works on
-// runs of an embedded state, sealer creates the key file with a new key.
+// A command that only reads uses the keys in the environment and in the key file. A command
+// that writes uses the key file only if the environment has no key. Otherwise a wrong key in
+// the environment would come first, and would look like a new key of the state. If there is no
+// key at all and the command works on runs of an embedded state, sealer creates the key file
+// with a new key.
 //
 // Before the engine writes, it checks its first key: this must be the newest key of the state, or a
 // new key that is given together with the newest key.
@@ -170,8 +171,8 @@ func sealer(ctx context.Context, a *cli.App, s *Session, to access) (crypt.Seale
 	return crypt.NewSealer(keys...)
 }
 
-// unkeyed returns an error if the state was written with a key. Then a new key file would be
-// wrong, because it would hold another key.
+// unkeyed returns an error if the state was written with an encryption key. For such a state,
+// sealer must not create a key file with a new key.
 func (s *Session) unkeyed(ctx context.Context) error {
 	ids, err := journal.KeysOf(ctx, s.Store)
 	if err != nil {

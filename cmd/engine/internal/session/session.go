@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// A Session holds an open store, and the key and definitions that are needed to read its
-// rows.
+// A Session holds an open store, and the encryption keys and definitions that are needed to
+// read the rows of the store.
 type Session struct {
 	Target
 	Store  store.Full
@@ -39,10 +39,10 @@ func (s *Session) Wrap(doing string, err error) error {
 	return &cli.StoreError{Doing: doing, Shown: s.Shown, Err: err}
 }
 
-// RightKey returns an error if the command must not seal data for the state. The command needs all
-// keys of the state, and the newest key must be its first. Otherwise engines could not read the
-// values that the command seals. If the state has no key, RightKey sets the field Sealer to nil, so
-// that the command seals nothing.
+// RightKey returns an error if the command must not seal data for the state. The command needs
+// all encryption keys of the state, and the first of the given keys must be the newest key.
+// Otherwise engines could not read the values that the command seals. If the state has no key,
+// RightKey sets the field Sealer to nil, so that the command seals nothing.
 func (s *Session) RightKey(ctx context.Context) error {
 	ids, err := s.ReadKey(ctx)
 	switch {
@@ -55,9 +55,9 @@ func (s *Session) RightKey(ctx context.Context) error {
 	return nil
 }
 
-// ReadKey returns an error if the command lacks a key of the state, so that it cannot read
-// everything. Otherwise it returns the ids of the keys of the state, newest first. If the state
-// has no key, ReadKey sets the field Sealer to nil.
+// ReadKey returns an error if the command does not have all encryption keys of the state,
+// because then it cannot read everything. Otherwise it returns the ids of these keys, newest
+// first. If the state has no key, ReadKey sets the field Sealer to nil.
 func (s *Session) ReadKey(ctx context.Context) ([]string, error) {
 	ids, err := journal.KeysOf(ctx, s.Store)
 	switch {

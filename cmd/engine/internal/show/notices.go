@@ -24,7 +24,7 @@ func noticeLines(all []notice.Sent) []string {
 	return out
 }
 
-// resetsJSON returns the resets of the goals that a run had reached, for --json.
+// resetsJSON returns, for --json, the resets of the goals that the run had reached.
 func resetsJSON(all []goals.Reset) []map[string]any {
 	out := []map[string]any{}
 	for _, x := range all {

@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 )
 
-// restarts returns the texts of the field Restarted: from which run the run has taken over results,
-// and which run has taken over the results of this run.
+// restarts returns the texts of the field Restarted. They name the run from which this run has
+// taken over results, and the heir of this run.
 func restarts(r *history.Run) []string {
 	var out []string
 	if from := r.State.Run().Origin(); from != nil {
@@ -23,7 +23,7 @@ func restarts(r *history.Run) []string {
 	return out
 }
 
-// addRestarts adds the same information to the JSON object of the run.
+// addRestarts adds the names of these two runs to the JSON object of the run.
 func addRestarts(m map[string]any, r *history.Run) {
 	if from := r.State.Run().Origin(); from != nil {
 		taken := []string{}

@@ -21,8 +21,8 @@ type runTables struct{ *history.Run }
 
 func tablesOf(r *history.Run) runTables { return runTables{r} }
 
-// nodes returns the rows of the tables. Each step has a row; below a for_each step are rows for
-// its known instances.
+// nodes returns the rows of the tables. Each step has a row. Below the row of a for_each step
+// are rows for those instances that are known.
 func (r runTables) nodes() []story.NodeView {
 	var steps []story.NodeView
 	parts := map[int][]story.NodeView{}
@@ -110,8 +110,8 @@ func nodeDetail(n story.NodeView) string {
 	return words.Join("; ", parts...)
 }
 
-// forwardOver reports whether the forward attempts of the step are over. Then the deadline of the
-// step does not count any more.
+// forwardOver reports whether the step makes no more attempts, except for its undo. Then the
+// deadline of the step does not count any more.
 func forwardOver(n story.NodeView) bool {
 	return !n.FinishedAt.IsZero() || n.State == status.StepUndoing
 }

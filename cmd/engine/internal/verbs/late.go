@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Settlement is the outcome of a step, found in the late replies of the step.
+// A Settlement is the outcome of a step that the late replies of the step prove.
 type Settlement struct {
 	As     machine.Settlement
 	Output dsl.Value
@@ -57,9 +57,9 @@ func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, ste
 	return workSettlement(n, of)
 }
 
-// undoSettlement returns what happened in the failed undo of a step, as the late replies show it.
-// The parameter `of` holds the late replies of the step. If the undo has not failed, or
-// if the replies do not show what happened, undoSettlement returns false.
+// undoSettlement returns the outcome of the failed undo of a step, as the late replies show
+// it. The parameter `of` holds the late replies of the step. If the undo has not failed, or if
+// the replies do not show its outcome, undoSettlement returns false.
 func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	if n.State != status.StepUndoFailed {
 		return Settlement{}, false
@@ -82,9 +82,9 @@ func undoSettlement(n story.NodeView, of []history.Late) (Settlement, bool) {
 	return Settlement{}, false
 }
 
-// workSettlement returns the outcome of the step itself, not of its undo, as the late replies show
-// it. The parameter `of` holds the late replies of the step. If the replies do not show
-// what happened, workSettlement returns an error.
+// workSettlement returns the outcome of the step itself, not of its undo, as the late replies
+// show it. The parameter `of` holds the late replies of the step. If the replies do not show
+// the outcome, workSettlement returns an error.
 func workSettlement(n story.NodeView, of []history.Late) (Settlement, error) {
 	var result *dsl.Value
 	for _, l := range of {

@@ -9,10 +9,11 @@ import (
 )
 
 // maxReason is the largest length of --reason in bytes. There is a limit because the journal
-// stores it.
+// stores the reason.
 const maxReason = 1000
 
-// ReasonFlag adds the flag --reason to the command cmd. The flag stores its value in *to.
+// ReasonFlag adds the flag --reason to the command cmd. The flag stores its value in the
+// variable to which `to` points.
 func ReasonFlag(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, for people who look at the run later")
 }

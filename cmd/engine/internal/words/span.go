@@ -14,11 +14,12 @@ type SpanFlag struct {
 	zero bool // true = the flag may also be 0
 }
 
-// Span returns the value of a flag that is stored in *to. The flag refuses the value 0.
+// Span returns the value of a flag that stores its duration in *to. The flag refuses the
+// duration 0.
 func Span(to *time.Duration) *SpanFlag { return &SpanFlag{to: to} }
 
-// SpanOrZero returns the value of a flag that is stored in *to, and that may be 0. The parameter `def`
-// is the duration if the flag is not given.
+// SpanOrZero returns the value of a flag that stores its duration in *to. The duration may be
+// 0. The parameter `def` is the duration that counts if the flag is not given.
 func SpanOrZero(to *time.Duration, def time.Duration) *SpanFlag {
 	*to = def
 	return &SpanFlag{to: to, zero: true}

@@ -10,10 +10,10 @@ import (
 )
 
 // A tree of processes (an agent and its descendants) must not keep all CPUs busy. The keeper
-// measures the CPU time of the tree once in each busyTime. It compares this CPU time with the time
-// that half of the CPUs have in busyTime. If the tree used more than the share busyShare of that
-// time, the keeper confines the tree to half of the CPUs. Once the tree uses less than the share
-// calmShare, it may use all CPUs again.
+// measures the CPU time of the tree once in each busyTime. It divides this CPU time by the
+// time that half of the CPUs have in busyTime. If the quotient is larger than busyShare, the
+// keeper confines the tree to half of the CPUs. Once the quotient is smaller than calmShare,
+// the tree may use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
 // several milliseconds before another thread runs, even if the other has a higher priority.
@@ -34,9 +34,9 @@ type confinement struct {
 	confined bool          // the tree may use only half of the CPUs
 }
 
-// weigh computes how much CPU time the tree has used since the last measurement. Depending on
-// that, it confines the tree to half of the CPUs or lets the tree use all CPUs again. The
-// parameter `cpu` is the CPU time that the tree has used until now.
+// weigh computes how much CPU time the tree has used since the last measurement. If that is
+// much, it confines the tree to half of the CPUs; if it is little, it lets the tree use all
+// CPUs again. The parameter `cpu` is the CPU time that the tree has used until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {

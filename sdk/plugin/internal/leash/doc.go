@@ -1,9 +1,10 @@
 // Package leash starts a process and makes sure that all its descendants end, too. This
 // happens when the process itself ends, when Kill is called, and when the host dies.
 //
-// A process group is not enough for that. A descendant can leave its group with setsid, and a
-// process can ignore a signal. A host that is killed with SIGKILL cannot do anything any more.
-// So on Linux there is a keeper between the host and the process:
+// It is not enough to send a signal of the operating system to a process group. A descendant
+// can leave its group with setsid, and a process can ignore the signal. A host that is killed
+// with SIGKILL cannot do anything any more. So on Linux there is a keeper between the host and
+// the process:
 //
 //	host ── keeper ── process ── descendants
 //
@@ -43,10 +44,10 @@ type Command struct {
 // Limits are the limits for a process, including the processes that it starts. A zero field
 // means no limit. The limits work on Linux only.
 //
-// The limits need no privilege and no cgroup, so they also work in a container. The keeper
-// checks them once a second. It checks sooner if the machine has many more threads or much
-// less free memory than at the last check. A process can exceed a limit between two checks.
-// So a limit protects the machine, but it is not exact.
+// The limits need no special rights and no cgroup, so they also work in a container. The
+// keeper checks them once a second. It checks sooner if the machine has many more threads or
+// much less free memory than at the last check. A process can exceed a limit between two
+// checks. So a limit protects the machine, but it is not exact.
 type Limits struct {
 	// Memory is the largest memory of all processes together, in bytes. It includes swapped
 	// memory, but not the pages of files.

@@ -41,8 +41,8 @@ const (
 const Grace = 1500 * time.Millisecond
 
 // The initialization of this variable calls becomeKeeper before main begins, and before most
-// other packages are initialized. So every program that starts processes with this package can
-// also be their keeper.
+// other packages are initialized. So each program that starts processes with this package can
+// also run as the keeper of such a process.
 var _ = becomeKeeper()
 
 // becomeKeeper returns false, unless Start has started this process as a keeper. In a keeper
@@ -61,30 +61,31 @@ func becomeKeeper() bool {
 	return true
 }
 
-// A keeper is the parent of one process, which it has started. When this process has ended, the
-// keeper becomes the parent of the children of this process.
+// A keeper is the parent of one process, which it has started. When this process ends, the
+// keeper becomes the parent of its children.
 type keeper struct {
 	says    *os.File // pipe to the host
 	private string   // directory to remove if the host dies; "" = none
 	limits  Limits
 	host    int  // process id of the host
 	pid     int  // id of the process that the keeper starts; 0 before the start
-	ended   bool // the process has ended and wait4 was called, so another process may have the id pid
+	ended   bool // true = the process has ended and wait4 was called, so another process may have the id pid
 }
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
 	goFirst() // must come before private.Keep, which gives the files in /proc to root
 	// The keeper has the agent's environment, too. Keep hides it from other processes of this
-	// user. The keeper ignores the error, because the agent also calls Keep and logs its error.
+	// user. The keeper ignores the error of Keep, because the agent also calls Keep and logs
+	// the error.
 	_ = private.Keep()
 	syscall.CloseOnExec(saysFile)
 	syscall.CloseOnExec(heldFile)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
-	// If a service manager sends a signal to all processes of a service, only the agents
-	// should react. The keeper calls Notify and not Ignore, because the process would inherit
-	// that a signal is ignored.
+	// If a service manager sends SIGTERM or another signal of the operating system to all
+	// processes of a service, only the agents should react to it. The keeper calls Notify and
+	// not Ignore, because the agent would inherit that a signal is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		k.fail(err)
@@ -251,9 +252,9 @@ func hasEnded(pid int) bool {
 	return err == nil && info.Signo != 0
 }
 
-// maxBlind limits how often the method `clear` searches /proc without finding a process,
-// although the kernel reports that children exist. While a process gets a new parent, it is
-// missing in /proc for a moment. If /proc is hidden, the search never finds a process.
+// maxBlind limits how often the method `clear` searches /proc and finds no process, although
+// the kernel reports that children exist. While a process gets a new parent, /proc does not
+// list it for a moment. If /proc is hidden, no search finds a process.
 const maxBlind = 20
 
 // clear kills all descendants of the keeper and waits for their end. It ignores a process
@@ -270,7 +271,7 @@ func (k *keeper) clear() {
 				return
 			}
 		}
-		time.Sleep(pause) // no event reports that a descendant has become a child of the keeper
+		time.Sleep(pause) // the kernel does not report when a descendant has become a child of the keeper
 	}
 }
 
@@ -281,8 +282,9 @@ func (k *keeper) killGroup() { _ = syscall.Kill(-k.pid, syscall.SIGKILL) }
 
 // killBelow kills the descendants of a process. It stops each process before it lists the
 // children of that process. It kills the descendants only after it has stopped all of them.
-// Otherwise a program that starts endless copies of itself could be faster. The result `seen` is
-// the number of descendants found, and the result `killed` is the number of descendants killed.
+// Otherwise a program that starts copies of itself without end could start them faster than
+// they are killed. The result `seen` is the number of descendants found, and the result
+// `killed` is the number of descendants killed.
 func killBelow(root int) (seen, killed int) {
 	stopped := map[int]bool{}
 	for fresh := true; fresh; {

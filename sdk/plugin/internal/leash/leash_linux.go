@@ -14,7 +14,8 @@ import (
 // CanRunFile reports whether Command.File can be used on this system.
 const CanRunFile = true
 
-// runPath is the path with which a process can open the file of its own descriptor runFile.
+// runPath is the path with which a process opens the file that it has as the descriptor
+// runFile.
 const runPath = "/proc/self/fd/5"
 
 // A Process is a started process with its descendants. The caller must call Wait.

@@ -15,9 +15,9 @@ const (
 	nameThreads = "agent_threads"
 )
 
-// passed returns which limit the process has exceeded. The parameters are a word and a number
-// that the keeper has written to the host. The result is nil if this word does not mean that a
-// limit was exceeded.
+// passed returns an excess that says which limit the process has exceeded. The parameters are
+// a word and a number that the keeper has written to the host. The result is nil if this word
+// does not mean that a limit was exceeded.
 func (l Limits) passed(word string, number int) *excess {
 	switch word {
 	case wordOver + nameMemory:

@@ -72,7 +72,8 @@ func line(status []byte, name string) int64 {
 const clockTick = 10 * time.Millisecond
 
 // cpuOf returns the CPU time in /proc/PID/stat, the sum of its fields utime, stime, cutime and
-// cstime. It returns 0 if stat, the content of the file, is incomplete.
+// cstime. The parameter `stat` is the content of this file. If it is incomplete, cpuOf returns
+// 0.
 func cpuOf(stat []byte) (sum time.Duration) {
 	fields := afterName(stat)
 	if len(fields) < 15 {

@@ -41,8 +41,8 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance measures the machine. It also measures the tree if the time lookPause has passed since
-// the last measurement of the tree, if the machine has many new threads, or if the machine has
+// glance measures the machine. It also measures the tree in three cases: lookPause has passed
+// since the last measurement of the tree; the machine has many new threads; the machine has
 // much less free memory than before. It returns the excess if the tree has exceeded a limit;
 // otherwise nil.
 func (w *watch) glance() *excess {
@@ -65,8 +65,8 @@ func (w *watch) glance() *excess {
 
 // look measures the tree: it adds up the values of all processes of the tree. It returns the
 // excess if the tree has exceeded a limit; otherwise nil. It returns an excess of memory only
-// if two measurements in a row find it. The reason: for a moment, a forked process shares
-// its memory with its parent, and look counts this memory twice.
+// if two measurements, one after the other, find it. The reason: for a moment, a forked
+// process shares its memory with its parent, and look counts this memory twice.
 func (w *watch) look(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {

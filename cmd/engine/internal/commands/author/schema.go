@@ -92,8 +92,8 @@ func capabilities(s schema.Action) string {
 	return strings.Join(parts, ", ")
 }
 
-// printFields prints inputs, outputs or the configuration as a table. The parameter "what" is the
-// title of the first column. The function `notes` returns the text of the third column.
+// printFields prints inputs, outputs or the configuration as a table. The parameter `what` is
+// the title of the first column. The function `notes` returns the text of the third column.
 func printFields(a *cli.App, what string, fields []schema.Field, notes func(schema.Field) string) error {
 	if len(fields) == 0 {
 		return nil

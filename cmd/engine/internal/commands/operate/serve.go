@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 )
 
-// Serve returns the command `engine serve`, which works on the runs of a state until a signal
-// comes.
+// Serve returns the command `engine serve`, which works on the runs of a state until it gets
+// Ctrl-C or another signal of the operating system.
 func Serve(a *cli.App) *cobra.Command {
 	var o serving.Options
 	cmd := &cobra.Command{

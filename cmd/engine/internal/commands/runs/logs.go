@@ -51,9 +51,9 @@ const (
 	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag is a number of reads. After the end of the run, --follow ends when so many reads in a
-// row have found no new line. One read is not enough, because lines are stored about a second
-// after agents log them.
+// logLag is a number of reads. When the run has ended, --follow continues until this many
+// reads, one after the other, have found no new line. One read is not enough, because a line
+// is stored only about a second after an agent has logged it.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {
@@ -101,10 +101,10 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 	return err
 }
 
-// logs reads the log lines of a run that have a larger number than the parameter `after`. It calls
-// fn for each of these lines that belongs to the step; step "" means all lines. The function `logs`
-// returns the number of the last line that it read. If it read no line, it returns the value of
-// after.
+// logs reads the log lines of a run that have a larger number than the parameter `after`. It
+// calls fn for each of these lines that belongs to the step; step "" means all lines. The
+// function `logs` returns the number of the last line that it read. If it read no line, it
+// returns the value of the parameter `after`.
 func logs(ctx context.Context, s *session.Session, row store.RunRow, step string, after int64, fn func(store.LogLine) error) (int64, error) {
 	for {
 		lines, err := s.Store.Logs(ctx, row.Run, after, logPage)
