@@ -356,6 +356,19 @@ workflow "w" {
 	if keyed := strings.Replace(reference, "NAME[KEY]", `KEYED["k"]`, 1); keyed != reference {
 		reference = keyed
 	}
+	if strings.HasPrefix(reference, "self.error") {
+		return summaries(`
+workflow "w" {
+  step "s" {
+    action = agent.echo.call
+    catch {
+      errors = ["*"]
+      output = { x = ` + reference + ` }
+    }
+  }
+}
+`)
+	}
 	announced := "1"
 	if reference == "run.status" {
 		reference, announced = announced, reference

@@ -89,7 +89,7 @@ agent "shipping" {
   idempotent = true
   config { base_url = "${var.shop_url}/shipping" }
   circuit_breaker {
-    trip_after = 5
+    trip_after = 2
     cool_down  = "2s"
   }
 

@@ -73,12 +73,38 @@ func (d *demo) serve(name string, args ...string) string {
 }
 
 // startEngine starts an engine. The engine has a short lease, so that other engines soon
-// notice if it is killed.
+// notice if it is killed. It gives each alert to a program, which here writes it to a file.
 func (d *demo) startEngine(name string) *process {
 	if d.err == nil {
-		fmt.Fprintf(d.out, "$ engine serve %s --address %s --lease 3s &\n", d.module, name)
+		fmt.Fprintf(d.out, "$ engine serve %s --address %s --lease 3s --on-alert ./page-me &\n", d.module, name)
 	}
-	return d.start(name, false, "engine", "serve", d.module, "--dsn", d.dsn, "--address", name, "--lease", "3s")
+	return d.start(name, false, "engine", "serve", d.module, "--dsn", d.dsn, "--address", name, "--lease", "3s", "--on-alert", d.pager())
+}
+
+// pager writes the program for alerts, unless it exists, and returns its path.
+func (d *demo) pager() string {
+	path := filepath.Join(d.dir, "page-me")
+	if _, err := os.Stat(path); err == nil || d.err != nil {
+		return path
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\ncat >> \"$0.log\"\n"), 0o700); err != nil {
+		d.err = fmt.Errorf("write the program for alerts: %w", err)
+	}
+	return path
+}
+
+// awaitAlert waits until an engine has given an alert of the run to the program for alerts.
+func (d *demo) awaitAlert(run string) {
+	for end := time.Now().Add(patience); d.err == nil; time.Sleep(100 * time.Millisecond) {
+		data, err := os.ReadFile(filepath.Join(d.dir, "page-me.log"))
+		switch {
+		case err == nil && strings.Contains(string(data), run):
+			fmt.Fprintf(d.out, "the alert about %s: seen\n", run)
+			return
+		case time.Now().After(end):
+			d.err = fmt.Errorf("waited for the alert about %s in vain: %s %w", run, data, err)
+		}
+	}
 }
 
 // kill ends a process with SIGKILL.
