@@ -587,19 +587,20 @@ func TestSubmissionIsGivenUp(t *testing.T) {
 }
 
 // T7: a store whose clock jumps never makes time fall within a run, and the
-// run goes on.
+// run goes on. A timer ends once, and never before its time.
 func TestStoreClockJumps(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"back": -time.Hour, "ahead": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, `deadline = "3h"`, 1))
+				w := newWorld(t, strings.Replace(orderFlow, `deadline = "1h"`, `deadline = "3h"`, 1)+clockFlow)
 				start := time.Now().Add(24 * time.Hour)
-				w.mem = memory.New(memory.Options{Now: func() time.Time {
+				clock := func() time.Time {
 					if now := time.Now().Add(24 * time.Hour); now.Sub(start) > 2*time.Second {
 						return now.Add(jump)
 					}
 					return time.Now().Add(24 * time.Hour)
-				}})
+				}
+				w.mem = memory.New(memory.Options{Now: clock})
 				w.faulty()
 				w.shop.on("charge", func(context.Context, int) error {
 					time.Sleep(4 * time.Second)
@@ -607,7 +608,14 @@ func TestStoreClockJumps(t *testing.T) {
 				})
 				n := w.start()
 				run := w.submit(n, "order", nil)
+				until := clock().Add(10 * time.Minute)
+				timers := w.submit(n, "clocks", map[string]string{"until": until.Format(time.RFC3339Nano)})
 				w.wait(n, run, status.RunSucceeded)
+				s := w.wait(n, timers, status.RunSucceeded)
+				w.wantRings(timers, s, until)
+				if hours := story.Node(s, nil, 1).StartedAt.Add(2 * time.Hour); clock().Before(hours) {
+					t.Errorf("the timers ended at %s by the clock of the store, want %s", clock(), hours)
+				}
 				n.drain(t)
 			})
 		})

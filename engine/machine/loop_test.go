@@ -362,6 +362,22 @@ func TestLoopOfTimers(t *testing.T) {
 	p.wait(time.Hour).state("cool waiting").wait(time.Hour, "do b")
 }
 
+func TestLoopOfChildren(t *testing.T) {
+	p := start(t, flow(do("c", child, noUndo, repeat(dsl.Repeat{Until: ready, Interval: every(time.Minute), Collect: output}, 9)), do("b", after("c"))), "do c")
+	first := p.key("c")
+	p.okWith("c", `"new"`).state("c backoff").wait(time.Minute, "do c")
+	if p.key("c") == first {
+		t.Error("two iterations ask for one child run")
+	}
+	p.event(machine.TakenOver{By: 2, From: 1}, "do c") // for the same child
+	p.okWith("c", `"ready"`, "do b").state("c succeeded")
+	if got := string(p.nodeOf("c").Collected.List().JSON()); got != `["new","ready"]` {
+		t.Errorf("collected is %s, want the outputs of both child runs", got)
+	}
+	p = start(t, flow(do("c", child, noUndo, repeat(dsl.Repeat{Until: ready}, 9)), do("b", after("c"))), "do c")
+	p.okWith("c", `"new"`, "do c").permanent("c", "declined").is("failed").failure("c declined") // of the second child
+}
+
 func TestLoopOfWaits(t *testing.T) {
 	loop := repeat(dsl.Repeat{Collect: output, Until: gathered(2)}, 0)
 	p := start(t, flow(await("votes", "vote", loop), do("b", after("votes"))))

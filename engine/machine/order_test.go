@@ -16,6 +16,18 @@ func TestOrderAfterAFailedAttempt(t *testing.T) {
 		p.wait(second(1), "do a")
 		p.fail("a", "flaky").state("a caught").is("succeeded")
 	})
+	t.Run("cool-down before catch", func(t *testing.T) {
+		p := start(t, flow(do("a", catch("", "flaky"), exhausted(dsl.ExhaustedCoolDown), deadline(time.Hour)), do("b", after("a"))), "do a")
+		for range 3 {
+			p.fail("a", "flaky").state("a backoff")
+			p.wait(15*time.Minute, "do a")
+		}
+		p.fail("a", "flaky", "do b").state("a caught") // no cool-down is left
+	})
+	t.Run("catch at once for what is never repeated", func(t *testing.T) {
+		p := start(t, flow(do("a", catch("", "declined"), exhausted(dsl.ExhaustedCoolDown)), do("b", after("a"))), "do a")
+		p.fail("a", "declined", "do b").state("a caught")
+	})
 	t.Run("catch before on_exhausted", func(t *testing.T) {
 		p := start(t, flow(do("a", catch("", "flaky"), exhausted(dsl.ExhaustedPark))), "do a")
 		p.fail("a", "flaky").is("succeeded")

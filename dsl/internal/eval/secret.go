@@ -82,7 +82,7 @@ func secretTemplate(e *hclsyntax.TemplateExpr, ctx *hcl.EvalContext) (cty.Value,
 		}
 		text, err := value.StringOf(v)
 		if err != nil {
-			return cty.DynamicVal, metered.ExprError(p.Range(), "Invalid template interpolation value", err.Error())
+			return cty.DynamicVal, metered.ExprError(p.Range(), "Invalid template interpolation value", "This text holds a secret, so its other values must be strings, numbers or bools: "+err.Error()+".")
 		}
 		if n := len(parts); n > 0 && parts[n-1].Ref == "" {
 			parts[n-1].Text += text

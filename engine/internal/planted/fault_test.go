@@ -34,6 +34,7 @@ var areas = map[string][]fault{
 	"limits":   limitFaults,
 	"admit":    admitFaults,
 	"waits":    waitsFaults,
+	"order":    orderFaults,
 	"notify":   notifyFaults,
 	"replies":  replyFaults,
 	"starts":   startsFaults,
