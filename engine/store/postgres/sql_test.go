@@ -253,7 +253,7 @@ func TestPlans(t *testing.T) {
 		{"runNameHolder", true, 1, []string{"run_name_name_key"}, ""},
 		{"submissionsMet", true, 4, []string{"run_name_name_key", "context_pkey", "run_pkey"}, ""},
 		{"contextHolder", true, 2, []string{"context_pkey", "run_pkey", "run_name_pkey"}, ""},
-		{"keyAwait", true, 5, []string{"context_pkey"}, ""},
+		{"keyAwait", true, 6, []string{"context_pkey", "run_pkey"}, ""},
 		{"keyCancel", true, 6, []string{"run_pkey"}, ""},
 		{"keyOf", true, 1, []string{"run_pkey", "run_name_pkey"}, "workflow"},
 		{"keyTake", true, 2, []string{"context_pkey"}, ""},

@@ -148,6 +148,14 @@ type submission struct {
 	t     store.Transition
 	name  string
 	token int64
+	over  replaced // set by claimKey
+}
+
+// A replaced says which runs a submission replaces; all fields 0 = it replaces none.
+type replaced struct {
+	holder int64 // run that took the key last
+	next   int64 // open run that waits for the key; 0 = none
+	open   int64 // one of the two, which was open: as long as it is open, the submission may wait for the key
 }
 
 // once runs the transaction of the submission once, and stores the result in `sub`: the new
@@ -174,7 +182,8 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 }
 
 // write runs the statements of the transaction, and reports whether to commit. Locks are
-// taken in the same order as in the commit statement: fence, name, key, heir, checked rows, limit, journal.
+// taken in the same order as in the commit statement: fence, name, key, heir, checked rows, limit, journal,
+// run rows. The last lock is that of the row of a run that the submission replaces (replace).
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	if n == nil {
@@ -227,6 +236,8 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 		if err != nil {
 			return false, err
 		}
+	} else if held, err := s.replace(ctx, sub); held || err != nil {
+		return false, err
 	}
 	*sub = store.Submitted{Run: s.t.Run, Name: s.name}
 	return true, nil
@@ -292,13 +303,14 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 
 // claimKey gives the key to the run of the submission, unless another run holds the key or waits for
 // it. In that case it sets `sub` to the other run and returns true. A run takes the key of the run
-// whose results it takes over. If the submission replaces other runs, claimKey notes that the run
-// of the submission waits for the key. The first statement locks the row of the key, and may have
-// to wait for the lock. It does not see what other transactions commit during this wait, but the
-// second statement does. So only the second statement reads the states of the other runs. A run
+// whose results it takes over. If the submission replaces other runs, claimKey only sets the field
+// `over`, and the method `replace` does the rest. The first statement locks the row of the key, and
+// may have to wait for the lock. It does not see what other transactions commit during this wait, but
+// the second statement does. So only the second statement reads the states of the other runs. A run
 // that does not exist any more holds its key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
+	s.over = replaced{}
 	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
 	if err := s.w.conn.QueryRowContext(ctx, contextClaim, args...).Scan(&holder); err != nil {
 		return false, err
@@ -322,7 +334,10 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 	case s.t.Replaces != nil && !holds && next == 0:
 		return false, naming.ErrFree
 	case s.t.Replaces != nil && (open || !holds):
-		return false, s.replace(ctx, args, holder, next)
+		if s.over = (replaced{holder: holder, next: next, open: holder}); !open {
+			s.over.open = next
+		}
+		return false, nil
 	case holds && found.Run != n.From:
 		*sub = found
 		return true, nil
@@ -335,8 +350,11 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 }
 
 const (
-	// keyAwait notes that the run $3 waits for a unique key.
-	keyAwait = `UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) WHERE workflow = $1 AND key = $2`
+	// keyAwait makes the run $3 the one that waits for a unique key, if the run $6 is open. It locks the
+	// row of that run. So the run cannot end before the transaction has ended.
+	keyAwait = `
+WITH open AS MATERIALIZED (SELECT 1 FROM engine.run WHERE run_id = $6 AND state < 10 FOR SHARE)
+UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) FROM open WHERE workflow = $1 AND key = $2`
 	// keyCancel puts a message into the inboxes of those of the runs $1 and $2 that are open and are not
 	// undone already. If an inbox already has a message with the same dedup, it keeps that message and
 	// gets no other.
@@ -369,16 +387,33 @@ WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = $1::int4 AND coalesc
 ORDER BY c.next_run LIMIT $2::int4`
 )
 
-// replace notes that the run of the submission waits for its unique key, and posts the message of
-// the submission to the open runs that it replaces. The parameter `args` holds the arguments of the
-// statement contextClaim.
-func (s *submission) replace(ctx context.Context, args []any, holder, next int64) error {
-	if _, err := s.w.conn.ExecContext(ctx, keyAwait, args...); err != nil {
-		return err
+// replace makes the run of the submission the one that waits for its unique key, and posts the message
+// of the submission to the open runs that it replaces. It does nothing if the submission replaces no run.
+//
+// No lock keeps the run that has the key from ending after claimKey has read its state. If this run ended,
+// and the new run then began to wait, others could see in between that the goal is reached, and the
+// submission would be accepted after that. So the last statement of the transaction checks that the run
+// is open, and locks its row until the COMMIT. The lock comes last, because the commits of the engine that
+// has the run wait for it. If the run has ended, replace reads the state of the key again. If another run
+// holds the key now, it sets sub to that run and returns true.
+func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bool, err error) {
+	n, m := s.t.Names, s.t.Replaces
+	for s.over.open != 0 {
+		if _, err := s.w.conn.ExecContext(ctx, keyCancel, s.over.holder, s.over.next, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data); err != nil {
+			return false, err
+		}
+		waits, err := s.w.conn.ExecContext(ctx, keyAwait, n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds(), s.over.open)
+		if err != nil {
+			return false, err
+		}
+		if rows, err := waits.RowsAffected(); rows > 0 || err != nil {
+			return false, err
+		}
+		if held, err := s.claimKey(ctx, n, sub); held || err != nil {
+			return held, err
+		}
 	}
-	m := s.t.Replaces
-	_, err := s.w.conn.ExecContext(ctx, keyCancel, holder, next, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)
-	return err
+	return false, nil
 }
 
 // takeKey gives the run of an admission the unique key for which it waits. It returns naming.ErrFull if

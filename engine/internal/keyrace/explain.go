@@ -1,0 +1,70 @@
+package keyrace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/saga-engine/engine/engine/store/naming"
+)
+
+// shown is how many operations before the failure explain shows.
+const shown = 12
+
+// explain says where the search for an order ended: the last operations of the longest order that
+// explains its answers, the state after them, and the operations that had to come next.
+func explain(scope naming.Scope, history []porcupine.Operation) string {
+	got, info := porcupine.CheckOperationsVerbose(model(scope), history, giveUp)
+	if got != porcupine.Illegal {
+		return ""
+	}
+	var order []porcupine.Operation
+	for _, part := range info.PartialLinearizationsOperations() {
+		for _, found := range part {
+			if len(found) > len(order) {
+				order = found
+			}
+		}
+	}
+	var (
+		b     strings.Builder
+		state keyContext
+		last  int64 // the earliest end of an operation that is not in the order
+	)
+	done := make(map[porcupine.Operation]bool, len(order))
+	for i, op := range order {
+		_, state = state.step(scope, op.Input.(ask), op.Output.(answer))
+		done[op] = true
+		if i >= len(order)-shown {
+			fmt.Fprintf(&b, "  %s\n", describe(op))
+		}
+	}
+	fmt.Fprintf(&b, "then the state is %+v, and none of these explains its answer:\n", state)
+	var rest []porcupine.Operation
+	for _, op := range history {
+		if !done[op] {
+			rest = append(rest, op)
+		}
+	}
+	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	for _, op := range rest {
+		if last == 0 || op.Return < last {
+			last = op.Return
+		}
+	}
+	for _, op := range rest {
+		if op.Call <= last {
+			fmt.Fprintf(&b, "  %s\n", describe(op))
+		}
+	}
+	return b.String()
+}
+
+// describe returns an operation as text.
+func describe(op porcupine.Operation) string {
+	names := map[kind]string{submit: "submit", end: "end", reset: "reset", look: "look", replace: "replace", admit: "admit"}
+	in := op.Input.(ask)
+	return fmt.Sprintf("%9d to %9d µs, client %3d: %s %+v: %+v", op.Call/1000, op.Return/1000, op.ClientId, names[in.kind], in, op.Output.(answer))
+}
