@@ -192,7 +192,7 @@ var mutants = []mutant{
 		"n.Fwd.Began = at", "n.Fwd.Began = 0", nil},
 }
 
-// TestMutants plants the faults one by one and runs the random worlds against
+// T30: TestMutants plants the faults one by one and runs the random worlds against
 // each. MUTANTS=all plants all of them; without it only a few are planted, and
 // the list is checked to fit the source.
 func TestMutants(t *testing.T) {

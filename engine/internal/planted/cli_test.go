@@ -206,4 +206,16 @@ var cliFaults = []fault{
 		old:  `if strings.TrimSpace(answer) != "yes" {`, new: `if strings.TrimSpace(answer) != "yes" && answer != "" {`,
 		by: catches("cmd/engine", "^TestScriptSQLite$/^apply-confirm$"),
 	},
+	{
+		name: "show has the steps of a group below the group",
+		in:   "cmd/engine/internal/show.runTables.addSteps",
+		old:  "if group.Run != nil {", new: "if group.Run != nil && indent != \"\" {",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^show-groups$"),
+	},
+	{
+		name: "of many child runs of groups, show opens first those that have not succeeded",
+		in:   "cmd/engine/internal/history.rank",
+		old:  "return 1", new: "return 0",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^show-groups$"),
+	},
 }

@@ -18,8 +18,8 @@
 // another file of the package. White space in the field `old` does not matter. For an entry that no
 // test can catch, the field `same` says why users cannot see a difference.
 //
-// `make mutants` plants every fault. `make test` checks that all entries fit the source. For
-// approximately one minute it also plants some of the faults, every day different ones. To
+// `make mutants` plants every fault. `make test` checks that all entries fit the source. It also
+// plants a sample of the faults, always the same one: after 15 s it plants no further fault. To
 // plant the faults of one area, or one fault:
 //
 //	MUTANTS=all go test -v ./engine/internal/planted -run TestPlanted/sqlite

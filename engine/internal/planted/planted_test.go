@@ -101,7 +101,7 @@ func (by test) exists() error {
 	return fmt.Errorf("package %s has no test that matches %q", by.pkg, first)
 }
 
-// TestPlanted plants faults one at a time and runs the tests that must catch
+// T30: TestPlanted plants faults one at a time and runs the tests that must catch
 // them. MUTANTS=all plants all of them. Otherwise it is a sample, always the same one: no
 // further fault is planted after sampleTime.
 func TestPlanted(t *testing.T) {

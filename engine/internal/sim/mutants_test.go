@@ -119,7 +119,7 @@ var mutants = []mutant{
 		"\tchild, err = w.attach(ctx, sub.Run)\n\treturn child, false, err\n}", "\treturn 0, false, err\n}", nil},
 }
 
-// Mutants: the faults are planted one by one, and worlds are run until one of
+// T30: the faults are planted one by one, and worlds are run until one of
 // them notices. MUTANTS=all plants all of them; without it only three are
 // planted, and the list is checked to fit the source.
 func TestMutants(t *testing.T) {

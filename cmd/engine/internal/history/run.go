@@ -19,7 +19,7 @@ import (
 )
 
 // A Run holds what the store knows about one run. Read fills in the row, the workflow, the
-// state and the records; Load fills in the other fields, except Source.
+// state and the records; Load fills in the other fields, except Source and those of ReadGroups.
 type Run struct {
 	Row     store.RunRow
 	Flow    *dsl.Workflow
@@ -36,6 +36,8 @@ type Run struct {
 	Heir    string            // name of the run that has taken over the results of this run; "" = none
 	Room    *Room             // limit under which the run waits for a place; nil = it does not wait for a place
 	KeyWait *KeyWait          // unique key for which the run waits; nil = it does not wait for its key
+	Groups  map[int]Group     // child runs of groups, by the number of the node; only after ReadGroups
+	Omitted int               // number of child runs of groups, at any depth, that ReadGroups did not read
 	Source  map[string][]byte // the files of the definition, by name; only for --definition
 }
 
@@ -50,7 +52,7 @@ func Read(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	return &Run{Row: row, Flow: told.Flow, State: told.State, Records: told.Records}, nil
 }
 
-// Load reads a run with everything that a Run holds, except Source.
+// Load reads a run with everything that a Run holds, except Source, Groups and Omitted.
 func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, error) {
 	r, err := Read(ctx, s, row)
 	if err != nil {

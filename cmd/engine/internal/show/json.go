@@ -52,11 +52,10 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 		}
 		m["undo_failures"], m["undo_blocked"] = list, blocked
 	}
-	steps := []map[string]any{}
-	for _, n := range tablesOf(r).nodes() {
-		steps = append(steps, nodeJSON(n))
+	m["steps"] = stepsJSON(r)
+	if r.Omitted > 0 {
+		m["child_runs_left_out"] = r.Omitted
 	}
-	m["steps"] = steps
 	alerts := []map[string]any{}
 	for _, a := range r.Alerts {
 		alerts = append(alerts, history.AlertJSON(a))
@@ -86,6 +85,21 @@ func Events(r *history.Run, now func() time.Time) []json.RawMessage {
 		out = append(out, bytes.TrimSpace(line))
 	}
 	return out
+}
+
+// stepsJSON returns the steps of a run. A group has its own steps in the field `steps`.
+func stepsJSON(r *history.Run) []map[string]any {
+	steps := []map[string]any{}
+	for _, n := range tablesOf(r).nodes() {
+		step := nodeJSON(n)
+		if g := r.Groups[n.Node]; g.Run != nil {
+			step["steps"] = stepsJSON(g.Run)
+		} else if g.Err != nil {
+			step["steps_problem"] = g.Err.Error()
+		}
+		steps = append(steps, step)
+	}
+	return steps
 }
 
 func nodeJSON(n story.NodeView) map[string]any {

@@ -45,6 +45,12 @@ func PrintRun(a *cli.App, r *history.Run) error {
 	if err := tablesOf(r).stepTable().Write(a.Stdout); err != nil {
 		return err
 	}
+	if r.Omitted > 0 {
+		if err := a.Print("The steps of %s of groups are left out. `engine show` with the name of such a run shows them.\n",
+			render.Count(r.Omitted, "child run")); err != nil {
+			return err
+		}
+	}
 	calls := tablesOf(r).callTable()
 	if calls.Len() > 0 {
 		if err := a.Print("\n"); err != nil {

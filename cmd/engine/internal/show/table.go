@@ -43,18 +43,31 @@ func (r runTables) nodes() []story.NodeView {
 
 func (r runTables) stepTable() *render.Table {
 	t := &render.Table{Head: []string{"STEP", "ACTION", "STATE", "EFFECT", "ATTEMPTS", "COMPLETE BY", "UNDO", "DETAIL"}}
+	r.addSteps(t, "")
+	return t
+}
+
+// addSteps adds a row for each step. The parameter `indent` comes before the names of the steps. The
+// steps of a group stand below the group, two columns to the right.
+func (r runTables) addSteps(t *render.Table, indent string) {
 	for _, n := range r.nodes() {
 		if n.Each && n.Count > 0 {
-			t.Add(n.Name, n.Action, n.State.String(), "", "", "", "", render.Count(n.Count, "instance"))
+			t.Add(indent+n.Name, n.Action, n.State.String(), "", "", "", "", render.Count(n.Count, "instance"))
 			continue
 		}
 		by := ""
 		if !n.CompleteBy.IsZero() {
 			by = words.Stamp(n.CompleteBy)
 		}
-		t.Add(n.Name, n.Action, n.State.String(), n.Effect.String(), strconv.Itoa(n.Attempts), by, undoState(n), nodeDetail(n))
+		detail, group := nodeDetail(n), r.Groups[n.Node]
+		if group.Err != nil {
+			detail = words.Join("; ", detail, "its steps cannot be read: `engine show "+group.Name+"` says why")
+		}
+		t.Add(indent+n.Name, n.Action, n.State.String(), n.Effect.String(), strconv.Itoa(n.Attempts), by, undoState(n), detail)
+		if group.Run != nil {
+			tablesOf(group.Run).addSteps(t, indent+"  ")
+		}
 	}
-	return t
 }
 
 // undoState returns a short text about the undo of a node.

@@ -20,7 +20,8 @@ func Show(a *cli.App) *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show a run: steps, attempts, keys, limits and undo",
 		Long: `Shows a run by its name, or the newest run of a unique key. It reads the run's
-journal, and delays no engine that works on the run.`,
+journal, and delays no engine that works on the run. The steps of a group stand below
+the group, moved to the right.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error { return showRun(cmd.Context(), a, args[0], o) },
 	}
@@ -55,11 +56,14 @@ func showRun(ctx context.Context, a *cli.App, name string, o showOptions) error 
 		r.Source = def.Sources()
 		return show.PrintSource(a, r)
 	}
+	if o.events && !a.JSON {
+		return show.PrintEvents(a, r)
+	}
+	if err := history.ReadGroups(ctx, s, r); err != nil {
+		return err
+	}
 	if a.JSON {
 		return a.PrintJSON(show.JSON(r, o.events, a.Now))
-	}
-	if o.events {
-		return show.PrintEvents(a, r)
 	}
 	return show.PrintRun(a, r)
 }

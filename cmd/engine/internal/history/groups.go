@@ -1,0 +1,107 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// MaxGroups is the highest number of child runs of groups that ReadGroups reads. A run may have
+// 10,000 of them, and each has a journal of its own.
+const MaxGroups = 100
+
+// A Group is the child run of a group, or of one key of a group with for_each.
+type Group struct {
+	Name string
+	Run  *Run  // nil = the child run cannot be read
+	Err  error // why it cannot be read; nil if Run is set
+}
+
+// unread is a child run of a group that ReadGroups has not read yet.
+type unread struct {
+	parent *Run
+	node   int
+	name   string
+	done   bool // the node has succeeded
+}
+
+// ReadGroups reads the child runs of the groups of a run, and of the groups inside of these groups.
+// It sets the fields Groups and Omitted. A child run that does not exist is left out: it was not
+// submitted yet, or retention has removed it. If there are more child runs than MaxGroups, ReadGroups
+// first reads those that have not succeeded.
+func ReadGroups(ctx context.Context, s *session.Session, r *Run) error {
+	left := MaxGroups
+	for level := []*Run{r}; len(level) > 0; {
+		var all []unread
+		for _, parent := range level {
+			all = append(all, groupsOf(parent)...)
+		}
+		slices.SortStableFunc(all, func(x, y unread) int { return cmp.Compare(rank(x), rank(y)) })
+		n := min(left, len(all))
+		left -= n
+		r.Omitted += len(all) - n
+		level = nil
+		for _, u := range all[:n] {
+			child, err := readGroup(ctx, s, u)
+			if err != nil {
+				return err
+			}
+			if child != nil {
+				level = append(level, child)
+			}
+		}
+	}
+	return nil
+}
+
+func rank(u unread) int {
+	if u.done {
+		return 1
+	}
+	return 0
+}
+
+// groupsOf returns the child runs of a run's groups, in the order of the steps.
+func groupsOf(r *Run) []unread {
+	var all []unread
+	for n := range story.Nodes(r.State, r.Flow) {
+		if n.Child != "" && r.Flow.Steps[n.Step].Child.Group {
+			all = append(all, unread{parent: r, node: n.Node, name: n.Child, done: n.State == status.StepSucceeded})
+		}
+	}
+	return all
+}
+
+// readGroup reads a child run and adds it to its parent. It returns nil if the child run does not
+// exist, or if its journal is damaged: then the parent can still be shown.
+func readGroup(ctx context.Context, s *session.Session, u unread) (*Run, error) {
+	row, err := s.Store.Find(ctx, u.name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, s.Wrap("find the run of a group", err)
+	}
+	child, err := Read(ctx, s, row)
+	var damaged *journal.RunError
+	switch {
+	case errors.Is(err, store.ErrNotFound): // retention has just removed the run
+		return nil, nil
+	case err != nil && !errors.As(err, &damaged):
+		return nil, err
+	case err != nil:
+		err = damaged
+	}
+	if u.parent.Groups == nil {
+		u.parent.Groups = map[int]Group{}
+	}
+	u.parent.Groups[u.node] = Group{Name: u.name, Run: child, Err: err}
+	return child, nil
+}
