@@ -101,9 +101,9 @@ func TestSubmitTwice(t *testing.T) {
 	db := raw(t, dsn)
 	var wg sync.WaitGroup
 	errs := make(chan error, 10)
-	for i := range 10 {
+	for range 10 {
 		wg.Go(func() {
-			_, err := db.ExecContext(t.Context(), `SELECT engine.submit('w', pg_catalog.jsonb_build_object('n', $1::int), 'same')`, i)
+			_, err := db.ExecContext(t.Context(), `SELECT engine.submit('w', '{"n":1}', 'same')`)
 			errs <- err
 		})
 	}
@@ -116,6 +116,15 @@ func TestSubmitTwice(t *testing.T) {
 	list, err := s.Submissions(t.Context(), 0, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("submissions = %+v, %v", list, err)
+	}
+	must(t, db, `INSERT INTO engine.published (workflow, workflow_id, published_by, given) SELECT 'v', workflow_id, 'test', '' FROM engine.published`)
+	for q, want := range map[string]string{
+		`SELECT engine.submit('w', '{"n":2}', 'same')`: "submission 'same' waits already, with another input",
+		`SELECT engine.submit('v', '{}', 'same')`:      "submission 'same' waits already, for workflow w",
+	} {
+		if _, err := db.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), want) || sqlstate(err) != "23505" {
+			t.Errorf("%s: %v, want %q", q, err, want)
+		}
 	}
 	if err := s.Refuse(t.Context(), list[0].ID, "n must be above 9"); err != nil {
 		t.Fatal(err)

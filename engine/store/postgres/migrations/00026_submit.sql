@@ -11,8 +11,10 @@ ALTER TABLE engine.published ADD COLUMN sinks text[];
 -- +goose StatementBegin
 -- engine.submit submits a run in the transaction of the caller. If that transaction does not commit,
 -- there is no submission. The function returns the public id of the run. A second submission with the
--- same id changes nothing. But if an engine has refused the first one, the second one replaces it, and
--- waits again. The function runs with the rights of its owner, so a caller needs no right on a table.
+-- same id, workflow and input changes nothing. But if an engine has refused the first one, the second
+-- one replaces it, and waits again. It is an error if a submission that waits has another workflow or
+-- another input, or if a run of another workflow has the id. The function runs with the rights of its
+-- owner, so a caller needs no right on a table.
 --   run          id of the run; NULL = the database makes one
 --   reply_to     where the replies of the run go, such as table:orders; NULL = the run has none
 --   correlation  text that each reply repeats
@@ -39,6 +41,12 @@ BEGIN
     RAISE EXCEPTION 'engine: % cannot be the id of a run', quote_literal(id)
       USING ERRCODE = 'invalid_parameter_value',
       HINT = 'An id begins with a letter or digit, and has at most 100 letters, digits and . _ : / -. Ids that begin with r- are made by engines.';
+  END IF;
+  SELECT w.name INTO x FROM engine.run_name n JOIN engine.run r USING (run_id) JOIN engine.workflow w USING (workflow_id)
+    WHERE n.name = id AND w.name <> submit.workflow;
+  IF FOUND THEN
+    RAISE EXCEPTION 'engine: run % exists already, and is a run of workflow %', quote_literal(id), quote_ident(x.name)
+      USING ERRCODE = 'unique_violation', HINT = 'Submit with another id.';
   END IF;
   IF octet_length(submit.reply_to) > 500
     OR submit.reply_to !~ '^(table:[A-Za-z0-9._-]{1,100}|webhook:([A-Za-z0-9._-]{1,100}|https?://[^[:space:]]+)|agent:[A-Za-z0-9_.-]+[.][A-Za-z0-9_-]+)$' THEN
@@ -91,6 +99,16 @@ BEGIN
   ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input, submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at,
     reply_to = excluded.reply_to, correlation = excluded.correlation, start_by = excluded.start_by, priority = excluded.priority, refused = NULL
   WHERE s.refused IS NOT NULL;
+  IF NOT FOUND THEN -- a submission with this id waits; the statement has locked it
+    SELECT s.workflow, s.input INTO x FROM engine.submission s WHERE s.run = id;
+    IF x.workflow <> submit.workflow THEN
+      RAISE EXCEPTION 'engine: submission % waits already, for workflow %', quote_literal(id), quote_ident(x.workflow)
+        USING ERRCODE = 'unique_violation', HINT = 'Submit with another id.';
+    ELSIF x.input <> have THEN
+      RAISE EXCEPTION 'engine: submission % waits already, with another input', quote_literal(id)
+        USING ERRCODE = 'unique_violation', HINT = 'To submit the same run again, pass the same input. To submit another run, pass another id.';
+    END IF;
+  END IF;
   -- Transactions that use NOTIFY commit one after the other, which is slow. So a submission uses
   -- NOTIFY only if no other submission waits. An engine that wakes up reads all submissions that
   -- wait.
