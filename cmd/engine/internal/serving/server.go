@@ -18,6 +18,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
@@ -174,11 +175,16 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	now := v.node.Status()
 	s := telemetry.Snapshot{
 		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
-		Queued: now.Queued, Behind: now.Behind.Seconds(), QueueAge: now.QueueAge.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
+		Queued: now.Queued, Behind: now.Behind.Seconds(), QueueAge: now.QueueAge.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1, Refused: -1,
 	}
 	if v.hook != nil {
 		if alerts, err := v.s.Store.Undelivered(ctx, 1000); err == nil {
 			s.Undelivered = len(alerts)
+		}
+	}
+	if role, ok := intake.Of(v.s.Store); ok {
+		if r, err := role.RefusedSubmissions(ctx); err == nil {
+			s.Refused = r.Count
 		}
 	}
 	if box, ok := replies.Of(v.s.Store); ok {

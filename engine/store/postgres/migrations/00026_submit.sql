@@ -4,6 +4,15 @@
 -- priority of the run; NULL = it does not say it.
 ALTER TABLE engine.submission ADD COLUMN start_by timestamptz, ADD COLUMN priority int4;
 
+-- When an engine refused a submission; NULL = it did not, or an engine of an earlier version did.
+ALTER TABLE engine.submission ADD COLUMN refused_at timestamptz;
+CREATE INDEX submission_refused ON engine.submission (coalesce(refused_at, submitted_at)) WHERE refused IS NOT NULL;
+
+CREATE OR REPLACE VIEW engine.submissions AS
+SELECT run, workflow, submitted_by, submitted_at, CASE WHEN refused IS NULL THEN 'waits' ELSE 'refused' END AS status, refused,
+  CASE WHEN refused IS NOT NULL THEN coalesce(refused_at, submitted_at) END AS refused_at
+FROM engine.submission;
+
 -- The agent actions to which replies of the runs can go, such as agent:shop.told; NULL = an engine
 -- of an earlier version has published the workflow.
 ALTER TABLE engine.published ADD COLUMN sinks text[];
@@ -97,7 +106,7 @@ BEGIN
   INSERT INTO engine.submission AS s (run, workflow, input, submitted_by, reply_to, correlation, start_by, priority)
   VALUES (id, submit.workflow, have, session_user, submit.reply_to, submit.correlation, submit.start_by, submit.priority)
   ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input, submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at,
-    reply_to = excluded.reply_to, correlation = excluded.correlation, start_by = excluded.start_by, priority = excluded.priority, refused = NULL
+    reply_to = excluded.reply_to, correlation = excluded.correlation, start_by = excluded.start_by, priority = excluded.priority, refused = NULL, refused_at = NULL
   WHERE s.refused IS NOT NULL;
   IF NOT FOUND THEN -- a submission with this id waits; the statement has locked it
     SELECT s.workflow, s.input INTO x FROM engine.submission s WHERE s.run = id;
