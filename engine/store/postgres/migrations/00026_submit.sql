@@ -17,6 +17,10 @@ FROM engine.submission;
 -- of an earlier version has published the workflow.
 ALTER TABLE engine.published ADD COLUMN sinks text[];
 
+-- The variable whose value is the unique key of a run; NULL = the key is another expression, or there is
+-- none, or an engine of an earlier version has published the workflow.
+ALTER TABLE engine.published ADD COLUMN unique_variable text;
+
 -- +goose StatementBegin
 -- engine.submit submits a run in the transaction of the caller. If that transaction does not commit,
 -- there is no submission. The function returns the public id of the run. A second submission with the
@@ -36,12 +40,13 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   wants jsonb;
   known text[];
+  key   text;
   have  jsonb := coalesce(submit.input, '{}');
   id    text  := coalesce(submit.run, 's-' || gen_random_uuid());
   x     record;
   why   text;
 BEGIN
-  SELECT p.variables, p.sinks INTO wants, known FROM engine.published p WHERE p.workflow = submit.workflow;
+  SELECT p.variables, p.sinks, submit.input->>p.unique_variable INTO wants, known, key FROM engine.published p WHERE p.workflow = submit.workflow;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'engine: no workflow % is published', quote_ident(submit.workflow)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Publish its definition: engine publish PATH';
@@ -103,6 +108,12 @@ BEGIN
       RAISE EXCEPTION 'engine: input of workflow %: %', quote_ident(submit.workflow), why USING ERRCODE = 'invalid_parameter_value';
     END IF;
   END LOOP;
+  why := CASE WHEN key = '' THEN 'must not be empty'
+    WHEN octet_length(key) > 1024 THEN format('has %s bytes, more than the 1024 allowed', octet_length(key))
+    WHEN key ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'must not have control characters' END;
+  IF why IS NOT NULL THEN
+    RAISE EXCEPTION 'engine: the unique key of workflow % %', quote_ident(submit.workflow), why USING ERRCODE = 'invalid_parameter_value';
+  END IF;
   INSERT INTO engine.submission AS s (run, workflow, input, submitted_by, reply_to, correlation, start_by, priority)
   VALUES (id, submit.workflow, have, session_user, submit.reply_to, submit.correlation, submit.start_by, submit.priority)
   ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input, submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at,
