@@ -182,7 +182,7 @@ func TestDoctorNamesRefusedSubmissions(t *testing.T) {
 			t.Fatalf("found %+v, %v", c.found, err)
 		}
 		f := c.found[0]
-		if f.Message != want || (f.Level == health.Warning) != (count > 0) || count > 0 && !strings.Contains(f.Hint, "`engine show order-1` says what to do") {
+		if f.Message != want || (f.Level == health.Warning) != (count > 0) || count > 0 && !strings.Contains(f.Hint, "`engine show order-1` says more") {
 			t.Errorf("found %+v, want %q", f, want)
 		}
 	}

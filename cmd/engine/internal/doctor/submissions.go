@@ -32,7 +32,7 @@ func checkSubmissions(ctx context.Context, c *checkup) error {
 		count = fmt.Sprintf("%d submissions are refused, the oldest since", r.Count)
 	}
 	c.say("submissions", health.Warning,
-		fmt.Sprintf("`engine show %s` says what to do. `SELECT * FROM engine.submissions WHERE status = 'refused'` lists them all.", words.Quote(render.Clean(r.Oldest.Run))),
+		fmt.Sprintf("`engine show %s` says more. `SELECT * FROM engine.submissions WHERE status = 'refused'` lists them all.", words.Quote(render.Clean(r.Oldest.Run))),
 		"%s %s: run %s of workflow %s: %s.", count, c.a.Now().Sub(r.Oldest.RefusedAt).Round(time.Second), render.Clean(r.Oldest.Run), render.Clean(r.Oldest.Workflow), strings.TrimSuffix(render.Clean(r.Oldest.Refused), "."))
 	return nil
 }
