@@ -111,6 +111,7 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 	if e.workflow.Variables, err = describe(wf); err != nil {
 		return publication{}, err
 	}
+	e.workflow.UniqueVariable = wf.Unique.Variable
 	e.workflow.Sinks = []string{}
 	for _, name := range wf.ReplySinks.Names() {
 		e.workflow.Sinks = append(e.workflow.Sinks, replies.Agent+name)

@@ -119,10 +119,14 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 				Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation,
 				StartBy: r.StartBy, Priority: r.Priority, trigger: "submitted", kind: naming.BySubmission,
 			})
-			if err == nil && res.Exists && res.Name != r.Name {
+			switch {
+			case err != nil || !res.Exists:
+			case res.Name != r.Name:
 				// The submitter waits for a run with the name of the submission, but no run will have this
 				// name.
 				err = n.otherRun(ctx, r.Workflow, res)
+			default:
+				err = sameRun(ctx, n.cfg, n.shared.Defs, r, res)
 			}
 			return err != nil && refused(ctx, err), err
 		},

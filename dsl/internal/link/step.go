@@ -57,11 +57,23 @@ func (l stepLinker) limits() {
 			l.Errorf(e.Range, "Sensitive value in key", "unique.key is stored in clear and shown, so it cannot hold a sensitive value.")
 		}
 		l.out.Unique = l.decl.UniqueRule
+		l.out.Unique.Variable = soleVariable(e)
 		l.out.UniqueKey = exprFunc(l.workflowLinker, e, "unique.key", cty.String, keyOf)
 	}
 	l.out.Priority = exprFunc(l.workflowLinker, l.decl.Priority, "priority", cty.Number, priorityOf)
 	l.out.Concurrency = concurrencyOf(l.workflowLinker)
 	l.out.Admits = admitsOf(l.workflowLinker)
+}
+
+// soleVariable returns the name of the variable if the expression is nothing but that variable, such as
+// var.id; otherwise "".
+func soleVariable(e *eval.Expr) string {
+	t := e.Traversal()
+	if len(t) != 2 || t.RootName() != "var" {
+		return ""
+	}
+	attr, _ := t[1].(hcl.TraverseAttr)
+	return attr.Name
 }
 
 // keyOf converts a value to a unique key or an idempotency key. It returns an error if the value

@@ -20,4 +20,6 @@ type Unique struct {
 	// fields is true. If both are false, the submission attaches to that run.
 	Reject  bool // the submission is refused
 	Replace bool // the other run is cancelled, and the new run starts when the key is free
+	// Variable is the name of the variable whose value is the key; "" = the key is another expression.
+	Variable string
 }

@@ -44,8 +44,8 @@ type Config struct {
 	Pass func(ctx context.Context, name string, period time.Duration) (bool, error)
 	// Definition returns the stored definition with a workflow.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
-	// Submit submits a run. If a run has the name already, Submit returns nil. The result `refused`
-	// is true if the submission must not be tried again.
+	// Submit submits a run. If a run has the name already and is the run of this submission, Submit
+	// returns nil. The result `refused` is true if the submission must not be tried again.
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
@@ -61,7 +61,8 @@ type Run struct {
 	Definition *dsl.Definition
 	Workflow   string
 	Vars       dsl.Value
-	Name       string // public id
+	Given      []string // names of the variables to which the submission gives a value, ascending
+	Name       string   // public id
 	By         string
 	// Where the replies of the run go, and the text that each reply repeats; "" = none.
 	ReplyTo, Correlation string
@@ -213,7 +214,8 @@ func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why
 	if err := json.Unmarshal(s.Input, &input); err != nil {
 		return Run{}, "the input is no JSON object: " + err.Error(), nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(input)) {
+	given := slices.Sorted(maps.Keys(input))
+	for _, name := range given {
 		a, err := wf.Assign(name, input[name], "The submission")
 		if err != nil {
 			return Run{}, err.Error(), nil
@@ -225,7 +227,7 @@ func (x *Intake) prepare(ctx context.Context, s intake.Submission) (run Run, why
 		return Run{}, fmt.Sprint(diags.Err()), nil
 	}
 	return Run{
-		Definition: def, Workflow: s.Workflow, Vars: vars, Name: s.Run, By: s.By, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
+		Definition: def, Workflow: s.Workflow, Vars: vars, Given: given, Name: s.Run, By: s.By, ReplyTo: s.ReplyTo, Correlation: s.Correlation,
 		StartBy: s.StartBy, Priority: s.Priority,
 	}, "", nil
 }

@@ -19,7 +19,8 @@ import (
 // A desk is a store with submissions, and an engine that accepts them.
 type desk struct {
 	*testing.T
-	def *dsl.Definition
+	intake.Store // nil: an Intake calls only the methods below
+	def          *dsl.Definition
 
 	mu      sync.Mutex // protects following fields
 	list    []intake.Submission

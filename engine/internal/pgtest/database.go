@@ -38,7 +38,7 @@ func runAndClean(m *testing.M) int {
 	return code
 }
 
-// WithCluster starts a cluster, sets ENGINE_TEST_DSN, calls fn and stops the cluster. It returns
+// WithCluster starts a cluster, sets ENGINE_TEST_DSN and ENGINE_TEST_PG_BIN, calls fn and stops the cluster. It returns
 // the result of fn. If the cluster cannot be started or stopped, WithCluster prints the error
 // on stderr and returns 1. SIGINT or SIGTERM ends the context of fn. At most 10 s later
 // WithCluster stops the cluster, even if fn has not returned.
@@ -53,7 +53,7 @@ func WithCluster(ctx context.Context, fn func(ctx context.Context) int) int {
 		return 1
 	}
 	code := 1
-	if err := os.Setenv(EnvDSN, c.DSN); err != nil {
+	if err := errors.Join(os.Setenv(EnvDSN, c.DSN), os.Setenv(EnvPrograms, c.bin)); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
 	} else {
 		code = await(ctx, fn)

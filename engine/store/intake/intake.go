@@ -25,7 +25,25 @@ type Store interface {
 	// engine.submissions. Submissions does not return a refused submission, unless the program
 	// submits the same id again.
 	Refuse(ctx context.Context, id int64, why string) error
+	// RefusedSubmissions says which submissions are refused. People must look at them: the program that
+	// submitted them waits for runs that do not exist.
+	RefusedSubmissions(ctx context.Context) (Refusals, error)
+	// FindSubmission returns the submission of the run with this public id. The submission waits, or an
+	// engine has refused it. FindSubmission returns ErrNotFound if there is no such submission.
+	FindSubmission(ctx context.Context, run string) (Submission, error)
 }
+
+// Refusals are the submissions that are refused.
+type Refusals struct {
+	Count  int        // at most CountLimit: then there may be more
+	Oldest Submission // submission that was refused first; only Run, Workflow, Refused and RefusedAt are set
+}
+
+// CountLimit is the largest number of refused submissions that RefusedSubmissions counts.
+const CountLimit = 10000
+
+// KeepFor is the shortest time for which retention keeps a refused submission.
+const KeepFor = 7 * 24 * time.Hour
 
 // A Submission is a run that another program asks for.
 type Submission struct {
@@ -42,6 +60,10 @@ type Submission struct {
 	Priority   *int             // priority of the run, from 0 to 100; nil = as the workflow says
 	WorkflowID store.WorkflowID // published workflow; 0 = the workflow is not published any more
 	Given      []byte           // values of deployment variables: schedules.Workflow.Given
+	// Why and when an engine has refused the submission; "" and zero = none has. Submissions does not set
+	// them.
+	Refused   string
+	RefusedAt time.Time
 }
 
 // Of returns the role Store of a store. The result `ok` is false if the store does not have it.

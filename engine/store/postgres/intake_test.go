@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,9 +102,9 @@ func TestSubmitTwice(t *testing.T) {
 	db := raw(t, dsn)
 	var wg sync.WaitGroup
 	errs := make(chan error, 10)
-	for i := range 10 {
+	for range 10 {
 		wg.Go(func() {
-			_, err := db.ExecContext(t.Context(), `SELECT engine.submit('w', pg_catalog.jsonb_build_object('n', $1::int), 'same')`, i)
+			_, err := db.ExecContext(t.Context(), `SELECT engine.submit('w', '{"n":1}', 'same')`)
 			errs <- err
 		})
 	}
@@ -116,6 +117,15 @@ func TestSubmitTwice(t *testing.T) {
 	list, err := s.Submissions(t.Context(), 0, 10)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("submissions = %+v, %v", list, err)
+	}
+	must(t, db, `INSERT INTO engine.published (workflow, workflow_id, published_by, given) SELECT 'v', workflow_id, 'test', '' FROM engine.published`)
+	for q, want := range map[string]string{
+		`SELECT engine.submit('w', '{"n":2}', 'same')`: "submission 'same' waits already, with another input",
+		`SELECT engine.submit('v', '{}', 'same')`:      "submission 'same' waits already, for workflow w",
+	} {
+		if _, err := db.ExecContext(t.Context(), q); err == nil || !strings.Contains(err.Error(), want) || sqlstate(err) != "23505" {
+			t.Errorf("%s: %v, want %q", q, err, want)
+		}
 	}
 	if err := s.Refuse(t.Context(), list[0].ID, "n must be above 9"); err != nil {
 		t.Fatal(err)
@@ -137,6 +147,62 @@ func TestSubmitTwice(t *testing.T) {
 	if got := submittedRuns(t, s); len(got) != 0 {
 		t.Errorf("an accepted submission waits: %v", got)
 	}
+}
+
+// A refused submission is counted and found with its reason, also if an engine of an earlier version has
+// refused it. Retention removes it after the same time as runs, but not before 7 days.
+func TestRefusedSubmissions(t *testing.T) {
+	dsn := migrated(t)
+	s := publishedWorkflow(t, dsn)
+	db := raw(t, dsn)
+	if r, err := s.RefusedSubmissions(t.Context()); err != nil || r.Count != 0 || r.Oldest.Run != "" {
+		t.Errorf("an empty database: %+v, %v", r, err)
+	}
+	if _, err := s.FindSubmission(t.Context(), "a"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("find a submission that does not exist: %v", err)
+	}
+	for _, run := range []string{"a", "b", "c", "d"} {
+		must(t, db, `SELECT engine.submit('w', '{"n":1}', $1)`, run)
+	}
+	if x, err := s.FindSubmission(t.Context(), "b"); err != nil || x.Run != "b" || x.Workflow != "w" || x.Refused != "" || !x.RefusedAt.IsZero() || x.At.IsZero() {
+		t.Errorf("a submission that waits: %+v, %v", x, err)
+	}
+	list, err := s.Submissions(t.Context(), 0, 10)
+	if err != nil || len(list) != 4 {
+		t.Fatal(list, err)
+	}
+	before := time.Now()
+	for _, x := range list[1:] {
+		if err := s.Refuse(t.Context(), x.ID, "no "+x.Run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, db, `UPDATE engine.submission SET refused_at = NULL, submitted_at = now() - interval '8 days' WHERE run = 'c'`)
+	if x, err := s.FindSubmission(t.Context(), "b"); err != nil || x.Refused != "no b" || x.RefusedAt.Before(before.Add(-time.Minute)) {
+		t.Errorf("a refused submission: %+v, %v", x, err)
+	}
+	if r, err := s.RefusedSubmissions(t.Context()); err != nil || r.Count != 3 || r.Oldest.Run != "c" || r.Oldest.Refused != "no c" || r.Oldest.RefusedAt.After(before) {
+		t.Errorf("refused: %+v, %v", r, err)
+	}
+	must(t, db, `UPDATE engine.submission SET refused_at = now() - interval '6 days' WHERE run = 'd'`)
+	kept := func(before time.Time, want string) {
+		t.Helper()
+		if _, err := s.Retain(t.Context(), before, 100); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if err := db.QueryRow(`SELECT string_agg(run, ' ' ORDER BY run) FROM engine.submission`).Scan(&got); err != nil || got != want {
+			t.Errorf("submissions %s, %v, want %s", got, err, want)
+		}
+	}
+	kept(time.Time{}, "a b c d")                      // nothing is removed without --retention
+	kept(time.Now().Add(-10*24*time.Hour), "a b c d") // retention is 10 days
+	kept(time.Now().Add(-time.Hour), "a b d")         // retention is an hour, so 7 days count
+	must(t, db, `UPDATE engine.submission SET refused_at = now() - interval '8 days' WHERE run = 'd'`)
+	must(t, db, `UPDATE engine.workflow SET retention = 9 * 24 * 3600 * 1000000::int8`)
+	kept(time.Now().Add(-time.Hour), "a b d") // the workflow has its own retention
+	must(t, db, `UPDATE engine.workflow SET retention = 3600 * 1000000::int8`)
+	kept(time.Time{}, "a b")
 }
 
 // What a submission says beyond the input: a time by which the run must start, a priority, and an agent

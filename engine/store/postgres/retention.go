@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/postgres/firing"
+	"github.com/saga-engine/engine/engine/store/postgres/published"
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
@@ -194,6 +195,11 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	stats.Rows += gone
 	if err != nil {
 		return stats, wrap("remove firings that ended long ago", err)
+	}
+	gone, err = published.RetainSubmissions(ctx, s.db, before, retainRows)
+	stats.Rows += gone
+	if err != nil {
+		return stats, wrap("remove submissions that were refused long ago", err)
 	}
 	dropped, err := s.tend(ctx, earliest, end)
 	stats.Partitions = dropped

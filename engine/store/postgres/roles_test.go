@@ -38,10 +38,10 @@ func blocks(t *testing.T) []string {
 	for _, m := range regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		out = append(out, m[1])
 	}
-	if len(out) != 5 { // the third and fourth are about tables of applications and about readers
-		t.Fatalf("%d blocks of SQL in the page about roles, want 5", len(out))
+	if len(out) != 6 { // the third and fifth are about tables of applications and about readers
+		t.Fatalf("%d blocks of SQL in the page about roles, want 6", len(out))
 	}
-	return []string{out[0], out[1], out[4]}
+	return []string{out[0], out[1], out[5], out[3]}
 }
 
 // newRoles makes an empty database, does there what the page says is done once, and
@@ -221,6 +221,31 @@ func TestRolesAreLimited(t *testing.T) {
 	}
 	if err := open(t, r.read).KeepLate(t.Context(), store.LateReply{Run: run, Outcome: "ok"}); err == nil {
 		t.Error("engine_read keeps a late answer")
+	}
+}
+
+// An application needs only the rights that the page gives to its role.
+func TestRoleOfAnApplication(t *testing.T) {
+	app := newRole(t)
+	r := newRoles(t)
+	publishedWorkflow(t, r.work)
+	must(t, raw(t, r.migrate), regexp.MustCompile(`\bshop\b`).ReplaceAllString(blocks(t)[3], app))
+	c, err := raw(t, r.admin).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	mustConn(t, c, `SET ROLE `+app)
+	for _, q := range []string{
+		`SELECT engine.submit('w', '{"n":1}', 'order-1', reply_to => 'table:shop', priority => 90)`, `SELECT engine.emit('order.placed', '{"n":1}')`,
+		`SELECT * FROM engine.take_replies('shop')`, `SELECT status, refused FROM engine.submissions`, `SELECT run, state FROM engine.runs`,
+	} {
+		mustConn(t, c, q)
+	}
+	for _, q := range []string{`SELECT 1 FROM engine.submission`, `SELECT 1 FROM engine.run`, `SELECT 1 FROM engine.reply`, `DELETE FROM engine.events`, `SELECT engine.journal_cut(5)`} {
+		if _, err := c.ExecContext(t.Context(), q); sqlstate(err) != "42501" {
+			t.Errorf("an application runs %s: %v, want 42501", q, err)
+		}
 	}
 }
 

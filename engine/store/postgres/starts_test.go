@@ -3,6 +3,8 @@ package postgres
 import (
 	"testing"
 	"time"
+
+	"github.com/saga-engine/engine/engine/store/firings"
 )
 
 // T18, S76: a tick says whether there is work that starts runs or delivers replies, so that an idle
@@ -34,6 +36,8 @@ func TestTickSeesWhatStartsRuns(t *testing.T) {
 			`UPDATE engine.schedule SET paused = true`, `UPDATE engine.schedule SET paused = false, next_tick = now() + interval '1 hour'`},
 		{"a reply", `INSERT INTO engine.reply (run_id, n, sink, correlation, state, at) VALUES (1, 1, 'webhook:a', '', 'started', now())`,
 			`UPDATE engine.reply SET done = true`, `UPDATE engine.reply SET done = false, sink = 'table:a'`},
+		{"a reply to an agent", `INSERT INTO engine.reply (run_id, n, sink, correlation, state, at) VALUES (2, 1, 'agent:shop.told', '', 'started', now())`,
+			`UPDATE engine.reply SET done = true WHERE run_id = 2`, `UPDATE engine.reply SET done = false, sink = 'table:a' WHERE run_id = 2`},
 	} {
 		must(t, db, c.make)
 		starts(c.what, true)
@@ -42,4 +46,25 @@ func TestTickSeesWhatStartsRuns(t *testing.T) {
 		must(t, db, c.gone)
 		starts(c.what+" that needs no engine", false)
 	}
+
+	// A person lets the engines try a quarantined event again.
+	if known, err := b.RetryEvent(t.Context(), "a"); err != nil || !known {
+		t.Fatal(known, err)
+	}
+	starts("an event that is retried", true)
+	if list, err := b.ClaimEvents(t.Context(), 10, time.Hour); err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	starts("a retried event that is claimed", false)
+
+	// An event opens a firing.
+	f := firings.Firing{Workflow: "w", Schedule: "on", Event: "a", Tick: time.Now(), WorkflowID: b.flow, By: "test"}
+	if added, err := b.Selections().Fire(t.Context(), f, false); err != nil || !added {
+		t.Fatal(added, err)
+	}
+	starts("a firing that an event has opened", true)
+	must(t, db, `UPDATE engine.firing SET held_until = 'infinity' WHERE event = 'a'`)
+	starts("a firing of an event that an engine holds", false)
+	must(t, db, `UPDATE engine.firing SET held_until = '-infinity', state = 'cancelled' WHERE event = 'a'`)
+	starts("a cancelled firing of an event", false)
 }

@@ -56,7 +56,11 @@ type Workflow struct {
 	Variables []byte
 	// Sinks holds the agent actions to which replies of the runs can go, such as agent:shop.told; nil =
 	// not known. Only stores with the role intake.Store keep Sinks. Published does not return them.
-	Sinks  []string
+	Sinks []string
+	// UniqueVariable is the variable whose value is the unique key of a run; "" = there is none, or it is not
+	// known. Only stores with the role intake.Store keep UniqueVariable. Published does not return it.
+	UniqueVariable string
+
 	Events []string // types of the events that start runs of the workflow
 }
 

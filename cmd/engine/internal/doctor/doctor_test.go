@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/health"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -148,5 +150,40 @@ func TestDoctorNamesSinksThatWait(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// A desk is the role intake.Store; the doctor calls only RefusedSubmissions.
+type desk = intake.Store
+
+// refusing is a store in which engines have refused submissions.
+type refusing struct {
+	store.Store
+	desk
+	refused intake.Refusals
+}
+
+// RefusedSubmissions is a method of intake.Store.
+func (r refusing) RefusedSubmissions(context.Context) (intake.Refusals, error) { return r.refused, nil }
+
+// S54: a refused submission is a warning with the oldest reason and the next command, because its program
+// waits for a run that does not exist.
+func TestDoctorNamesRefusedSubmissions(t *testing.T) {
+	now := time.Now()
+	oldest := intake.Submission{Run: "order-1", Workflow: "order", Refused: "n must be above 0.", RefusedAt: now.Add(-time.Hour)}
+	for count, want := range map[int]string{
+		0: "No submission is refused.",
+		1: "1 submission is refused, since 1h0m0s: run order-1 of workflow order: n must be above 0.",
+		7: "7 submissions are refused, the oldest since 1h0m0s: run order-1 of workflow order: n must be above 0.",
+	} {
+		db := refusing{Store: memory.New(memory.Options{}), refused: intake.Refusals{Count: count, Oldest: oldest}}
+		c := &checkup{a: &cli.App{Now: func() time.Time { return now }}, s: &session.Session{Store: store.Complete(db)}}
+		if err := checkSubmissions(t.Context(), c); err != nil || len(c.found) != 1 {
+			t.Fatalf("found %+v, %v", c.found, err)
+		}
+		f := c.found[0]
+		if f.Message != want || (f.Level == health.Warning) != (count > 0) || count > 0 && !strings.Contains(f.Hint, "`engine show order-1` says more") {
+			t.Errorf("found %+v, want %q", f, want)
+		}
 	}
 }

@@ -61,9 +61,15 @@ func Find(ctx context.Context, a *cli.App, s *session.Session, name string) (sto
 	return rows[0], nil
 }
 
-// unknownRun returns the error that there is no run with this name or key. If one of the newest
-// runs has a similar name or key, the error suggests it.
+// unknownRun returns the error that there is no run with this name or key. If the run was submitted,
+// the error says what has become of the submission. Otherwise, if one of the newest runs has a similar name or key, the error suggests it.
 func unknownRun(ctx context.Context, s *session.Session, name string) error {
+	if x, err := Submission(ctx, s, name); err != nil {
+		return err
+	} else if x != nil {
+		summary, why, next := SubmissionText(x)
+		return cli.Failed(summary, "%s %s", why, next)
+	}
 	const among = 1000
 	rows, err := s.Store.Runs(ctx, store.RunFilter{Limit: among})
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/telemetry"
 )
@@ -175,6 +177,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	s := telemetry.Snapshot{
 		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
 		Queued: now.Queued, Behind: now.Behind.Seconds(), QueueAge: now.QueueAge.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
+		Refused: refusedCount(ctx, v.s.Store),
 	}
 	if v.hook != nil {
 		if alerts, err := v.s.Store.Undelivered(ctx, 1000); err == nil {
@@ -196,6 +199,19 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 		s.Agents = append(s.Agents, shown)
 	}
 	return s
+}
+
+// refusedCount returns how many submissions are refused; -1 = it is not known, or the store has none.
+func refusedCount(ctx context.Context, s store.Store) int {
+	role, ok := intake.Of(s)
+	if !ok {
+		return -1
+	}
+	r, err := role.RefusedSubmissions(ctx)
+	if err != nil {
+		return -1
+	}
+	return r.Count
 }
 
 // repliesByKind adds up the replies that wait, for each kind of sink.

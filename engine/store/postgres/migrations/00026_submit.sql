@@ -4,15 +4,30 @@
 -- priority of the run; NULL = it does not say it.
 ALTER TABLE engine.submission ADD COLUMN start_by timestamptz, ADD COLUMN priority int4;
 
+-- When an engine refused a submission; NULL = it did not, or an engine of an earlier version did.
+ALTER TABLE engine.submission ADD COLUMN refused_at timestamptz;
+CREATE INDEX submission_refused ON engine.submission (coalesce(refused_at, submitted_at)) WHERE refused IS NOT NULL;
+
+CREATE OR REPLACE VIEW engine.submissions AS
+SELECT run, workflow, submitted_by, submitted_at, CASE WHEN refused IS NULL THEN 'waits' ELSE 'refused' END AS status, refused,
+  CASE WHEN refused IS NOT NULL THEN coalesce(refused_at, submitted_at) END AS refused_at
+FROM engine.submission;
+
 -- The agent actions to which replies of the runs can go, such as agent:shop.told; NULL = an engine
 -- of an earlier version has published the workflow.
 ALTER TABLE engine.published ADD COLUMN sinks text[];
 
+-- The variable whose value is the unique key of a run; NULL = the key is another expression, or there is
+-- none, or an engine of an earlier version has published the workflow.
+ALTER TABLE engine.published ADD COLUMN unique_variable text;
+
 -- +goose StatementBegin
 -- engine.submit submits a run in the transaction of the caller. If that transaction does not commit,
 -- there is no submission. The function returns the public id of the run. A second submission with the
--- same id changes nothing. But if an engine has refused the first one, the second one replaces it, and
--- waits again. The function runs with the rights of its owner, so a caller needs no right on a table.
+-- same id, workflow and input changes nothing. But if an engine has refused the first one, the second
+-- one replaces it, and waits again. It is an error if a submission that waits has another workflow or
+-- another input, or if a run of another workflow has the id. The function runs with the rights of its
+-- owner, so a caller needs no right on a table.
 --   run          id of the run; NULL = the database makes one
 --   reply_to     where the replies of the run go, such as table:orders; NULL = the run has none
 --   correlation  text that each reply repeats
@@ -25,12 +40,13 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   wants jsonb;
   known text[];
+  key   text;
   have  jsonb := coalesce(submit.input, '{}');
   id    text  := coalesce(submit.run, 's-' || gen_random_uuid());
   x     record;
   why   text;
 BEGIN
-  SELECT p.variables, p.sinks INTO wants, known FROM engine.published p WHERE p.workflow = submit.workflow;
+  SELECT p.variables, p.sinks, submit.input->>p.unique_variable INTO wants, known, key FROM engine.published p WHERE p.workflow = submit.workflow;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'engine: no workflow % is published', quote_ident(submit.workflow)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Publish its definition: engine publish PATH';
@@ -39,6 +55,12 @@ BEGIN
     RAISE EXCEPTION 'engine: % cannot be the id of a run', quote_literal(id)
       USING ERRCODE = 'invalid_parameter_value',
       HINT = 'An id begins with a letter or digit, and has at most 100 letters, digits and . _ : / -. Ids that begin with r- are made by engines.';
+  END IF;
+  SELECT w.name INTO x FROM engine.run_name n JOIN engine.run r USING (run_id) JOIN engine.workflow w USING (workflow_id)
+    WHERE n.name = id AND w.name <> submit.workflow;
+  IF FOUND THEN
+    RAISE EXCEPTION 'engine: run % exists already, and is a run of workflow %', quote_literal(id), quote_ident(x.name)
+      USING ERRCODE = 'unique_violation', HINT = 'Submit with another id.';
   END IF;
   IF octet_length(submit.reply_to) > 500
     OR submit.reply_to !~ '^(table:[A-Za-z0-9._-]{1,100}|webhook:([A-Za-z0-9._-]{1,100}|https?://[^[:space:]]+)|agent:[A-Za-z0-9_.-]+[.][A-Za-z0-9_-]+)$' THEN
@@ -86,11 +108,27 @@ BEGIN
       RAISE EXCEPTION 'engine: input of workflow %: %', quote_ident(submit.workflow), why USING ERRCODE = 'invalid_parameter_value';
     END IF;
   END LOOP;
+  why := CASE WHEN key = '' THEN 'must not be empty'
+    WHEN octet_length(key) > 1024 THEN format('has %s bytes, more than the 1024 allowed', octet_length(key))
+    WHEN key ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'must not have control characters' END;
+  IF why IS NOT NULL THEN
+    RAISE EXCEPTION 'engine: the unique key of workflow % %', quote_ident(submit.workflow), why USING ERRCODE = 'invalid_parameter_value';
+  END IF;
   INSERT INTO engine.submission AS s (run, workflow, input, submitted_by, reply_to, correlation, start_by, priority)
   VALUES (id, submit.workflow, have, session_user, submit.reply_to, submit.correlation, submit.start_by, submit.priority)
   ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input, submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at,
-    reply_to = excluded.reply_to, correlation = excluded.correlation, start_by = excluded.start_by, priority = excluded.priority, refused = NULL
+    reply_to = excluded.reply_to, correlation = excluded.correlation, start_by = excluded.start_by, priority = excluded.priority, refused = NULL, refused_at = NULL
   WHERE s.refused IS NOT NULL;
+  IF NOT FOUND THEN -- a submission with this id waits; the statement has locked it
+    SELECT s.workflow, s.input INTO x FROM engine.submission s WHERE s.run = id;
+    IF x.workflow <> submit.workflow THEN
+      RAISE EXCEPTION 'engine: submission % waits already, for workflow %', quote_literal(id), quote_ident(x.workflow)
+        USING ERRCODE = 'unique_violation', HINT = 'Submit with another id.';
+    ELSIF x.input <> have THEN
+      RAISE EXCEPTION 'engine: submission % waits already, with another input', quote_literal(id)
+        USING ERRCODE = 'unique_violation', HINT = 'To submit the same run again, pass the same input. To submit another run, pass another id.';
+    END IF;
+  END IF;
   -- Transactions that use NOTIFY commit one after the other, which is slow. So a submission uses
   -- NOTIFY only if no other submission waits. An engine that wakes up reads all submissions that
   -- wait.

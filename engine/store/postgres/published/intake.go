@@ -3,6 +3,8 @@ package published
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"time"
 
 	"github.com/lib/pq"
 
@@ -15,7 +17,21 @@ const (
 SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given, coalesce(s.reply_to, ''), coalesce(s.correlation, ''), s.start_by, s.priority
 FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.refused IS NULL AND s.submission_id > $1 ORDER BY s.submission_id LIMIT $2`
 	submissionDrop   = `DELETE FROM engine.submission WHERE submission_id = ANY ($1::int8[])`
-	submissionRefuse = `UPDATE engine.submission SET refused = $2 WHERE submission_id = $1`
+	submissionRefuse = `UPDATE engine.submission SET refused = $2, refused_at = pg_catalog.clock_timestamp() WHERE submission_id = $1`
+	// submissionRefused counts refused submissions, and returns the one that was refused first.
+	submissionRefused = `
+SELECT (SELECT pg_catalog.count(*) FROM (SELECT FROM engine.submission WHERE refused IS NOT NULL LIMIT $1) c), run, workflow, refused, coalesce(refused_at, submitted_at)
+FROM engine.submission WHERE refused IS NOT NULL ORDER BY coalesce(refused_at, submitted_at) LIMIT 1`
+	submissionFind = `
+SELECT submission_id, run, workflow, submitted_by, submitted_at, coalesce(refused, ''), coalesce(refused_at, submitted_at) FROM engine.submission WHERE run = $1`
+	// submissionRetain removes submissions that were refused before the time $1, but not those that were
+	// refused less than $2 microseconds ago. If their workflow has its own retention, that counts in place of $1.
+	submissionRetain = `
+DELETE FROM engine.submission WHERE submission_id = ANY (ARRAY(
+  SELECT s.submission_id FROM engine.submission s LEFT JOIN engine.published p USING (workflow) LEFT JOIN engine.workflow w USING (workflow_id)
+  WHERE s.refused IS NOT NULL AND coalesce(s.refused_at, s.submitted_at) < pg_catalog.clock_timestamp() - $2::int8 * interval '1 microsecond'
+    AND coalesce(s.refused_at, s.submitted_at) < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $1)
+  ORDER BY coalesce(s.refused_at, s.submitted_at) LIMIT $3 FOR UPDATE OF s SKIP LOCKED))`
 )
 
 // An Intake is the part of a PostgreSQL store that implements intake.Store.
@@ -61,4 +77,45 @@ func (s *Intake) Accept(ctx context.Context, ids ...int64) error {
 func (s *Intake) Refuse(ctx context.Context, id int64, why string) error {
 	_, err := s.changed(ctx, submissionRefuse, id, why)
 	return s.wrapped("refuse a submission", err)
+}
+
+// RefusedSubmissions says which submissions are refused.
+func (s *Intake) RefusedSubmissions(ctx context.Context) (intake.Refusals, error) {
+	var r intake.Refusals
+	o := &r.Oldest
+	err := s.DB().QueryRowContext(ctx, submissionRefused, intake.CountLimit).Scan(&r.Count, &o.Run, &o.Workflow, &o.Refused, &o.RefusedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return intake.Refusals{}, nil
+	}
+	o.RefusedAt = o.RefusedAt.UTC()
+	return r, s.wrapped("count refused submissions", err)
+}
+
+// FindSubmission returns the submission of a run.
+func (s *Intake) FindSubmission(ctx context.Context, run string) (intake.Submission, error) {
+	var x intake.Submission
+	err := s.DB().QueryRowContext(ctx, submissionFind, run).Scan(&x.ID, &x.Run, &x.Workflow, &x.By, &x.At, &x.Refused, &x.RefusedAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return x, store.ErrNotFound
+	}
+	if x.At, x.RefusedAt = x.At.UTC(), x.RefusedAt.UTC(); x.Refused == "" {
+		x.RefusedAt = time.Time{}
+	}
+	return x, s.wrapped("find a submission", err)
+}
+
+// RetainSubmissions removes submissions that were refused before the given time, and at least
+// intake.KeepFor ago. If their workflow has its own retention, that counts in place of the time. One
+// statement removes no more of them than the parameter page says. The result is how many were removed.
+func RetainSubmissions(ctx context.Context, db *sql.DB, before time.Time, page int) (removed int, err error) {
+	for {
+		res, err := db.ExecContext(ctx, submissionRetain, before, intake.KeepFor.Microseconds(), page)
+		if err != nil {
+			return removed, err
+		}
+		n, err := res.RowsAffected()
+		if removed += int(n); err != nil || int(n) < page {
+			return removed, err
+		}
+	}
 }

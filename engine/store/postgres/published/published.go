@@ -20,9 +20,10 @@ import (
 
 const (
 	publishedPut = `
-INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables, events, sinks) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO engine.published (workflow, workflow_id, published_by, given, variables, events, sinks, unique_variable) VALUES ($1, $2, $3, $4, $5, $6, $7, nullif($8, ''))
 ON CONFLICT (workflow) DO UPDATE SET workflow_id = excluded.workflow_id, published_at = excluded.published_at, published_by = excluded.published_by,
-  given = excluded.given, variables = excluded.variables, events = excluded.events, sinks = excluded.sinks`
+  given = excluded.given, variables = excluded.variables, events = excluded.events, sinks = excluded.sinks,
+  unique_variable = excluded.unique_variable`
 	publishedGive = `UPDATE engine.published SET given = $3 WHERE workflow = $1 AND given = $2`
 	publishedDrop = `DELETE FROM engine.published WHERE workflow = $1`
 	publishedList = `SELECT workflow, workflow_id, published_at, published_by, given, events FROM engine.published ORDER BY workflow`
@@ -92,7 +93,7 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 			err = errors.Join(err, e)
 		}
 	}()
-	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables, pq.StringArray(append([]string{}, w.Events...)), pq.StringArray(w.Sinks)); err != nil {
+	if _, err := tx.ExecContext(ctx, publishedPut, w.Name, int64(w.ID), w.By, given, variables, pq.StringArray(append([]string{}, w.Events...)), pq.StringArray(w.Sinks), w.UniqueVariable); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, scheduleDrop, w.Name, names); err != nil {

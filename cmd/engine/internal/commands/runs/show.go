@@ -42,6 +42,9 @@ func showRun(ctx context.Context, a *cli.App, name string, o showOptions) error 
 	defer s.Close()
 	row, err := history.Find(ctx, a, s, name)
 	if err != nil {
+		if x, e := history.Submission(ctx, s, name); e == nil && x != nil {
+			return show.PrintSubmission(a, x)
+		}
 		return err
 	}
 	r, err := history.Load(ctx, s, row)

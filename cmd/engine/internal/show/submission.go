@@ -1,0 +1,35 @@
+package show
+
+import (
+	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/exit"
+	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/engine/store/intake"
+)
+
+// PrintSubmission prints what has become of a submission whose run does not exist. It returns the exit
+// code as an error: a refused submission needs a person, and one that waits is still open.
+func PrintSubmission(a *cli.App, x *intake.Submission) error {
+	status, code := "submitted", exit.Open
+	if x.Refused != "" {
+		status, code = "refused", exit.Human
+	}
+	_, why, next := history.SubmissionText(x)
+	if !a.JSON {
+		if err := a.Print("%s\n%s\n", why, next); err != nil {
+			return err
+		}
+		return exit.Code(code)
+	}
+	m := map[string]any{
+		"run": x.Run, "workflow": x.Workflow, "status": status, "submitted_by": x.By, "submitted_at": x.At,
+		"reason": x.Refused, "next": next, "exit_code": code,
+	}
+	if x.Refused != "" {
+		m["refused_at"] = x.RefusedAt
+	}
+	if err := a.PrintJSON(m); err != nil {
+		return err
+	}
+	return exit.Code(code)
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/intake"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/store"
+)
+
+// A takenError says why a submission was refused: another run has its name.
+type takenError struct {
+	run, workflow string   // the run with the name, and its workflow
+	other         []string // names of the variables to which the submission gives other values; nil = the workflow is another one
+}
+
+// Error names the run, says in what it differs from the submission, and says what to do.
+func (e *takenError) Error() string {
+	how := fmt.Sprintf("and is a run of workflow %q", e.workflow)
+	if len(e.other) > 0 {
+		how = "and was started with other values of " + strings.Join(e.other, ", ")
+	}
+	return fmt.Sprintf("run %s exists already, %s: `engine show %s` shows it. Submit with another id", e.run, how, e.run)
+}
+
+// sameRun compares a submission with the run in the parameter res, which has the name of the submission.
+// It returns nil if that run is the run of this submission: it has the same workflow, and the same value
+// of each variable to which the submission gives a value. Otherwise it returns a *takenError. If it
+// cannot read the run now, it returns an error that says nothing about the submission.
+func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intake.Run, res store.Submitted) error {
+	row, err := store.Complete(cfg.Store).Run(ctx, res.Run)
+	if err != nil {
+		return &unanswered{fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
+	}
+	if row.WorkflowName != r.Workflow {
+		return &takenError{run: res.Name, workflow: row.WorkflowName}
+	}
+	if len(r.Given) == 0 {
+		return nil
+	}
+	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, defs, res.Run)
+	if err != nil {
+		return &unanswered{fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
+	}
+	other, err := differing(r.Given, r.Vars, told.State.Vars())
+	switch {
+	case err != nil:
+		return &unanswered{err}
+	case len(other) > 0:
+		return &takenError{run: res.Name, workflow: row.WorkflowName, other: other}
+	}
+	return nil
+}
+
+// differing returns those of the named variables that have a value in both objects, and not the same one.
+func differing(names []string, a, b dsl.Value) ([]string, error) {
+	var now, then map[string]json.RawMessage
+	if err := json.Unmarshal(a.JSON(), &now); err != nil {
+		return nil, fmt.Errorf("read the values of variables: %w", err)
+	}
+	if err := json.Unmarshal(b.JSON(), &then); err != nil {
+		return nil, fmt.Errorf("read the values of variables: %w", err)
+	}
+	var out []string
+	for _, name := range names {
+		if was, ok := then[name]; ok && !bytes.Equal(was, now[name]) {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
