@@ -117,6 +117,10 @@ func stepRules() []settingRule {
 		{"timeout", "%s", func(s *dsl.Settings) any { return s.Timeout }, durations()},
 		{"deadline", "%s", func(s *dsl.Settings) any { return s.Deadline }, deadlines()},
 		{"heartbeat_timeout", "%s", func(s *dsl.Settings) any { return s.HeartbeatTimeout }, durations()},
+		{"priority", "%s", func(s *dsl.Settings) any { return s.Priority }, []settingCase{
+			{`0`, 0, ""}, {`100`, 100, ""}, {`"90"`, 90, ""},
+			{`-1`, nil, "a whole number from 0 to 100 is required"}, {`101`, nil, "a whole number from 0 to 100 is required"}, {`1.5`, nil, "a whole number from 0 to 100 is required"}, {`"high"`, nil, "a whole number from 0 to 100 is required"}, {`null`, nil, "a whole number from 0 to 100 is required"},
+		}},
 		{"max_parallel", "for_each = toset([\"a\"])\n%s", func(s *dsl.Settings) any { return s.MaxParallel }, []settingCase{
 			{`1`, 1, ""}, {`"8"`, 8, ""}, {`2147483647`, 2147483647, ""},
 			{`0`, nil, "a whole number of at least 1 is required"}, {`-1`, nil, "a whole number of at least 1 is required"}, {`1.5`, nil, "a whole number of at least 1 is required"}, {`2147483648`, nil, "a whole number of at least 1 is required"}, {`"all"`, nil, "a whole number of at least 1 is required"}, {`null`, nil, "a whole number of at least 1 is required"},
