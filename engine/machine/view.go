@@ -55,6 +55,10 @@ type HeldAgent struct {
 	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
 	Why   string
 	Steps int // number of steps and instances that wait
+	// Rank orders the steps of all runs that wait for the agent: the first step of this run has this
+	// rank. Its node has the number First.
+	Rank  time.Time
+	First int
 }
 
 // Held returns the agents for which steps wait. The agents are in the order in which the run
@@ -67,6 +71,7 @@ func (s *State) Held() []HeldAgent {
 			held = append(held, HeldAgent{
 				Agent: s.run.Holds[h].Agent, Until: s.run.Holds[h].Until.Time(),
 				Why: s.run.Holds[h].Why, Steps: s.queues[h].valid,
+				Rank: s.run.Line.Rank(s.queues[h].top().Time()), First: s.queues[h].items[0].node,
 			})
 		}
 	}

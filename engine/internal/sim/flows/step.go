@@ -31,6 +31,10 @@ func (w *writer) action(s scope, st *Step) {
 	w.line(s, "action  = agent.far.%s", a)
 	w.line(s, "timeout = \"%ds\"", 2+w.rng.IntN(8))
 	w.order(s, st)
+	if w.chance(20) {
+		use("step priority")
+		w.line(s, "priority = %d", w.rng.IntN(101))
+	}
 	w.many(s, st, true)
 	st.None = a == "keep" || w.chance(5) && a != "book" && a != "raw"
 	undoes := a != "raw" && !st.None
