@@ -269,7 +269,7 @@ step "revoked" {
 	attempts := map[string]int{"idempotent": 3, "read_only": 3, "other": 1, "promised": 3, "promised_to_read": 3, "revoked": 1}
 	for _, s := range wf.Steps {
 		got := settingsOf(t, s, &dsl.Scope{})
-		want := dsl.Settings{Timeout: 30 * time.Second, Retry: dsl.Retry{
+		want := dsl.Settings{Timeout: 30 * time.Second, Priority: -1, Retry: dsl.Retry{
 			MaxAttempts: attempts[s.Name], Strategy: dsl.Exponential, InitialInterval: time.Second, Multiplier: 2,
 			MaxInterval: 30 * time.Second, Jitter: true, CoolDown: 15 * time.Minute, CoolDowns: 3,
 		}}

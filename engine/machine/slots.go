@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -156,17 +155,6 @@ func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }
 
-// PriorityOf returns the priority of node i: the argument `priority` of its step, or the priority of
-// the run. The engine asks for it only while a step waits for a slot.
-func PriorityOf(wf *dsl.Workflow, s *State, i int) int {
-	if !wf.StepPriorities || i >= len(s.nodes) {
-		return s.run.Line.Priority()
-	}
-	d := (*Scratch)(nil).decider()
-	d.open(wf, s, Input{})
-	return d.slots().priority(s.nodes[i])
-}
-
 // priority returns the priority of the calls of a node, including its undo. If the expression cannot
 // be evaluated any more, the priority of the run counts. The first evaluation is in the method begin:
 // there an error fails the step.
@@ -182,7 +170,7 @@ func (d slots) priority(n *model.Node) int {
 // place returns the place of a node that begins to wait now. If its priority is that of the run, the
 // place is the present time. Each point of priority above or below moves the place by line.PerPoint.
 // So the order in the queue follows from the priority and from how long the node has waited, as for
-// runs (line.Line.Rank), and it does not depend on the time at which somebody looks.
+// runs (line.Line.Rank), and it does not depend on the time at which the engine looks.
 func (d slots) place(n *model.Node) model.Instant {
 	lift := d.priority(n) - d.run.Line.Priority()
 	return max(1, d.at-model.Instant(lift)*model.Instant(line.PerPoint.Microseconds()))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/line"
 )
 
 // urgent gives a step a priority. Use it with the tweak urgencies.
@@ -51,7 +52,17 @@ func TestStepYields(t *testing.T) {
 	p.event(machine.SlotsFreed{}, "do a").state("c held")
 	p.slots = map[string]machine.Slot{"shop": {Free: 2}}
 	p.event(machine.SlotsFreed{}, "do c")
-	if startWith(t, flow(do("a")), yield).state("a held"); machine.PriorityOf(flow(do("a", urgent(7)), urgencies), p.s, 0) != 7 {
-		t.Error("a step has another priority than its own")
+	startWith(t, flow(do("a")), yield).state("a held")
+}
+
+// The engine asks for the priority of the first step that waits.
+func TestPriorityOfHeldSteps(t *testing.T) {
+	wf := flow(do("a", urgent(7)), do("b", urgent(8)), urgencies)
+	p := startWith(t, wf, map[string]machine.Slot{"shop": {Why: "full"}})
+	if h := p.s.Held(); len(h) != 1 || h[0].Priority(wf, p.s) != 8 || !h[0].Rank.Equal(noon.Add(-8*line.PerPoint)) {
+		t.Errorf("the run waits as %+v", h)
+	}
+	if h := startWith(t, flow(do("a", urgent(7))), p.slots).s.Held(); h[0].Priority(flow(do("a")), p.s) != line.DefaultPriority {
+		t.Error("a step has a priority, and no step of its workflow has one")
 	}
 }

@@ -210,7 +210,7 @@ func (g *gate) wait(r *ownedRun) {
 			continue // the step waits for a time, and the run has a timer for this time
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
-			g.queue.wait(r.id, spec, urgency{h.Rank, machine.PriorityOf(r.wf, r.state, h.First)})
+			g.queue.wait(r.id, spec, urgency{h.Rank, h.Priority(r.wf, r.state)})
 			if g.limits != nil {
 				g.limits.Want(spec)
 			}
