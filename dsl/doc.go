@@ -39,7 +39,7 @@
 //	    value, timer {}, wait {}                          # each of them in place of action
 //	    when, for_each, max_parallel, max_failures, depends_on
 //	    repeat { until, interval, max_iterations, collect }
-//	    timeout, heartbeat_timeout, deadline, retry {}, on_rerun, idempotency_key, output_type
+//	    timeout, heartbeat_timeout, deadline, retry {}, on_rerun, idempotency_key, output_type, priority
 //	    precondition {}, postcondition {} { condition, error_message, error_code }
 //	    fail_when { condition, error_message, error_code, permanent }
 //	    catch { errors, output }

@@ -73,7 +73,7 @@ func blocks() []blockRule {
 			name: "step", file: workflow("step \"s\" {\n%s\n}\n"), required: []string{"action"},
 			args: map[string]string{
 				"action": "agent.shop.fill", "when": "true", "for_each": `toset(["a"])`, "max_parallel": "2", "max_failures": "1", "depends_on": "[]",
-				"timeout": `"1s"`, "deadline": `"1h"`, "heartbeat_timeout": `"1s"`, "idempotency_key": `"k"`, "output_type": "object({ items = number })",
+				"timeout": `"1s"`, "deadline": `"1h"`, "heartbeat_timeout": `"1s"`, "idempotency_key": `"k"`, "priority": "10", "output_type": "object({ items = number })",
 				"compensation": `"none"`, "pivot": "false", "idempotent": "true", "read_only": "false", "on_rerun": `"continue"`,
 			},
 			literal: []string{"output_type", "compensation", "pivot", "idempotent", "read_only", "on_rerun"},
@@ -206,17 +206,6 @@ func TestBlocksInBlocks(t *testing.T) {
 				t.Errorf("block bananas: %v", diags.Err())
 			}
 		})
-	}
-}
-
-// TestBlocksOfLaterVersions: arguments that the language does not have yet are
-// unknown, not ignored.
-func TestBlocksOfLaterVersions(t *testing.T) {
-	for _, name := range []string{"priority"} {
-		_, diags := check(files{"main.hcl": workflow(step("a", name+" = 1\n"))})
-		if len(about(diags, "Unsupported argument")) != 1 {
-			t.Errorf("%s in a step: %v", name, diags.Err())
-		}
 	}
 }
 

@@ -38,6 +38,23 @@ func TestPriorities(t *testing.T) {
 	}
 }
 
+// A step has the priority of its run, or its own. TestSettings checks its values.
+func TestPriorityOfSteps(t *testing.T) {
+	wf := linked(t, files{"main.hcl": workflow("variable \"v\" { default = 7 }\n" + step("plain", "") + step("own", "priority = var.v * 10\n"))}).Workflow("w")
+	for name, want := range map[string]int{"plain": -1, "own": 70} {
+		s, err := stepOf(t, wf, name).Settings(scopeOf(bound(t, wf)))
+		if err != nil || s.Priority != want {
+			t.Errorf("%s: priority %d, %v, want %d", name, s.Priority, err, want)
+		}
+	}
+	if !wf.StepPriorities {
+		t.Error("the workflow does not know that a step has a priority")
+	}
+	if linked(t, files{"main.hcl": workflow(step("plain", ""))}).Workflow("w").StepPriorities {
+		t.Error("no step has a priority, and the workflow says that one has")
+	}
+}
+
 // A limit is a whole number of at least 1, computed from variables. A key is a text.
 func TestConcurrencyOfWorkflows(t *testing.T) {
 	inside := "workflow \"w\" {\nvariable \"v\" {\n type = any\n default = null\n}\nvariable \"k\" { default = \"\" }\nconcurrency {\nlimit = var.v\nkey = var.k\n%s}\n" + step("s", "") + "}\n"

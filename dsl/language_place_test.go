@@ -68,6 +68,7 @@ func places() []place {
 		{"for_each", inFile("  step \"s\" {\n    action = agent.echo.call\n    compensation = \"none\"\n    for_each = toset([%s])\n  }\n"), seesForward},
 		{"max_parallel", inStep("    compensation = \"none\"\n    max_parallel = length(%s)"), seesForward},
 		{"max_failures", inStep("    compensation = \"none\"\n    max_failures = length(%s)"), seesForward},
+		{"priority of a step", inStep("    compensation = \"none\"\n    priority = length(%s)"), seesForward},
 		{"timeout", inStep("    compensation = \"none\"\n    timeout = %s"), seesForward},
 		{"deadline of a step", inStep("    compensation = \"none\"\n    deadline = %s"), seesForward},
 		{"retry of a step", inStep("    compensation = \"none\"\n    retry { max_interval = %s }"), seesForward},

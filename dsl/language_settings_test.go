@@ -117,6 +117,10 @@ func stepRules() []settingRule {
 		{"timeout", "%s", func(s *dsl.Settings) any { return s.Timeout }, durations()},
 		{"deadline", "%s", func(s *dsl.Settings) any { return s.Deadline }, deadlines()},
 		{"heartbeat_timeout", "%s", func(s *dsl.Settings) any { return s.HeartbeatTimeout }, durations()},
+		{"priority", "%s", func(s *dsl.Settings) any { return s.Priority }, []settingCase{
+			{`0`, 0, ""}, {`100`, 100, ""}, {`"90"`, 90, ""},
+			{`-1`, nil, "a whole number from 0 to 100 is required"}, {`101`, nil, "a whole number from 0 to 100 is required"}, {`1.5`, nil, "a whole number from 0 to 100 is required"}, {`"high"`, nil, "a whole number from 0 to 100 is required"}, {`null`, nil, "a whole number from 0 to 100 is required"},
+		}},
 		{"max_parallel", "for_each = toset([\"a\"])\n%s", func(s *dsl.Settings) any { return s.MaxParallel }, []settingCase{
 			{`1`, 1, ""}, {`"8"`, 8, ""}, {`2147483647`, 2147483647, ""},
 			{`0`, nil, "a whole number of at least 1 is required"}, {`-1`, nil, "a whole number of at least 1 is required"}, {`1.5`, nil, "a whole number of at least 1 is required"}, {`2147483648`, nil, "a whole number of at least 1 is required"}, {`"all"`, nil, "a whole number of at least 1 is required"}, {`null`, nil, "a whole number of at least 1 is required"},
@@ -265,7 +269,7 @@ step "revoked" {
 	attempts := map[string]int{"idempotent": 3, "read_only": 3, "other": 1, "promised": 3, "promised_to_read": 3, "revoked": 1}
 	for _, s := range wf.Steps {
 		got := settingsOf(t, s, &dsl.Scope{})
-		want := dsl.Settings{Timeout: 30 * time.Second, Retry: dsl.Retry{
+		want := dsl.Settings{Timeout: 30 * time.Second, Priority: -1, Retry: dsl.Retry{
 			MaxAttempts: attempts[s.Name], Strategy: dsl.Exponential, InitialInterval: time.Second, Multiplier: 2,
 			MaxInterval: 30 * time.Second, Jitter: true, CoolDown: 15 * time.Minute, CoolDowns: 3,
 		}}

@@ -237,7 +237,7 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 // submitChild submits a child run. It returns a *children.Refused if the child will never be
 // accepted. After any other error the caller may try again.
 func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitted, error) {
-	s := Submission{Workflow: o.Flow.Name, Vars: o.Vars, Name: o.Name, By: o.ParentName, child: &o}
+	s := Submission{Workflow: o.Flow.Name, Vars: o.Vars, Name: o.Name, By: o.ParentName, Priority: o.Priority, child: &o}
 	sub, err := n.Submit(ctx, s)
 	var (
 		down *unanswered

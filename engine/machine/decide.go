@@ -124,7 +124,7 @@ func (d *decider) advance() {
 		switch {
 		case d.ready.len() > 0:
 			d.forward().begin(d.ready.next())
-		case d.launch.len() > 0:
+		case d.launch.len() > 0 && !d.slots().fanFirst():
 			d.caller().call(d.launch.next())
 		case d.fan.len() > 0:
 			d.forward().fanOut(d.fan.next())

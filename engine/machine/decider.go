@@ -45,6 +45,10 @@ const MaxDecisionCost = 10_000_000_000
 // A Slot says how many calls of one agent can start at the moment of a decision.
 type Slot struct {
 	Free int // number of calls that may start now
+	// Yield is the highest priority of the steps of other runs that wait for the agent in this engine. A
+	// step with a lower priority leaves the free slots to them, except that the first step after a
+	// SlotsFreed may start. 0 = no step waits, or all have priority 0.
+	Yield int
 	// Time before which no call can start, such as the next probe of an open circuit. If it is
 	// zero, calls wait only until a slot becomes free.
 	Until time.Time

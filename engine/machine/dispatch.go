@@ -40,7 +40,7 @@ func (d caller) call(i int) {
 		return
 	}
 	agent := d.agentOf(n, kind)
-	if !d.slots().canStart(agent) {
+	if !d.slots().canStart(i, agent) {
 		d.slots().hold(i, agent)
 		return
 	}

@@ -125,8 +125,9 @@ func (t *draft) patches(paper *sheet) []model.NodePatch {
 // A queue holds numbers of nodes. The method `next` returns them in the order in which they were
 // added.
 type queue struct {
-	items []int
-	first int
+	items   []int
+	first   int
+	ordered int // number of items when they were last put in order (slots.order)
 }
 
 func (q *queue) len() int { return len(q.items) - q.first }
@@ -136,7 +137,7 @@ func (q *queue) push(i int) { q.items = append(q.items, i) }
 func (q *queue) next() int {
 	i := q.items[q.first]
 	if q.first++; q.first == len(q.items) {
-		q.items, q.first = q.items[:0], 0
+		q.items, q.first, q.ordered = q.items[:0], 0, 0
 	}
 	return i
 }
@@ -150,7 +151,7 @@ func (q *queue) last() int {
 }
 
 func (q *queue) reset() {
-	if q.first = 0; cap(q.items) > keptScratch {
+	if q.first, q.ordered = 0, 0; cap(q.items) > keptScratch {
 		q.items = nil
 	}
 	q.items = q.items[:0]

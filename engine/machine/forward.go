@@ -152,7 +152,7 @@ func (d forward) fanOut(i int) {
 	}
 	a = d.edit(i)
 	for a.Next < a.Count && (limit == 0 || a.Active < limit) && !a.Ended() && d.forwardOpen() {
-		if !d.slots().canStart(step.Do.Agent) {
+		if !d.slots().canStart(i, step.Do.Agent) {
 			d.slots().hold(i, step.Do.Agent)
 			break
 		}
@@ -201,8 +201,8 @@ func (d forward) wakeUp() {
 }
 
 // drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in
-// the order in which they began to wait. Nodes that began to wait in the same decision start
-// in the order of the graph.
+// the order of their place in the queue (slots.place). Nodes with the same place start in the
+// order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return
@@ -214,7 +214,7 @@ func (d slots) drain() {
 			if n.Place(h) != e.key {
 				continue
 			}
-			if !d.canStart(agent) {
+			if !d.canStart(e.node, agent) {
 				if until, why, news := d.news(agent); news {
 					d.wait(e.node, agent, until, why)
 				}

@@ -1,17 +1,19 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// canStart reports whether a call of the agent may start now. It uses the free slots in
+// canStart reports whether a call of node i to the agent may start now. It uses the free slots in
 // Input.Slots, because they are newer than the data in run.Holds. The engine may also have
 // refused to send an earlier call, and have given a time before which no call may start. Until
 // then canStart returns false, even if a slot is free.
-func (d slots) canStart(agent string) bool {
+func (d slots) canStart(i int, agent string) bool {
 	if d.halted() || d.refusedNow(agent) || d.still && agent != "" {
 		return false
 	}
@@ -20,7 +22,7 @@ func (d slots) canStart(agent string) bool {
 	case d.refused(agent) > d.at:
 		return false
 	case limited:
-		return d.taken(agent) < slot.Free
+		return d.taken(agent) < slot.Free && !d.yields(i, agent, slot)
 	}
 	if _, hint := d.in.Event.(SlotsFreed); hint {
 		return true
@@ -119,7 +121,7 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
 	if n.Queue == 0 || int(n.Hold) != k+1 {
-		n.Queue, n.Hold = d.at, int32(k+1)
+		n.Queue, n.Hold = d.place(n), int32(k+1)
 	}
 	t := n.Track()
 	t.Act = model.Queued
@@ -151,4 +153,68 @@ func (d slots) noteHold(agent string, until model.Instant, why string) int {
 // halted reports whether no call of the run may start at all.
 func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
+}
+
+// priority returns the priority of the calls of a node, including its undo. If the expression cannot
+// be evaluated any more, the priority of the run counts. The first evaluation is in the method begin:
+// there an error fails the step.
+func (d slots) priority(n *model.Node) int {
+	if d.wf.StepPriorities {
+		if s, err := d.settings(n); err == nil && s.Priority >= 0 {
+			return s.Priority
+		}
+	}
+	return d.run.Line.Priority()
+}
+
+// place returns the place of a node that begins to wait now. If its priority is that of the run, the
+// place is the present time. Each point of priority above or below moves the place by line.PerPoint.
+// So the order in the queue follows from the priority and from how long the node has waited, as for
+// runs (line.Line.Rank), and it does not depend on the time at which the engine looks.
+func (d slots) place(n *model.Node) model.Instant {
+	lift := d.priority(n) - d.run.Line.Priority()
+	return max(1, d.at-model.Instant(lift)*model.Instant(line.PerPoint.Microseconds()))
+}
+
+// yields reports whether node i leaves the free slots of the agent to steps of other runs, because
+// one of them has a higher priority. After a SlotsFreed the first node may start: the event says that
+// this run is the first in line.
+func (d slots) yields(i int, agent string, slot Slot) bool {
+	if slot.Yield == 0 {
+		return false
+	}
+	if _, first := d.in.Event.(SlotsFreed); first && d.taken(agent) == 0 {
+		return false
+	}
+	return d.priority(d.get(i)) < slot.Yield
+}
+
+// fanFirst puts the nodes that are about to start in the order of their priorities, and reports
+// whether the next one is a for_each step in the queue d.fan. It does nothing if no step of the
+// workflow has a priority.
+func (d slots) fanFirst() bool {
+	if !d.wf.StepPriorities {
+		return false
+	}
+	d.order(&d.launch)
+	d.order(&d.fan)
+	return d.fan.len() > 0 && d.priority(d.get(d.fan.items[d.fan.first])) > d.priority(d.get(d.launch.items[d.launch.first]))
+}
+
+// order sorts the nodes of a queue by priority, the highest first. Nodes with the same priority keep
+// their order.
+func (d slots) order(q *queue) {
+	if q.len() < 2 || len(q.items) == q.ordered {
+		return
+	}
+	type urgent struct{ node, priority int }
+	list := make([]urgent, 0, q.len())
+	for _, i := range q.items[q.first:] {
+		list = append(list, urgent{i, d.priority(d.get(i))})
+	}
+	slices.SortStableFunc(list, func(a, b urgent) int { return cmp.Compare(b.priority, a.priority) })
+	for k, u := range list {
+		q.items[q.first+k] = u.node
+	}
+	q.ordered = len(q.items)
 }

@@ -55,6 +55,9 @@ type HeldAgent struct {
 	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
 	Why   string
 	Steps int // number of steps and instances that wait
+	// Rank is the rank of the first step that waits. Ranks order the waiting steps of all runs.
+	Rank  time.Time
+	first int // number of the node of the first step that waits
 }
 
 // Held returns the agents for which steps wait. The agents are in the order in which the run
@@ -67,10 +70,22 @@ func (s *State) Held() []HeldAgent {
 			held = append(held, HeldAgent{
 				Agent: s.run.Holds[h].Agent, Until: s.run.Holds[h].Until.Time(),
 				Why: s.run.Holds[h].Why, Steps: s.queues[h].valid,
+				Rank: s.run.Line.Rank(s.queues[h].top().Time()), first: s.queues[h].items[0].node,
 			})
 		}
 	}
 	return held
+}
+
+// Priority returns the priority of the first step that waits for the agent: the argument `priority` of
+// the step, or the priority of the run. The parameter s is the state from which h comes.
+func (h HeldAgent) Priority(wf *dsl.Workflow, s *State) int {
+	if !wf.StepPriorities {
+		return s.run.Line.Priority()
+	}
+	d := (*Scratch)(nil).decider()
+	d.open(wf, s, Input{})
+	return d.slots().priority(s.nodes[h.first])
 }
 
 // An attemptInFlight describes a call in flight.

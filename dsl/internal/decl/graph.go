@@ -194,7 +194,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 			}
 		}
 	}
-	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout"} {
+	for _, name := range []string{"for_each", "max_parallel", "max_failures", "timeout", "deadline", "heartbeat_timeout", "priority"} {
 		use(s.Attr(name), &whole, allowForward)
 	}
 	for _, n := range sorted.Keys(AttrsOf(s.Block.One("retry"))) {

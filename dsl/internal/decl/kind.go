@@ -78,7 +78,7 @@ func (d *decoder) kind(s *Step) {
 // callArguments holds the names of the attributes and blocks that only a step with a call may have.
 var callArguments = []string{
 	"input", "timeout", "heartbeat_timeout", "retry", "idempotency_key", "idempotent", "read_only", "on_rerun",
-	"output_type", "fail_when", "compensate", "compensation", "pivot",
+	"output_type", "fail_when", "priority", "compensate", "compensation", "pivot",
 }
 
 // callOnly reports an error for each name of callArguments that a step block without a call has.
@@ -161,6 +161,7 @@ var refusedOfChild = map[string]string{
 	"idempotent":        `The engine never starts a child run twice for one step. Remove it.`,
 	"read_only":         `Whether a child run changes anything is known from its steps. Remove it.`,
 	"on_rerun":          `A child run continues where it was, on any engine. Remove it.`,
+	"priority":          `A step with a child run needs no slot of an agent. Write priority in the workflow of the child, or in its steps.`,
 	"output_type":       `The outputs of a child run are the output blocks of its workflow. Remove it.`,
 	"fail_when":         `A child run that has succeeded has changed things. Write a postcondition block: if it fails, the child is undone.`,
 }

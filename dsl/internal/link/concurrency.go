@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// priorityOf converts a value to the priority of a run.
+// priorityOf converts a value to the priority of a run or of a step.
 func priorityOf(v cty.Value) (int, error) {
 	if v.ContainsMarked() {
 		return 0, errors.New("a priority is shown, so it cannot be computed from a sensitive value")

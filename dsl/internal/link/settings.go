@@ -41,7 +41,7 @@ func forwardDefaults(repeatable bool) noun.Settings {
 		attempts = defaultAttempts
 	}
 	return noun.Settings{
-		Timeout: defaultTimeout,
+		Timeout: defaultTimeout, Priority: noun.PriorityOfRun,
 		Retry: noun.Retry{
 			MaxAttempts: attempts, Strategy: noun.Exponential, InitialInterval: time.Second, Multiplier: 2,
 			MaxInterval: 30 * time.Second, Jitter: true, CoolDown: defaultCoolDown, CoolDowns: defaultCoolDowns,
@@ -53,7 +53,7 @@ func forwardDefaults(repeatable bool) noun.Settings {
 // attempts has no limit.
 func undoDefaults() noun.Settings {
 	return noun.Settings{
-		Timeout: defaultTimeout,
+		Timeout: defaultTimeout, Priority: noun.PriorityOfRun,
 		Retry: noun.Retry{
 			MaxAttempts: noun.Unbounded, Strategy: noun.Exponential, InitialInterval: time.Second, Multiplier: 2,
 			MaxInterval: 5 * time.Minute, Jitter: true,
@@ -94,6 +94,10 @@ var setters = map[string]setter{
 		return err
 	},
 	"max_failures": setMaxFailures,
+	"priority": func(s *noun.Settings, v cty.Value) (err error) {
+		s.Priority, err = priorityOf(v)
+		return err
+	},
 	"max_iterations": func(s *noun.Settings, v cty.Value) (err error) {
 		s.MaxIterations, err = value.WholeNumber(v, 1, maxIterationsNumber)
 		return err

@@ -175,6 +175,7 @@ func (l stepLinker) step(i int) {
 		out.When = when
 	}
 	out.IdempotencyKey = l.idempotencyKey(d)
+	l.ownPriority(d)
 	out.Pre = l.conditions(d.Pre, "precondition_failed")
 	out.FailWhen = l.refusals(d.FailWhen)
 	out.Post = l.conditions(d.Post, "postcondition_failed")
@@ -193,6 +194,19 @@ func (l stepLinker) step(i int) {
 	checkLoopedRerun(l, d)
 	l.rerun(d, ls, out)
 	addParts(l.m, d, ls, out)
+}
+
+// ownPriority notes that a step has a priority, and checks that no sensitive value is in it. The value
+// itself is one of the settings.
+func (l stepLinker) ownPriority(d *decl.Step) {
+	e := d.Attr("priority")
+	if e == nil {
+		return
+	}
+	l.out.StepPriorities = true
+	if l.check(e).ContainsMarked() {
+		l.Errorf(e.Range, "Sensitive value in priority", "The order in which steps start can be seen, so priority cannot be computed from a sensitive value.")
+	}
 }
 
 func (l stepLinker) onlyWithEach(d *decl.Step) {

@@ -2,12 +2,15 @@ package noun
 
 import "github.com/saga-engine/engine/dsl/internal/eval"
 
-// The lowest and the highest priority of a run. A run with a higher priority is claimed and
-// admitted earlier.
+// The lowest and the highest priority of a run or of a step. A run with a higher priority is claimed
+// and admitted earlier. A step with a higher priority gets a slot of its agent earlier.
 const (
 	MinPriority = 0
 	MaxPriority = 100
 )
+
+// PriorityOfRun is the value of Settings.Priority if the step has the priority of its run.
+const PriorityOfRun = -1
 
 // A Concurrency holds the concurrency block of a workflow or group: how many runs of the workflow with
 // the same key may be open and admitted at the same time. The runs of a group are the runs of its

@@ -52,6 +52,10 @@ type Workflow struct {
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
 	ReplySinks           *ReplySinks                    // actions to which replies of the run can go; nil = only a step starts the run
 
+	// StepPriorities is true if a step of the workflow says its own priority. If it is false, the
+	// engine does not evaluate Settings to order the steps that wait for slots.
+	StepPriorities bool
+
 	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run. While
 	// a call is in flight, the Supervisor looks at the run again after this time at the latest.
 	Shortest time.Duration
@@ -394,6 +398,7 @@ type Settings struct {
 	HeartbeatTimeout time.Duration
 	Retry            Retry
 	MaxParallel      int // largest number of instances that run at the same time; 0 = no limit
+	Priority         int // priority of the step's calls, from 0 to 100; negative = the priority of the run
 	MaxIterations    int // largest number of iterations of a repeat step; 0 = no limit
 	// MaxFailures returns how many of n instances may fail; nil = no instance may fail.
 	MaxFailures func(n int) int

@@ -86,7 +86,7 @@ var (
 
 	stepSpec = &bodySpec{
 		attrs: append(opt("action", "workflow", "value", "when", "for_each", "max_parallel", "max_failures", "depends_on",
-			"timeout", "deadline", "heartbeat_timeout", "idempotency_key"),
+			"timeout", "deadline", "heartbeat_timeout", "idempotency_key", "priority"),
 			attrSpec{name: "output_type", literal: true, typ: true}, attrSpec{name: "compensation", literal: true},
 			attrSpec{name: "pivot", literal: true}, attrSpec{name: "idempotent", literal: true},
 			attrSpec{name: "read_only", literal: true}, attrSpec{name: "on_rerun", literal: true}),

@@ -24,6 +24,8 @@ type Spec struct {
 	Fence  int32         // number of the journal row that made this engine the owner
 	Agent  invoke.AgentSpec
 	Invoke machine.Invoke
+	// Priority is the priority of the run. The run of a group takes it over.
+	Priority int
 	// Sensitive holds the sensitive strings in the run's variables and outputs.
 	Sensitive []string
 	// Refusals is how many times in a row a call of this node could not be sent.

@@ -41,6 +41,7 @@ type Order struct {
 	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
 	Until                  time.Time    // time at which the parent does not wait any more
 	Void                   bool         // the parent has turned back: the child must begin no step
+	Priority               *int         // priority of the child; nil = as its workflow says
 }
 
 // A Refused is the error of Config.Submit for a child run that will never be accepted.

@@ -160,6 +160,9 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
 		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(),
 	}
+	if w.Flow.Steps[w.Invoke.Step].Child.Group {
+		order.Priority = &w.Priority
+	}
 	if w.undoes() {
 		row, err := r.cfg.Store.Find(ctx, name)
 		if err == nil {

@@ -222,7 +222,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
 	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
 	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
-	{ // time at which the node began to wait for an agent, and the index of this agent
+	{ // place of the node in the queue for an agent, and the index of this agent
 		Bit:  NodeQueueBit,
 		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },
 		Copy: func(dst, src *Node) { dst.Queue, dst.Hold = src.Queue, src.Hold },

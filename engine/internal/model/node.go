@@ -16,7 +16,10 @@ type Node struct {
 
 	Fwd   Track
 	Quiet Instant // time until which a closed attempt may still be running; 0 = no closed attempt runs
-	Queue Instant // time at which the node began to wait for its agent; 0 = it does not wait
+	// Queue is the place of the node in the queue for its agent; 0 = it does not wait. Nodes with an
+	// earlier place start first. The place is the time at which the node began to wait. If the step has
+	// another priority than the run, the place is earlier or later by line.PerPoint for each point.
+	Queue Instant
 	*More
 
 	Step  int32

@@ -145,9 +145,8 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the time at which the node began to wait for the agent Run.Holds[h]. It
-// returns 0 if the node does not wait for that agent. Nodes that have waited longer start
-// first.
+// Place returns the place of the node in the queue for the agent Run.Holds[h] (Head.Queue). It
+// returns 0 if the node does not wait for that agent. Nodes with an earlier place start first.
 func (n *Node) Place(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue

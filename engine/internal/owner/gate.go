@@ -69,7 +69,8 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 // slots implements starter. The runs that wait in the queue of the agent get free slots first.
 // There is one exception: a run whose call was answered may reuse the slot of that call, so that
 // the run need not wait in the queue between its steps. Every run ends, so no other run waits for
-// ever.
+// ever. But the run leaves the slot to a step in the queue that has a higher priority than its next
+// step (Slot.Yield).
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}
@@ -101,7 +102,10 @@ func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[s
 		if !slot.Until.IsZero() { // slot.Until is a time of this process's clock, but a run needs a store time
 			slot.Until = now.Store.Add(max(0, slot.Until.Sub(now.Local)))
 		}
-		if slot.Free == 0 && slot.Why == "" {
+		if called || d.answers() {
+			slot.Yield = g.queue.highest(spec.Key)
+		}
+		if slot.Why == "" && (slot.Free == 0 || slot.Yield > 0) {
 			slot.Why = "full"
 		}
 		slots[agent] = slot
@@ -207,7 +211,7 @@ func (g *gate) wait(r *ownedRun) {
 			continue // the step waits for a time, and the run has a timer for this time
 		}
 		if spec, ok := r.specs[h.Agent]; ok {
-			g.queue.wait(r.id, spec)
+			g.queue.wait(r.id, spec, urgency{h.Rank, h.Priority(r.wf, r.state)})
 			if g.limits != nil {
 				g.limits.Want(spec)
 			}

@@ -264,7 +264,7 @@ func (r *ownedRun) time(d *delivery) {
 // no limit. The parameter `startBy` is the last time at which the call may be sent; zero = only
 // complete-by limits the call.
 func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startBy time.Time) call.Spec {
-	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Agent: r.specs[inv.Agent], Invoke: inv,
+	return call.Spec{Run: r.id, Name: r.state.Name(), Flow: r.wf, Fence: r.fence, Priority: r.state.Run().Line.Priority(), Agent: r.specs[inv.Agent], Invoke: inv,
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 

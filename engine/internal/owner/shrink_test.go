@@ -45,7 +45,7 @@ func TestQueuesShrink(t *testing.T) {
 	q := newSlotQueue(plenty{}, nil)
 	q.tell = func(status.RunID, string) {}
 	for i := range 3 {
-		q.wait(status.RunID(i+1), invoke.AgentSpec{Key: "a"})
+		q.wait(status.RunID(i+1), invoke.AgentSpec{Key: "a"}, urgency{})
 	}
 	for range 3 {
 		q.told("a")

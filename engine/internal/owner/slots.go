@@ -1,30 +1,101 @@
 package owner
 
 import (
+	"container/heap"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // A SlotQueue holds, for each agent, a queue of runs that wait for a slot. When a slot becomes
-// free, the SlotQueue notifies only the first run in the queue. It notifies the next run after the
-// first one has decided. So a hundred runs do not compete for one slot.
+// free, the SlotQueue notifies only the first run in the queue. It notifies the next run after
+// the first one has decided. So a hundred runs do not compete for one slot. The order in the queue follows
+// from the priority of the first waiting step of each run, and from how long this step has waited.
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	// tell notifies a run that the agent with this AgentSpec.Key may have a free slot.
-	tell func(run status.RunID, key string)
+	tell    func(run status.RunID, key string)
+	waiting atomic.Int64 // number of runs in line, for all agents together
 
-	mu    sync.Mutex           // protects following fields
-	lines map[string]*waitList // lines of the agents, by AgentSpec.Key
+	mu     sync.Mutex           // protects following fields
+	lines  map[string]*waitList // lines of the agents, by AgentSpec.Key
+	joined uint64               // number of times that a run has joined a line
 }
 
-// A waitList is the queue of one agent.
+// A waitList is the queue of one agent. It is a heap: the first waiter is notified next.
 type waitList struct {
-	spec    invoke.AgentSpec
-	runs    []status.RunID        // runs in the queue; the first is notified next
-	has     map[status.RunID]bool // set of the runs in the field `runs`
-	telling bool                  // a run was notified and has not decided yet
+	spec       invoke.AgentSpec
+	line       []*waiter
+	of         map[status.RunID]*waiter // the waiters in the field `line`, by run
+	priorities map[int]int              // number of waiters with each priority
+	telling    bool                     // a run was notified and has not decided yet
+}
+
+// A waiter is a run in the queue.
+type waiter struct {
+	run status.RunID
+	urgency
+	joined uint64 // orders waiters with the same rank
+	at     int    // position in waitList.line
+}
+
+// An urgency says when it is a run's turn in a queue. It belongs to the first step of the run that
+// waits for the agent.
+type urgency struct {
+	rank     time.Time // the run with the earliest rank is first in the queue (line.Line.Rank)
+	priority int       // priority of the step, from 0 to 100, without what it has gained by waiting
+}
+
+// Len is a method of heap.Interface.
+func (l *waitList) Len() int { return len(l.line) }
+
+// Less is a method of heap.Interface.
+func (l *waitList) Less(i, j int) bool {
+	a, b := l.line[i], l.line[j]
+	if c := a.rank.Compare(b.rank); c != 0 {
+		return c < 0
+	}
+	return a.joined < b.joined
+}
+
+// Swap is a method of heap.Interface.
+func (l *waitList) Swap(i, j int) {
+	l.line[i], l.line[j] = l.line[j], l.line[i]
+	l.line[i].at, l.line[j].at = i, j
+}
+
+// Push is a method of heap.Interface.
+func (l *waitList) Push(x any) {
+	w := x.(*waiter)
+	w.at = len(l.line)
+	l.line = append(l.line, w)
+}
+
+// Pop is a method of heap.Interface.
+func (l *waitList) Pop() any {
+	last := len(l.line) - 1
+	w := l.line[last]
+	l.line[last] = nil
+	l.line = l.line[:last]
+	return w
+}
+
+// first removes the first run in the queue, and returns it.
+func (l *waitList) first() status.RunID {
+	w := heap.Pop(l).(*waiter)
+	delete(l.of, w.run)
+	l.count(w.priority, -1)
+	return w.run
+}
+
+// count changes the number of waiters with a priority.
+func (l *waitList) count(priority, by int) {
+	if l.priorities[priority] += by; l.priorities[priority] == 0 {
+		delete(l.priorities, priority)
+	}
 }
 
 func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *SlotQueue {
@@ -38,19 +109,18 @@ func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *Sl
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
-	idle := l == nil || l.telling || len(l.runs) == 0
+	idle := l == nil || l.telling || len(l.line) == 0
 	q.mu.Unlock()
 	if idle || q.capacity.Slot(l.spec).Free <= 0 {
 		return
 	}
 	q.mu.Lock()
-	if l.telling || len(l.runs) == 0 {
+	if l.telling || len(l.line) == 0 {
 		q.mu.Unlock()
 		return
 	}
-	run := l.runs[0]
-	l.runs = l.runs[1:]
-	delete(l.has, run)
+	run := l.first()
+	q.waiting.Add(-1)
 	l.telling = true
 	q.mu.Unlock()
 	q.tell(run, key)
@@ -63,8 +133,10 @@ func (q *SlotQueue) dismiss(key string) {
 	q.mu.Lock()
 	var runs []status.RunID
 	if l := q.lines[key]; l != nil {
-		runs, l.runs = l.runs, nil
-		clear(l.has)
+		q.waiting.Add(-int64(len(l.line)))
+		for len(l.line) > 0 {
+			runs = append(runs, l.first())
+		}
 	}
 	q.mu.Unlock()
 	for _, run := range runs {
@@ -82,30 +154,58 @@ func (q *SlotQueue) told(key string) {
 		return
 	}
 	l.telling = false
-	if len(l.runs) == 0 { // the next run that waits starts a new line
+	if len(l.line) == 0 { // the next run that waits starts a new line
 		delete(q.lines, key)
 	}
 	q.mu.Unlock()
 	q.Free(key)
 }
 
-// wait puts a run into the queue for an agent, unless the run is in the queue already. Then it
-// notifies the first run in the queue if a slot has become free in the meantime.
-func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec) {
+// wait puts a run into the queue for an agent. If the run is in the queue already, wait only moves
+// it to the position that fits its urgency. Otherwise wait also notifies the first run in the queue
+// if a slot has become free in the meantime.
+func (q *SlotQueue) wait(run status.RunID, spec invoke.AgentSpec, u urgency) {
 	q.mu.Lock()
 	l := q.lines[spec.Key]
 	if l == nil {
-		l = &waitList{spec: spec, has: map[status.RunID]bool{}}
+		l = &waitList{spec: spec, of: map[status.RunID]*waiter{}, priorities: map[int]int{}}
 		q.lines[spec.Key] = l
 	}
-	if l.has[run] {
+	if w := l.of[run]; w != nil {
+		if w.urgency != u {
+			l.count(w.priority, -1)
+			l.count(u.priority, 1)
+			w.urgency = u
+			heap.Fix(l, w.at)
+		}
 		q.mu.Unlock()
 		return
 	}
-	l.has[run] = true
-	l.runs = append(l.runs, run)
+	q.joined++
+	w := &waiter{run: run, urgency: u, joined: q.joined}
+	l.of[run] = w
+	l.count(u.priority, 1)
+	heap.Push(l, w)
+	q.waiting.Add(1)
 	q.mu.Unlock()
 	q.Free(spec.Key)
+}
+
+// highest returns the highest priority of the runs in the queue for an agent; 0 if no run is in the queue.
+// It takes no lock while no run waits for any agent.
+func (q *SlotQueue) highest(key string) int {
+	if q.waiting.Load() == 0 {
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	most := 0
+	if l := q.lines[key]; l != nil {
+		for p := range l.priorities {
+			most = max(most, p)
+		}
+	}
+	return most
 }
 
 // ahead returns how many runs are in the queue for an agent. A notified run that has not decided
@@ -118,18 +218,10 @@ func (q *SlotQueue) ahead(key string) int {
 	case l == nil:
 		return 0
 	case l.telling:
-		return len(l.runs) + 1
+		return len(l.line) + 1
 	}
-	return len(l.runs)
+	return len(l.line)
 }
 
 // Waiting returns how many runs are in the queues of all agents together.
-func (q *SlotQueue) Waiting() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := 0
-	for _, l := range q.lines {
-		n += len(l.runs)
-	}
-	return n
-}
+func (q *SlotQueue) Waiting() int { return int(q.waiting.Load()) }

@@ -59,6 +59,18 @@ var capacityFaults = []fault{
 		by: catches("engine/machine/line", "^TestS71RankBoundsHowLongARunIsOvertaken$"),
 	},
 	{
+		name: "a free slot goes to the step with the highest priority",
+		in:   "engine/internal/owner.(*gate).wait",
+		old:  "urgency{h.Rank, ", new: "urgency{now, ",
+		by: catches("engine", "^TestStepWithAHigherPriorityStartsFirst$"),
+	},
+	{
+		name: "a run leaves its slot to a step with a higher priority",
+		in:   "engine/machine.slots.yields",
+		old:  "return d.priority(d.get(i)) < slot.Yield", new: "return d.priority(d.get(i)) < 0",
+		by: catches("engine", "^TestRunLeavesItsSlotToAHigherPriority$"),
+	},
+	{
 		name: "the lookup of a declared action changes nothing",
 		in:   "dsl/internal/link.lookupLinker.lookup",
 		old:  "case !other.schema.ReadOnly:", new: "case false:",

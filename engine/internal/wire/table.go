@@ -222,7 +222,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
 	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
 	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
-	{ // the time at which the node began to wait for an agent; the index + 1 of the agent in Run.Holds
+	{ // the place of the node in the queue for an agent, as a time; the index + 1 of the agent in Run.Holds
 		bit: model.NodeQueueBit,
 		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
 		get: func(d *decoder, n *model.Node) { n.Queue = d.instant(); n.Hold = int32(d.index()) },

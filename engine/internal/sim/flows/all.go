@@ -12,7 +12,7 @@ var All = []string{
 	// what a step does
 	"action", "child", "child of a library", "value", "timer duration", "timer until", "wait", "wait list", "wait payload", "wait on_timeout",
 	// arguments of a step
-	"when", "when each", "for_each", "max_parallel", "max_failures", "max_failures percent", "depends_on", "timeout", "step deadline",
+	"when", "when each", "for_each", "max_parallel", "max_failures", "max_failures percent", "depends_on", "timeout", "step deadline", "step priority",
 	"heartbeat_timeout", "checkpoints", "on_rerun undo_first", "retry max_attempts", "retry unbounded", "retry strategy", "retry on", "retry not_on",
 	"on_exhausted park", "on_exhausted cool_down", "on_exhausted compensate", "catch any", "catch code", "catch output", "precondition",
 	"postcondition", "fail_when", "compensate", "compensate by_key", "compensate retry", "compensate deadline", "compensate timeout", "compensate idempotent",

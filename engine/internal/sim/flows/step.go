@@ -31,6 +31,7 @@ func (w *writer) action(s scope, st *Step) {
 	w.line(s, "action  = agent.far.%s", a)
 	w.line(s, "timeout = \"%ds\"", 2+w.rng.IntN(8))
 	w.order(s, st)
+	w.urgency(s, st)
 	w.many(s, st, true)
 	st.None = a == "keep" || w.chance(5) && a != "book" && a != "raw"
 	undoes := a != "raw" && !st.None
@@ -139,6 +140,14 @@ func (w *writer) many(s scope, st *Step, limits bool) {
 	if limits && w.chance(20) {
 		use("step deadline")
 		w.line(s, "deadline = \"%ds\"", 10+w.rng.IntN(60))
+	}
+}
+
+// urgency writes the priority of a step.
+func (w *writer) urgency(s scope, st *Step) {
+	if w.chance(20) {
+		st.Uses = append(st.Uses, "step priority")
+		w.line(s, "priority = %d", w.rng.IntN(101))
 	}
 }
 
