@@ -192,7 +192,7 @@ func (w *writer) workflow(name string, kids []string) {
 	case "deep", "kit.lib":
 		s.groups = 0
 	}
-	pivot := name == "w" && w.chance(12)
+	pivot := name == "w" && w.chance(20)
 	w.steps(s, pivot)
 	w.outputs(s)
 	w.notify(s)
