@@ -117,6 +117,8 @@ var mutants = []mutant{
 		" && current != status.RunParked", "", nil},
 	{"a call does not find the child run that was submitted before", "internal/children/step.go",
 		"\treturn w.attach(ctx, sub.Run)\n}", "\treturn 0, nil\n}", nil},
+	{"catch.output reads another failure", "machine/scope.go",
+		"ErrorCode: m.Code,", "ErrorCode: m.Message,", nil},
 }
 
 // Mutants: the faults are planted one by one, and worlds are run until one of
