@@ -56,14 +56,13 @@ func (w *writer) action(s scope, st *Step) {
 	w.loop(s, st, st.Loops)
 	w.undo(s, st, a, undoes)
 	w.retry(s, st)
-	output := "{ id = %s, n = 0, ok = false }"
-	if a == "raw" {
-		output = ""
-	}
-	w.guards(s, st, a, output)
+	w.guards(s, st, a, substitutes[a == "raw"])
 	w.input(s, st, a)
 	w.line(s, "") // ends the block
 }
+
+// substitutes are the forms of catch.output for a step that calls an agent. The action raw has none.
+var substitutes = map[bool]string{false: "{ id = %s, n = 0, ok = false }", true: ""}
 
 // special writes the arguments that only some actions need.
 func (w *writer) special(s scope, st *Step, a string) {
