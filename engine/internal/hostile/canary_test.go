@@ -129,8 +129,11 @@ workflow "w" {
   deadline = "10m"
 `
 
-// notification is the name of the sink that is a notify block.
-const notification = "notification"
+// These are the names of two sinks: a notify block, and a loop that collects values.
+const (
+	notification = "notification"
+	collected    = "collected"
+)
 
 // These are the texts of sinks that are no single step with an action.
 const (
@@ -201,7 +204,7 @@ func sinks() []sink {
 		{name: "its environment", action: "exec.run", input: "argv = [\"/usr/bin/env\"]\nenv = { X = %s }"},
 		{name: "cut output", action: "exec.run", input: "argv = [\"sh\", \"-c\", \"printf %%01010d 0; echo \\\"$0\\\"\", %s]\nmax_output = 1020"},
 		{name: "output of the run", pure: true, block: asOutput},
-		{name: "collected", action: "mock.call", input: `value = %s`, more: "    repeat {\n      max_iterations = 2\n      collect        = self.output.value\n    }\n"},
+		{name: collected, action: "mock.call", input: `value = %s`, more: "    repeat {\n      max_iterations = 2\n      collect        = self.output.value\n    }\n"},
 		{name: "refusal", action: "mock.call", input: `value = %s`, more: "    fail_when {\n      condition     = self.output.value != null\n      error_message = \"refused ${jsonencode(self.output.value)}\"\n      permanent     = true\n    }\n" + caught},
 		{name: "caught failure", action: "mock.call", input: `fail = { code = "no", message = "refused ${%s}", permanent = true }`,
 			more: "    catch {\n      errors = [\"*\"]\n      output = { value = \"caught ${self.error.message}\" }\n    }\n"},
@@ -244,6 +247,8 @@ func (p *places) nest() (module string, all []hidden) {
 				}
 				h := hidden{source: src.name, sink: to.name, value: fmt.Sprintf(shape, fmt.Sprintf("hush%08x", 0x9e3779b1*uint32(n+1)), "tail")}
 				switch {
+				case to.name == collected:
+					h.expr = fmt.Sprintf("step.s%d.collected", n)
 				case to.action != "":
 					h.expr = fmt.Sprintf("step.s%d.output", n)
 				case src.pure:
