@@ -26,6 +26,13 @@ var rarely = map[string]bool{
 // seldom is the construct that 500 worlds need not use: few undos fail before all faults have ended.
 const seldom = "notify compensation_failed"
 
+// outcomes are ends of steps that the worlds must have: constructs that never take effect prove
+// nothing. The tally of a world has an entry for each, such as "outcome: no_room".
+var outcomes = []string{
+	"precondition_failed", "postcondition_failed", "closed", "sold_out", "refused", "deadline_exceeded", "no_room", "self.error",
+	"group waits in line",
+}
+
 // checkCoverage checks that the worlds have used each construct of package flows, and that trouble has
 // hit each construct and each kind of trouble has struck. The directory has the tallies of all blocks.
 func checkCoverage(t *testing.T, dir string) {
@@ -34,7 +41,7 @@ func checkCoverage(t *testing.T, dir string) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d tallies: %v", len(files), err)
 	}
-	used, hit, struck := map[string]int{}, map[string]int{}, map[string]int{}
+	used, hit, struck, ended := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -46,8 +53,12 @@ func checkCoverage(t *testing.T, dir string) {
 		}
 		for what, n := range tally {
 			kind, construct, _ := strings.Cut(what, ": ")
-			if kind == "used" {
+			switch kind {
+			case "used":
 				used[construct] += n
+				continue
+			case "outcome":
+				ended[construct] += n
 				continue
 			}
 			struck[kind] += n
@@ -57,6 +68,11 @@ func checkCoverage(t *testing.T, dir string) {
 	for _, c := range flows.All {
 		if used[c] == 0 && c != seldom || hit[c] == 0 && !rarely[c] {
 			t.Errorf("%q was used %d times, and trouble has hit it %d times", c, used[c], hit[c])
+		}
+	}
+	for _, o := range outcomes {
+		if ended[o] == 0 {
+			t.Errorf("no step has ended with %q", o)
 		}
 	}
 	for _, kind := range append([]string{"engine of a child in two engines dies", "engine of a parent in two engines dies", "engines of both in two engines dies"}, troubles...) {

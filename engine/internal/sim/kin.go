@@ -436,6 +436,7 @@ func (k *kin) count(counts map[string]int) {
 		if flow == nil {
 			continue
 		}
+		k.outcomes(counts, s, flow)
 		for _, c := range flow.Uses {
 			if !strings.HasPrefix(c, "notify ") && c != "two notify blocks" {
 				counts["used: "+c]++
@@ -444,6 +445,23 @@ func (k *kin) count(counts map[string]int) {
 		for v := range story.Nodes(s.state, s.flow) {
 			if st := flow.Step(v.Name); st != nil && v.Forward != status.StepPending && v.Forward != status.StepCancelled {
 				used(st.Uses)
+			}
+		}
+	}
+}
+
+// outcomes adds how steps of a run have ended to the counts: the codes with which they failed, and
+// failures that a catch block has replaced. It also counts child runs that have waited in line.
+func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
+	for _, f := range s.facts {
+		switch {
+		case f.Kind == story.FactRunAdmitted && s.kin.parent != 0 && strings.Contains(s.flow.Name, "."):
+			counts["outcome: group waits in line"]++
+		case f.Kind != story.FactStepFinished || f.Code == "":
+		default:
+			counts["outcome: "+f.Code]++
+			if st := flow.Step(f.Step); st != nil && st.Tells && f.Status == "caught" {
+				counts["outcome: self.error"]++
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,12 +33,12 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	} else if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && !k.endsLocked(ctx, p, s) {
 		k.w.faultLocked("%s is %v after its parent has ended as %v", s.name, now, p.state.Status())
 	}
-	for _, name := range []string{"w", "kid"} {
+	for _, name := range slices.Sorted(maps.Keys(k.module.Flows)) {
 		f := k.module.Flows[name]
 		if f.Limit == 0 {
 			continue
 		}
-		for _, key := range []string{"", "n", "r", "s"} {
+		for _, key := range []string{"", "n", "r", "s", "a", "b", "c"} { // first letters of var.tag, and keys of for_each
 			p, err := k.w.store.Places(ctx, name, key, 100)
 			again := 0 // a child run that is undone after it had succeeded waits for no place
 			for _, c := range k.w.order {
@@ -166,6 +168,7 @@ func (w judges) judgeFamilies(ctx context.Context) {
 			w.judgeChild(s)
 		}
 		w.judgeNotices(s)
+		w.judgeCaught(s)
 		if s.state.Status() == status.RunCompensated {
 			w.judgeKinOrder(s)
 		}
@@ -203,6 +206,25 @@ func (w judges) judgeChild(s *runLog) {
 		w.fault("%s was undone, but its parent %s has succeeded", s.name, p.name)
 	case s.kin.undone && stays:
 		w.fault("%s was undone, but step %s of %s does not undo its child run", s.name, s.kin.step, p.name)
+	}
+}
+
+// judgeCaught checks the outputs with which catch blocks replace failures: where the block names
+// self.error, its output has the code of the failure.
+func (w judges) judgeCaught(s *runLog) {
+	flow := w.kin.module.Flows[s.flow.Name]
+	if flow == nil {
+		return
+	}
+	for v := range story.Nodes(s.state, s.flow) {
+		st := flow.Step(v.Name)
+		if v.Each || v.Forward != status.StepCaught || st == nil || !st.Tells {
+			continue
+		}
+		var out struct{ ID string }
+		if err := json.Unmarshal(v.Output.JSON(), &out); err != nil || out.ID != "caught "+v.Code {
+			w.fault("%s: %s has failed with the code %s, and catch.output is %s: %v", s.name, v.Name, v.Code, v.Output.JSON(), err)
+		}
 	}
 }
 

@@ -117,6 +117,8 @@ var mutants = []mutant{
 		" && current != status.RunParked", "", nil},
 	{"a call does not find the child run that was submitted before", "internal/children/step.go",
 		"\tchild, err = w.attach(ctx, sub.Run)\n\treturn child, false, err\n}", "\treturn 0, false, err\n}", nil},
+	{"catch.output reads another failure", "machine/scope.go",
+		"ErrorCode: m.Code,", "ErrorCode: m.Message,", nil},
 }
 
 // T30: the faults are planted one by one, and worlds are run until one of

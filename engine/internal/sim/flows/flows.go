@@ -37,6 +37,7 @@ type Step struct {
 	None     bool     // compensation = "none"
 	Loops    bool     // the step has a repeat block
 	Restarts bool     // on_rerun = "undo_first": a failed attempt is undone before the next one
+	Tells    bool     // the attribute id of catch.output is the word "caught" and the code of the failure
 	Uses     []string // constructs that the step uses
 }
 
@@ -131,6 +132,8 @@ func (w *writer) agent(name string) {
     uses           = "once"
     arguments      = object({ what = string, note = optional(string) })
     output         = object({ id = string, n = number, ok = bool })
+    result         = { id = self.output.id, n = self.output.n, ok = self.output.ok }
+    errors         = ["refused"]
     compensated_by = "unbook"
     lookup         = "find"
     idempotent     = false
@@ -142,16 +145,20 @@ func (w *writer) agent(name string) {
       condition  = !self.output.ok
       error_code = "sold_out"
       error_message = "sold out"
-    }
+`)
+	w.f("      permanent  = %t\n", w.chance(50))
+	w.b.WriteString(`    }
   }
   action "unbook" {
-    uses   = "undo"
-    by_key = true
+    uses    = "undo"
+    by_key  = true
+    timeout = "8s"
     input { id = self.key }
   }
   action "find" {
-    uses   = "get"
-    output = object({ id = string, n = number, ok = bool })
+    uses      = "get"
+    read_only = true
+    output    = object({ id = string, n = number, ok = bool })
     input { key = self.key }
   }
 }
@@ -185,7 +192,7 @@ func (w *writer) workflow(name string, kids []string) {
 	case "deep", "kit.lib":
 		s.groups = 0
 	}
-	pivot := name == "w" && w.chance(12)
+	pivot := name == "w" && w.chance(20)
 	w.steps(s, pivot)
 	w.outputs(s)
 	w.notify(s)
@@ -211,22 +218,14 @@ func (w *writer) settings(f *Flow, name string) {
 		w.f("  unique { key = var.tag }\n")
 	}
 	if (name == "w" || name == "kid") && w.chance(45) {
-		f.Limit = 1 + w.rng.IntN(2)
-		f.Reject = w.chance(25)
-		full := "queue"
-		if f.Reject {
-			full = "reject"
+		key := ""
+		if w.chance(30) {
+			key = firstLetter
 		}
-		use("concurrency " + full)
+		w.limit(f, "", "  ", key)
 		if name == "kid" {
 			use("child concurrency")
 		}
-		key := ""
-		if w.chance(30) {
-			use("concurrency key")
-			key = "    key       = substr(var.tag, 0, 1)\n"
-		}
-		w.f("  concurrency {\n    limit     = %d\n%s    when_full = %q\n  }\n", f.Limit, key, full)
 	}
 	mode, deadline := w.chance(20), w.chance(25)
 	if mode || deadline {
@@ -241,6 +240,27 @@ func (w *writer) settings(f *Flow, name string) {
 		}
 		w.f("  }\n")
 	}
+}
+
+// firstLetter is the key of a limit of open runs: few values, so that runs share places.
+const firstLetter = "substr(var.tag, 0, 1)"
+
+// limit writes a concurrency block for the given workflow or group. The parameter kind comes before
+// the names of the constructs. The parameter key is an expression; "" = all runs share one limit.
+func (w *writer) limit(f *Flow, kind, indent, key string) {
+	f.Limit = 1 + w.rng.IntN(2)
+	f.Reject = w.chance(25)
+	full := "queue"
+	if f.Reject {
+		full = "reject"
+	}
+	f.Uses = append(f.Uses, kind+"concurrency "+full)
+	w.f("%sconcurrency {\n%s  limit     = %d\n", indent, indent, f.Limit)
+	if key != "" {
+		f.Uses = append(f.Uses, kind+"concurrency key")
+		w.f("%s  key       = %s\n", indent, key)
+	}
+	w.f("%s  when_full = %q\n%s}\n", indent, full, indent)
 }
 
 // steps writes the steps and groups of a scope.
@@ -350,6 +370,6 @@ func (w *writer) notify(s scope) {
 			s.flow.Uses = append(s.flow.Uses, "notify retry")
 			w.f("    timeout = \"4s\"\n    retry { max_interval = \"5s\" }\n")
 		}
-		w.f("    input { text = \"${run.id} ${run.status} %d ${failure.step} ${failure.code}\" }\n  }\n", k)
+		w.f("    input { text = \"${run.id} ${run.status} %d ${failure.step} ${failure.code} ${failure.message}\" }\n  }\n", k)
 	}
 }

@@ -43,13 +43,17 @@ func (w *writer) quiet(s scope, st *Step) {
 			w.f("%s    on_timeout = \"continue\"\n", s.indent)
 		}
 		w.f("%s  }\n", s.indent)
+		if w.chance(30) {
+			use("postcondition")
+			w.condition(s, "postcondition", "!self.timed_out || run.id != \"run-1\"")
+		}
 	}
 	w.loop(s, st, loops)
 	if loops && w.chance(20) && !contains(st.Uses, "when") && !contains(st.Uses, "when each") {
 		use("repeat when")
 		w.line(s, "when = length(self.collected) < 2")
 	}
-	w.guards(s, st, "")
+	w.guards(s, st, "", "")
 	w.line(s, "")
 }
 
@@ -97,7 +101,7 @@ func (w *writer) child(s scope, st *Step) {
 		w.line(s, "compensate {\n%s    action = agent.far.tidy\n%s  }", s.indent, s.indent)
 	}
 	before := len(st.Uses)
-	w.guards(s, st, "")
+	w.guards(s, st, "", "{ id = %s }")
 	if caught(st.Uses[before:]) {
 		use("child catch")
 	}
@@ -145,18 +149,24 @@ func (w *writer) group(s scope, st *Step) {
 		}
 	}
 	if w.chance(30) {
-		use("group catch", "catch any")
-		if w.chance(50) {
-			use("catch output")
-			w.f("%s  catch {\n%s    errors = [\"*\"]\n%s    output = { id = \"caught\" }\n%s  }\n", s.indent, s.indent, s.indent, s.indent)
-		} else {
-			w.f("%s  catch { errors = [\"*\"] }\n", s.indent)
-		}
+		use("group catch")
+		w.catch(s, st, "{ id = %s }")
 	}
 	use("group locals")
 	w.line(s, "locals { in_%s = var.tag }", st.Name)
 	inner := &Flow{}
 	w.m.Flows[st.Child] = inner
+	if w.chance(35) {
+		key := ""
+		switch {
+		case !w.chance(40):
+		case s.item || st.Keys != nil:
+			key = "each.key"
+		default:
+			key = firstLetter
+		}
+		w.limit(inner, "group ", s.indent+"  ", key)
+	}
 	in := scope{flow: inner, name: st.Child, indent: s.indent + "  ", kids: s.kids, groups: s.groups - 1, item: s.item || st.Keys != nil, most: 2}
 	w.steps(in, false)
 	w.outputs(in)

@@ -57,10 +57,13 @@ func (w *writer) action(s scope, st *Step) {
 	w.loop(s, st, st.Loops)
 	w.undo(s, st, a, undoes)
 	w.retry(s, st)
-	w.guards(s, st, a)
+	w.guards(s, st, a, substitutes[a == "raw"])
 	w.input(s, st, a)
 	w.line(s, "") // ends the block
 }
+
+// substitutes are the forms of catch.output for a step that calls an agent. The action raw has none.
+var substitutes = map[bool]string{false: "{ id = %s, n = 0, ok = false }", true: ""}
 
 // special writes the arguments that only some actions need.
 func (w *writer) special(s scope, st *Step, a string) {
@@ -185,7 +188,7 @@ func (w *writer) undo(s scope, st *Step, action string, on bool) {
 	case st.Loops:
 		w.f("%s    action = agent.far.refund_all\n%s    input { ids = self.collected }\n", s.indent, s.indent)
 	case action == "pay":
-		w.f("%s    action = agent.far.refund\n%s    input {\n%s      id  = self.output.id\n%s      why = \"${failure.step} ${failure.code}\"\n%s    }\n", s.indent, s.indent, s.indent, s.indent, s.indent)
+		w.f("%s    action = agent.far.refund\n%s    input {\n%s      id  = self.output.id\n%s      why = \"${failure.step} ${failure.code} ${self.input.name}\"\n%s    }\n", s.indent, s.indent, s.indent, s.indent, s.indent)
 	default:
 		use("compensate by_key")
 		w.f("%s    action = agent.far.undo\n%s    by_key = true\n", s.indent, s.indent)
@@ -222,6 +225,11 @@ func (w *writer) retry(s scope, st *Step) {
 		use("retry strategy")
 		w.f("%s    strategy = %q\n", s.indent, w.pick("linear", "constant", "exponential"))
 	}
+	if w.chance(30) {
+		use("retry pauses")
+		w.f("%s    initial_interval = \"500ms\"\n%s    multiplier = 3\n", s.indent, s.indent)
+		w.f("%s    max_interval = \"4s\"\n%s    jitter = %q\n", s.indent, s.indent, w.pick("none", "full"))
+	}
 	switch w.rng.IntN(6) {
 	case 0:
 		use("retry on")
@@ -244,30 +252,65 @@ func (w *writer) retry(s scope, st *Step) {
 	w.f("%s  }\n", s.indent)
 }
 
-// guards writes the conditions and the catch block.
-func (w *writer) guards(s scope, st *Step, action string) {
+// guards writes the conditions and the catch block. The parameter output is the form of catch.output.
+func (w *writer) guards(s scope, st *Step, action, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
-	if w.chance(8) {
+	if w.chance(10) {
 		use("precondition")
-		w.f("%s  precondition {\n%s    condition     = var.tag != \"never\"\n%s    error_message = \"no\"\n%s  }\n", s.indent, s.indent, s.indent, s.indent)
+		on := "run.id != \"run-1\"" // a group sees the run around it
+		switch {
+		case (s.item || st.Keys != nil) && w.chance(50):
+			on = "each.key != \"b\""
+		case w.chance(40):
+			on = "var.tag != \"shared\""
+		}
+		w.condition(s, "precondition", on)
 	}
 	if action != "" && action != "raw" && w.chance(12) {
 		use("postcondition")
-		w.f("%s  postcondition {\n%s    condition     = self.output.n < 7\n%s    error_message = \"too many\"\n%s  }\n", s.indent, s.indent, s.indent, s.indent)
+		w.condition(s, "postcondition", "self.output.n < 7")
 	}
-	if !w.chance(25) {
-		return
+	if w.chance(25) {
+		w.catch(s, st, output)
 	}
+}
+
+// condition writes a precondition or a postcondition.
+func (w *writer) condition(s scope, block, on string) {
+	w.f("%s  %s {\n%s    condition     = %s\n%s    error_message = \"no\"\n", s.indent, block, s.indent, on, s.indent)
+	if w.chance(30) {
+		w.f("%s    error_code    = \"closed\"\n", s.indent)
+	}
+	w.f("%s  }\n", s.indent)
+}
+
+// catch writes a catch block. The parameter output is the form of a substitute output; "" = the block
+// has none.
+func (w *writer) catch(s scope, st *Step, output string) {
+	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	w.f("%s  catch {\n", s.indent)
 	if w.chance(60) {
 		use("catch any")
 		w.f("%s    errors = [\"*\"]\n", s.indent)
 	} else {
 		use("catch code")
-		w.f("%s    errors = [\"refused\", \"sold_out\", \"deadline_exceeded\", \"cancelled\"]\n", s.indent)
+		w.f("%s    errors = [\"%s\"]\n", s.indent, strings.Join(codes, `", "`))
+	}
+	if output != "" && w.chance(50) {
+		use("catch output")
+		id := `"caught"`
+		if w.chance(70) {
+			use("self.error")
+			st.Tells = true
+			id = `"caught ${self.error.code}"`
+		}
+		w.f("%s    output = "+output+"\n", s.indent, id)
 	}
 	w.f("%s  }\n", s.indent)
 }
+
+// codes are error codes that a catch block may accept. Further codes turn the run back.
+var codes = []string{"refused", "sold_out", "deadline_exceeded", "cancelled", "precondition_failed", "no_room"}
 
 // input writes the input of a step, which may refer to earlier steps.
 func (w *writer) input(s scope, st *Step, action string) {
@@ -276,7 +319,7 @@ func (w *writer) input(s scope, st *Step, action string) {
 		arg = "what"
 	}
 	if st.Keys != nil || s.item {
-		name += "-${each.key}"
+		name += "-${each." + w.pick("key", "value") + "}" // the elements of a set are its keys
 	}
 	w.f("%s  input {\n%s    %s = \"%s\"\n", s.indent, s.indent, arg, name)
 	if note := w.note(s, st); note != "" {
@@ -288,6 +331,9 @@ func (w *writer) input(s scope, st *Step, action string) {
 // note returns an expression that refers to an earlier step; "" = it refers to none.
 func (w *writer) note(s scope, st *Step) string {
 	if len(st.After) == 0 || !w.chance(60) {
+		if w.chance(30) {
+			return fmt.Sprintf("try(tostring(run.%s), \"\")", w.pick("key", "tick", "workflow"))
+		}
 		return "local.both"
 	}
 	of := &s.flow.Steps[st.After[w.rng.IntN(len(st.After))]]
@@ -302,7 +348,7 @@ func (w *writer) note(s scope, st *Step) string {
 	case 1:
 		use, attr = "step attempts", "attempts"
 	case 2:
-		use, attr = "step error", "error.code"
+		use, attr = "step error", w.pick("error.code", "error.message", "error.data")
 	case 3:
 		use, attr = "step times", w.pick("started_at", "ended_at")
 	default:
