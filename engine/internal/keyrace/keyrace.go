@@ -34,10 +34,11 @@ import (
 const (
 	clients = 200
 	rounds  = 4 // number of rounds that each client makes
-	// longest is how many rounds a client makes if the race proves nothing before: too few runs have had
-	// the key, because it was reached or in use most of the time.
-	longest = 100
-	engines = 8 // number of engines; each has one writer, which its clients share
+	// If too few runs have had the key, the race proves nothing. Then a few clients race again. Among many
+	// clients, a run that waits is replaced by a newer one before it can start.
+	few     = 4
+	again   = 50 // number of further races
+	engines = 8  // number of engines; each has one writer, which its clients share
 	// giveUp is how long porcupine may search for an order. It usually needs less than a second.
 	giveUp   = 2 * time.Minute
 	workflow = "raced"
@@ -359,7 +360,7 @@ func (c *client) look(ctx context.Context) {
 
 // race makes the operations of one client.
 func (c *client) race(ctx context.Context, chance *rand.Rand) {
-	for n := 0; n < rounds || n < longest && !c.proof.enough(); n++ {
+	for range rounds {
 		if c.proof.replacing && chance.IntN(3) == 0 {
 			c.replace(ctx, []status.RunState{status.RunSucceeded, status.RunCancelled}[chance.IntN(2)])
 		}
@@ -420,6 +421,12 @@ func Run(t *testing.T, s store.Store, scope naming.Scope, replacing bool) {
 		racing.Go(func() { c.race(ctx, rand.New(rand.NewPCG(uint64(n), 27))) })
 	}
 	racing.Wait()
+	for n := 0; n < again && !had.enough(); n++ {
+		for i, c := range all[:few] {
+			racing.Go(func() { c.race(ctx, rand.New(rand.NewPCG(uint64(clients+n*few+i), 27))) })
+		}
+		racing.Wait()
+	}
 	var history []porcupine.Operation
 	for _, c := range all {
 		history = append(history, c.made...)

@@ -24,6 +24,20 @@ var replaceFaults = []fault{
 		by:   catches("engine/store/postgres", "^TestStore$/^replace$"),
 	},
 	{
+		name: "the run that is replaced is open until the COMMIT, in PostgreSQL",
+		in:   "engine/store/postgres.keyAwait",
+		old:  "AND state < 10 FOR SHARE",
+		new:  "AND state < 10",
+		by:   catches("engine/store/postgres", "^TestReplaceKeepsTheRunOpen$"),
+	},
+	{
+		name: "a replacement is refused if its run has ended in between, in PostgreSQL",
+		in:   "engine/store/postgres.keyAwait",
+		old:  "AND state < 10 FOR SHARE",
+		new:  "FOR SHARE",
+		by:   catches("engine/store/postgres", "^TestReplaceWhileTheRunEnds$"),
+	},
+	{
 		name: "a batch does not take a key for which a run waits",
 		in:   "engine/store/postgres.contextFree",
 		old:  "w.state >= 10 OFFSET 0",
