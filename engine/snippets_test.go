@@ -67,7 +67,8 @@ var snippetRuns = map[string]snippet{
 		outputs: map[string]string{"items": `[1,2,3]`},
 		calls:   []string{"get https://cloud.example.com/projects/p-1", "get https://example.com/items", "get https://example.com/items?page=2"},
 	},
-	"Child runs": {flow: "order", vars: map[string]string{"name": "ann"}, outputs: map[string]string{"id": `"ann"`}, calls: []string{`do "ann"`}},
+	"Priority of a step": {flow: "pay", calls: []string{`do "charge"`}},
+	"Child runs":         {flow: "order", vars: map[string]string{"name": "ann"}, outputs: map[string]string{"id": `"ann"`}, calls: []string{`do "ann"`}},
 	"Groups": {
 		flow: "send", vars: map[string]string{"parcels": `{"a":{"to":"Oslo"},"b":{"to":"Rome"}}`},
 		outputs: map[string]string{"loaded": `{"a":"a to Oslo in car 7","b":"b to Rome in car 7"}`},
