@@ -381,9 +381,9 @@ func (c *client) race(ctx context.Context, chance *rand.Rand) {
 	}
 }
 
-// Run lets the clients race for one key of the store, and checks all their answers. If `replacing`
-// is true, some of their runs wait until the key is free. The store must be empty.
-func Run(t *testing.T, s store.Store, scope naming.Scope, replacing bool) {
+// Run lets a number of clients race for one key of the store, and checks all their answers. If
+// `replacing` is true, some of their runs wait until the key is free. The store must be empty.
+func Run(t *testing.T, s store.Store, scope naming.Scope, clients int, replacing bool) {
 	t.Helper()
 	ctx := t.Context()
 	role, ok := goals.Of(s)
