@@ -31,6 +31,13 @@ func (s *watched) Slot(spec invoke.AgentSpec) machine.Slot {
 	return s.seats.Slot(spec)
 }
 
+// asked returns how often an engine has asked for a free slot.
+func (s *watched) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.questions
+}
+
 // A parked run does not wait in line for a slot, because it starts nothing. Otherwise the free slot
 // would wake it, and it would wait in line again at once, for ever.
 func TestParkedRunIsNotInLine(t *testing.T) {
@@ -60,8 +67,8 @@ workflow "two" {
 		run := w.submit(n, "two", nil)
 		w.wait(n, run, status.RunParked)
 		time.Sleep(time.Minute)
-		if s.questions > 100 {
-			t.Errorf("the engine has asked %d times whether a slot is free, although the run is parked", s.questions)
+		if n := s.asked(); n > 100 {
+			t.Errorf("the engine has asked %d times whether a slot is free, although the run is parked", n)
 		}
 		if err := n.Deliver(t.Context(), run, machine.RetryRequested{By: "ann"}); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,11 +105,10 @@ func TestAgentTakesReplies(t *testing.T) {
 			}
 			return nil
 		}
-		lost := 0
+		var lost atomic.Int64 // answers of the clerk; each fourth one is lost
 		w.inv.after = func(call invoke.Call, reply sdk.Reply) (sdk.Reply, bool) {
 			if call.Agent.Name == "clerk" {
-				lost++
-				return reply, lost%4 != 3
+				return reply, lost.Add(1)%4 != 3
 			}
 			return reply, true
 		}
@@ -123,8 +123,8 @@ func TestAgentTakesReplies(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		c.wantHeard(t, run, "accepted", "started", "compensated")
 		c.wantHeard(t, other, "accepted", "started", "compensated")
-		if c.calls <= 6 || lost < 3 {
-			t.Errorf("%d calls, %d answers: nothing failed in this test", c.calls, lost)
+		if n := lost.Load(); c.calls <= 6 || n < 3 {
+			t.Errorf("%d calls, %d answers: nothing failed in this test", c.calls, n)
 		}
 		second.drain(t)
 	})
