@@ -131,8 +131,8 @@ type Tick struct {
 	Next []status.RunID
 	// Looked is true if the store has also looked for work that starts runs, or that delivers replies:
 	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
-	// agents. If there is any, Starts is true. While there is no such work, engines need no queries of
-	// their own. A store need not look for such work.
+	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
+	// it. If Looked is false, the store has not looked, and engines must look themselves.
 	Looked, Starts bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: the run
 	// that holds the key has ended and has reached the goal. The engine should cancel them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,6 +58,7 @@ type bench struct {
 	waiting map[string]int
 	freed   map[string]int
 	later   map[string]int
+	halted  atomic.Bool
 }
 
 func newBench(t *testing.T) *bench {
@@ -82,7 +84,7 @@ func newBench(t *testing.T) *bench {
 			defer b.mu.Unlock()
 			return b.waiting[key]
 		},
-		Free: count(b.freed), Later: count(b.later),
+		Free: count(b.freed), Later: count(b.later), Halted: b.halted.Load,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -148,6 +150,41 @@ func TestVersionsOfAnAgentShareItsSlots(t *testing.T) {
 			t.Error("no run of the other version was notified of the free slot")
 		}
 	})
+}
+
+// An engine that stops at once cuts off its calls, and their services may still be at work. So it gives
+// no slots back, and no other engine gets them before the engine's row does not count any more.
+func TestEngineThatStopsAtOnceGivesNoSlotsBack(t *testing.T) {
+	for _, halted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			spec := limitedAgent("one", 2, dsl.Agent{})
+			b.wait(spec, 2)
+			if !b.start(spec) || !b.start(spec) {
+				t.Fatal("two calls did not start")
+			}
+			b.wait(spec, 0)
+			other, err := b.st.Join(t.Context(), "other", time.Hour, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := quota.SlotAsk{Limit: "far/far", Most: 2, Want: 2, Keep: keep, Linger: firstLinger}
+			if _, err := b.st.ShareSlots(t.Context(), other, ask); err != nil { // it waits for slots from now on
+				t.Fatal(err)
+			}
+			b.halted.Store(halted)
+			b.Release(spec, 2)
+			time.Sleep(3 * renewEvery)
+			synctest.Wait()
+			share, err := b.st.ShareSlots(t.Context(), other, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := share.Slots == 0; got != halted {
+				t.Errorf("halted %t: the other engine has %d slots", halted, share.Slots)
+			}
+		})
+	}
 }
 
 // An engine that gets no answer from the store starts no call any more after a while, and gets on
