@@ -112,7 +112,9 @@ func (x *Intake) look(ctx context.Context) (int, error) {
 // Scan accepts or refuses submissions, at most 1,000, and returns how many there were. If this
 // engine cannot decide on a submission now, Scan leaves it in the store and works on the next one.
 // If there are more than 1,000 submissions, the next Scan continues after them. So submissions that
-// stay in the store do not hold up later ones.
+// stay in the store do not hold up later ones. Submissions with the same unique key become runs one
+// after the other, in the order in which they were made: the first or the newest of them wins, as the
+// unique block says. If this engine cannot decide on one of them now, the later ones wait, too.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
 	list, err := x.cfg.Store.Submissions(ctx, x.after, page)
 	if err != nil {
@@ -122,9 +124,37 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 		x.after = list[page-1].ID
 	}
 	var out results
-	kept := map[store.WorkflowID]*dsl.Definition{}
 	var group sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
+	for _, same := range x.prepareAll(ctx, list, &out) {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			x.submit(ctx, same, &out)
+		})
+	}
+	group.Wait()
+	failpoint.Hit("intake.submitted")
+	if len(out.accepted) > 0 {
+		slices.Sort(out.accepted)
+		out.failed(x.cfg.Store.Accept(ctx, out.accepted...))
+	}
+	failpoint.Hit("intake.accepted")
+	return len(list), errors.Join(out.errs...)
+}
+
+// A prepared submission is a submission with its run.
+type prepared struct {
+	id  int64 // id of the submission
+	run Run
+}
+
+// prepareAll prepares the runs of the submissions, and refuses submissions that can never become runs. The
+// result has one list for each unique key, and one for each run without a key.
+func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *results) (lists [][]prepared) {
+	type held struct{ workflow, key string }
+	byKey := map[held]int{} // index of the list of each key
+	kept := map[store.WorkflowID]*dsl.Definition{}
 	for _, s := range list {
 		run, why, err := x.prepare(ctx, s)
 		if def := x.kept[s.WorkflowID]; def != nil {
@@ -138,28 +168,51 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 			out.failed(x.cfg.Store.Refuse(ctx, s.ID, why))
 			continue
 		}
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			switch refused, err := x.cfg.Submit(ctx, run); {
-			case err == nil:
-				out.accept(s.ID)
-			case refused:
-				out.failed(x.cfg.Store.Refuse(ctx, s.ID, err.Error()))
-			default:
-				out.failed(err)
+		at := len(lists)
+		if key := run.key(); key != "" {
+			h := held{run.Workflow, key}
+			if i, ok := byKey[h]; ok {
+				at = i
 			}
-		})
+			byKey[h] = at
+		}
+		if at == len(lists) {
+			lists = append(lists, nil)
+		}
+		lists[at] = append(lists[at], prepared{s.ID, run})
 	}
-	group.Wait()
 	x.kept = kept
-	failpoint.Hit("intake.submitted")
-	if len(out.accepted) > 0 {
-		slices.Sort(out.accepted)
-		out.failed(x.cfg.Store.Accept(ctx, out.accepted...))
+	return lists
+}
+
+// submit submits the runs one after the other, and refuses submissions that Config.Submit refuses. After
+// another error it leaves the remaining submissions in the store.
+func (x *Intake) submit(ctx context.Context, same []prepared, out *results) {
+	for _, p := range same {
+		switch refused, err := x.cfg.Submit(ctx, p.run); {
+		case err == nil:
+			out.accept(p.id)
+		case refused:
+			out.failed(x.cfg.Store.Refuse(ctx, p.id, err.Error()))
+		default:
+			out.failed(err)
+			return
+		}
 	}
-	failpoint.Hit("intake.accepted")
-	return len(list), errors.Join(out.errs...)
+}
+
+// key returns the unique key of the run. The result is "" if the run has none, or if the key cannot be
+// evaluated: Config.Submit then returns the error.
+func (r Run) key() string {
+	wf := r.Definition.Workflow(r.Workflow)
+	if wf.UniqueKey == nil {
+		return ""
+	}
+	key, err := wf.UniqueKey(&dsl.Scope{Run: dsl.RunInfo{ID: r.Name, Workflow: r.Workflow}, Vars: r.Vars})
+	if err != nil {
+		return ""
+	}
+	return key
 }
 
 // The results of one scan. Several goroutines may use them at the same time.

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -26,6 +27,7 @@ type desk struct {
 	list    []intake.Submission
 	refused map[int64]string
 	runs    map[string]Run
+	order   []string         // names of the runs in the order in which they were submitted
 	answers map[string]error // errors of Submit by name of the run
 	lasting bool             // the errors are about the submission
 	lost    bool             // Accept fails once
@@ -40,6 +42,16 @@ workflow "w" {
       condition     = var.n > 0
       error_message = "n must be above 0."
     }
+  }
+  step "a" { value = var.n }
+}
+workflow "keyed" {
+  deadline = "1h"
+  variable "n" { type = number }
+  variable "order" { type = string }
+  unique {
+    key         = var.order
+    on_conflict = "replace"
   }
   step "a" { value = var.n }
 }`
@@ -105,6 +117,7 @@ func (d *desk) intake() *Intake {
 				return d.lasting, err
 			}
 			d.runs[r.Name] = r
+			d.order = append(d.order, r.Name)
 			return false, nil
 		},
 	})
@@ -194,5 +207,34 @@ func TestLaterSubmissionsAreNotHeldUp(t *testing.T) {
 	d.want("last", page, nil)
 	if _, err := x.Scan(t.Context()); err == nil {
 		t.Error("the third scan does not begin again with the first submissions")
+	}
+}
+
+// S95: submissions with one unique key become runs in the order in which they were made, so that the newest
+// one replaces the others. If the engine cannot decide on one of them, the later ones wait for it.
+func TestSubmissionsOfOneKeyKeepTheirOrder(t *testing.T) {
+	d := newDesk(t)
+	want := map[string]string{}
+	for id := int64(1); id <= 300; id++ {
+		order := fmt.Sprint("o-", id%3)
+		name := fmt.Sprintf("%s-%03d", order, id)
+		d.list = append(d.list, intake.Submission{ID: id, Run: name, Workflow: "keyed", Input: fmt.Appendf(nil, `{"n":%d,"order":"%s"}`, id, order), WorkflowID: 1})
+		if order != "o-1" || id < 151 {
+			want[order] += name + " "
+		}
+	}
+	d.answers["o-1-151"] = errors.New("the store does not answer")
+	if _, err := d.intake().Scan(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	got := map[string]string{}
+	for _, name := range d.order {
+		got[name[:3]] += name + " "
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("submitted %v\nwant %v", got, want)
+	}
+	if len(d.list) != 50 {
+		t.Errorf("%d submissions wait, want 50", len(d.list))
 	}
 }

@@ -80,7 +80,7 @@ const (
 	// The step could start, but no slot is free, a secret is missing, or the circuit is open.
 	StepHeld       StepState = 3
 	StepBackoff    StepState = 4 // the step is in a pause before its next call
-	StepWaiting    StepState = 5 // a for_each step waits for its instances
+	StepWaiting    StepState = 5 // the step waits for a time, a signal or its instances
 	StepSucceeded  StepState = 6
 	StepSkipped    StepState = 7
 	StepCaught     StepState = 8

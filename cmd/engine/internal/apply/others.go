@@ -136,17 +136,26 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 	return text + ". --only leaves such runs alone."
 }
 
-// standsAt returns the names of a run's current steps: the steps that have begun and not ended. If
-// there are none, it returns the first step that has not begun; "" = there is no such step.
+// standsAt returns the names of a run's current steps: the steps that have begun and not ended. Of a
+// for_each step it returns the instances. If no step has begun, it returns the first step; "" = all
+// steps have ended.
 func standsAt(steps []store.StepView) string {
 	var begun []string
 	next := ""
+	repeated := map[string]bool{} // names of the for_each steps with instances
+	for _, s := range steps {
+		if name, _, ok := strings.Cut(s.Name, "["); ok {
+			repeated[name] = true
+		}
+	}
 	for _, s := range steps {
 		switch s.State {
 		case status.StepPending:
 			next = cmp.Or(next, s.Name)
-		// StepWaiting is left out: a for_each step only waits for its instances.
-		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepUndoing:
+		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepWaiting, status.StepUndoing:
+			if repeated[s.Name] {
+				continue
+			}
 			begun = append(begun, render.Clean(s.Name)+" ("+s.State.String()+")")
 		}
 	}

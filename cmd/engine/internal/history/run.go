@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/goals"
+	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/replies"
 	"github.com/saga-engine/engine/engine/story"
@@ -29,16 +30,17 @@ type Run struct {
 	Alerts  []store.AlertRow
 	Late    []Late
 	Inbox   []store.Message
-	Resets  []goals.Reset     // resets of the goals that the run had reached
-	Notices []notice.Sent     // states of the run that notify blocks announce, with their notifications
-	Replies []replies.Reply   // replies of the run; nil = it has none, or none was written yet
-	Owner   *store.Member     // the engine that owns the run, which may be dead; nil = not known
-	Heir    string            // name of the run that has taken over the results of this run; "" = none
-	Room    *Room             // limit under which the run waits for a place; nil = it does not wait for a place
-	KeyWait *KeyWait          // unique key for which the run waits; nil = it does not wait for its key
-	Groups  map[int]Group     // child runs of groups, by the number of the node; only after ReadGroups
-	Omitted int               // number of child runs of groups, at any depth, that ReadGroups did not read
-	Source  map[string][]byte // the files of the definition, by name; only for --definition
+	Resets  []goals.Reset      // resets of the goals that the run had reached
+	Notices []notice.Sent      // states of the run that notify blocks announce, with their notifications
+	Replies []replies.Reply    // replies of the run; nil = it has none, or none was written yet
+	Owner   *store.Member      // the engine that owns the run, which may be dead; nil = not known
+	Heir    string             // name of the run that has taken over the results of this run; "" = none
+	Room    *Room              // limit under which the run waits for a place; nil = it does not wait for a place
+	KeyWait *KeyWait           // unique key for which the run waits; nil = it does not wait for its key
+	Groups  map[int]Group      // child runs of groups, by the number of the node; only after ReadGroups
+	Refused *intake.Submission // submission with the id of this run that an engine refused; nil = none
+	Omitted int                // number of child runs of groups, at any depth, that ReadGroups did not read
+	Source  map[string][]byte  // the files of the definition, by name; only for --definition
 }
 
 // Read reads the journal of a run and computes the run's state from it. It reads nothing
@@ -89,6 +91,13 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 		if r.Replies, err = box.OfRun(ctx, row.Run); err != nil {
 			return nil, s.Wrap("read the replies", err)
 		}
+	}
+	// engine.submit refuses the id of another run. But a run can take the id while the submission waits.
+	switch x, err := Submission(ctx, s, row.Name); {
+	case err != nil:
+		return nil, err
+	case x != nil && x.Refused != "":
+		r.Refused = x
 	}
 	r.Owner, err = OwnerOf(ctx, s, row)
 	return r, err

@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// Submission returns the submission of a run that does not exist, because no engine has accepted the
-// submission yet, or because an engine has refused it. nil = there is no such submission.
+// Submission returns the submission with the id of a run that no engine has accepted yet, or that an
+// engine has refused. nil = there is no such submission.
 func Submission(ctx context.Context, s *session.Session, run string) (*intake.Submission, error) {
 	role, ok := intake.Of(s.Store)
 	if !ok {

@@ -79,6 +79,9 @@ func Heading(r *history.Run) string {
 	if line := replyLine(r); line != "" {
 		field("Replies", "%s", line)
 	}
+	if r.Refused != nil {
+		field("Refused", "%s", refusedText(r.Refused))
+	}
 	for _, al := range r.Alerts {
 		field("Alert", "%s %s", words.Stamp(al.At), words.Join(": ", al.Kind, al.Step, al.Code, al.Message))
 	}

@@ -64,6 +64,9 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	m["notices"] = noticesJSON(r.Notices)
 	m["goal_resets"] = resetsJSON(r.Resets)
 	addRestarts(m, r)
+	if r.Refused != nil {
+		m["refused_submission"] = refusedJSON(r.Refused)
+	}
 	m["replies"] = repliesJSON(r)
 	tablesOf(r).addStore(m)
 	if events {

@@ -1,9 +1,14 @@
 package show
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
@@ -32,4 +37,17 @@ func PrintSubmission(a *cli.App, x *intake.Submission) error {
 		return err
 	}
 	return exit.Code(code)
+}
+
+// refusedText returns the text about a refused submission that has the id of an existing run.
+func refusedText(x *intake.Submission) string {
+	return fmt.Sprintf("%s: another submission with this id, of workflow %s by %s: %s", words.Stamp(x.RefusedAt),
+		render.Clean(x.Workflow), render.Clean(x.By), strings.TrimSuffix(render.Clean(x.Refused), "."))
+}
+
+// refusedJSON returns the JSON object of such a submission.
+func refusedJSON(x *intake.Submission) map[string]any {
+	return map[string]any{
+		"workflow": x.Workflow, "submitted_by": x.By, "submitted_at": x.At, "refused_at": x.RefusedAt, "reason": x.Refused,
+	}
 }
