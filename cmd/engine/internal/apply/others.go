@@ -145,7 +145,7 @@ func standsAt(steps []store.StepView) string {
 		switch s.State {
 		case status.StepPending:
 			next = cmp.Or(next, s.Name)
-		// StepWaiting is left out: a for_each step only waits for its instances.
+		// StepWaiting is left out: such a step only waits for its instances, a time or a signal.
 		case status.StepRunning, status.StepHeld, status.StepBackoff, status.StepUndoing:
 			begun = append(begun, render.Clean(s.Name)+" ("+s.State.String()+")")
 		}
