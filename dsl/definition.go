@@ -153,8 +153,8 @@ func (s *stored) put(data []byte) string {
 }
 
 // putModule adds to s.Blobs the files of a module, and the texts that file(), env() and
-// similar functions have read for the module. It returns the manifest's entry for the module,
-// which lists them by sha256.
+// similar functions have read for the module. It returns the module's entry in the
+// manifest. This entry holds the sha256 of each file and text.
 func (s *stored) putModule(m *decl.Module) manifestModule {
 	out := manifestModule{File: m.File, Files: map[string]string{}, Reads: map[string]string{}, Env: map[string]*string{}, FileSets: m.Reads.Sets, Exists: m.Reads.Exists}
 	for name, src := range m.Files {

@@ -53,13 +53,23 @@
 //	  notify { on, action, input {}, timeout, retry {} }
 //	}
 //
-// Expressions refer to var.N, local.N, step.N.output.A (with for_each
-// step.N["key"].output.A), step.N.status, attempts, error, started_at and
-// timed_out, group.N in the same forms (without timed_out), each.key and each.value,
-// self in postcondition, fail_when, repeat and compensate, self.error in catch, failure in compensate and
-// notify, args in an action block, row in a schedule with select, and run. If a step refers to another step, it
-// depends on that step and starts later. Apart from references, only depends_on and
-// pivot order steps.
+// Expressions can refer to:
+//
+//	var.N, local.N, run
+//	step.N.ATTRIBUTE       or step.N["key"].ATTRIBUTE if the step has for_each; the attributes are
+//	                       output, status, attempts, error, started_at, ended_at, timed_out, signal
+//	                       and collected
+//	group.N                in the same forms as step.N, without the last three attributes
+//	each.key, each.value   with for_each
+//	self                   in postcondition, fail_when, repeat and compensate
+//	self.error             in catch
+//	failure                in compensate and notify
+//	args                   in an action block
+//	row                    in a select block, and in the argument variables that belongs to it
+//	event                  in on_event and reset_on
+//
+// If a step refers to another step, it depends on that step and starts later. Besides these
+// references, only depends_on and pivot determine the order of the steps.
 //
 // # Sensitive values and secrets
 //
@@ -85,7 +95,7 @@
 //	value, metered, functions   values, limits of cost, functions
 //	report, eval, fasteval      findings, evaluation, faster evaluation of common expressions
 //	argument, noun              arguments of calls, types of a linked definition
-//	syntax, decl, link          text to blocks, blocks to declarations, declarations to types of noun
+//	syntax, decl, link          text to blocks, blocks to declarations, declarations to workflows
 //
 // Packages outside of dsl may import dsl/diag, dsl/language, dsl/lock, dsl/rung
 // and dsl/secret, too.

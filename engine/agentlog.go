@@ -94,8 +94,8 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// The level Debug is enough here: if the store does not answer, other parts of the engine log
-			// it, too, at a higher level.
+			// The level Debug is enough: if the store does not answer, the engine logs that in other
+			// code at a higher level.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil
@@ -122,7 +122,7 @@ func (k *LogKeeper) flush(ctx context.Context, least int) error {
 			return fmt.Errorf("keep %d lines: %w", n, err)
 		}
 		k.mu.Lock()
-		k.lines = lists.DropFirst(k.lines, n) // the first n lines are still the lines in batch, because only flush removes lines
+		k.lines = lists.DropFirst(k.lines, n) // these are the lines in `batch`, because only flush removes lines
 		k.mu.Unlock()
 	}
 }

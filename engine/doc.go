@@ -16,10 +16,10 @@
 //	│                                           ▼                            ▼
 //	│                                   calls to make               the run's next due time
 //	│                                           │                            │
-//	├── result, failure, unknown, deferred ◀── Worker: Invoke the agent      │
+//	├── result, failure, unknown, deferred ◀── Caller: Invoke the agent      │
 //	└── TimePassed ◀───────────────────────── Supervisor: what is due ◀──────┘
 //
-// The order is always the same. A worker or the Supervisor makes an event. Deliver passes the
+// The order is always the same. A Caller or the Supervisor makes an event. Deliver passes the
 // event to the Scheduler, and the Scheduler commits the decision to the store. The state of a
 // run changes in no other way.
 //
@@ -42,9 +42,9 @@
 //
 // A record is committed before its commands are executed. A run belongs to one engine at a
 // time, and only its owner appends to its journal. Two checks of the store guarantee this.
-// First, the key of the journal refuses a second row with the same number. Second, the fence
-// row of a dead engine is removed, so that none of its rows can be committed. Cached states,
-// leases and clocks affect only the speed, not the correctness.
+// First, the key of the journal refuses a second row with the same number. Second, an
+// engine can commit only while its fence rows are in the store. Declaring the engine dead removes
+// them. Cached states, leases and clocks affect only the speed, not the correctness.
 //
 // An engine may be frozen while others declare it dead. Then only three things can still
 // happen. First, the store may complete a commit that has already reached it. Second, the
@@ -55,9 +55,9 @@
 //
 // # Times
 //
-// A tick is the renewal of the lease; it returns the store's time. If no tick succeeds for one
-// lease, the engine sends no more calls. Every time in a journal is store time: the time of the
-// last tick, plus the time that this process's monotonic clock has measured since. Within a
+// Each renewal of the lease returns the store's time. If no renewal succeeds for one lease, the
+// engine sends no more calls. Every time in a journal is store time: the time of the last
+// renewal, plus the time that this process's monotonic clock has measured since. Within a
 // run, the times of the records never go backwards.
 //
 // # When a decision goes wrong

@@ -129,8 +129,8 @@ func (e *enqueuer) tick(ctx context.Context) error {
 	return nil
 }
 
-// run submits everything over the given number of writers. It returns an error if some
-// submissions were not tried.
+// run submits all runs with the given number of writers. It returns an error if some submissions
+// were not tried.
 func (e *enqueuer) run(ctx context.Context, writers int) error {
 	// When one writer fails, the context `stop` ends. The other writers start no new batch, but each
 	// of them still waits for the answer to its last batch.
@@ -356,8 +356,8 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 		case mine, o.Err == nil && o.Submitted.Run == x.t.Run:
 			res.Submitted, res.Err = x.submitted(), nil
 		case errors.Is(o.Err, naming.ErrFree), o.Err == nil && x.t.Replaces == nil && replaces(x.st.Flow, e.all[x.n].Name, x.t.Names, o.Submitted):
-			// Submit the run again: as the replacement of the run that holds its key, or, if the key is
-			// free by now, as an ordinary run.
+			// Submit the run again: as a replacement if another run holds the unique key, or as an
+			// ordinary run if the unique key is free now.
 			failpoint.Hit("key.held")
 			t, err := e.transition(e.all[x.n], *x.st, o.Err == nil)
 			if err != nil {
@@ -387,8 +387,8 @@ func (e *enqueuer) settle(ctx context.Context, batch []entry, outcomes []store.O
 	return again, nil
 }
 
-// stands reports whether the first row of the run in the store is exactly the row of the transition
-// t.
+// stands reports whether the store has exactly the row of the transition t as the first row of its
+// run.
 func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := e.cfg.Store.Rows(ctx, t.Run, 0, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -398,8 +398,8 @@ func (e *enqueuer) stands(ctx context.Context, t store.Transition) (bool, error)
 }
 
 // transition returns the first row of a run without an owner. This row starts no step of the run.
-// An engine that looks for runs without an owner finds the run at once. If replaced is true, the run
-// replaces the run that holds its key.
+// An engine that looks for runs without an owner finds the run at once. If the parameter
+// `replaced` is true, the run replaces the run that holds its unique key.
 func (e *enqueuer) transition(s Submission, st owner.Start, replaced bool) (store.Transition, error) {
 	now := e.n.shared.Clock.Now()
 	run, err := e.n.assignID(s, &st, now)

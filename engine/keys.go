@@ -41,8 +41,8 @@ func replacement(s Submission, st *owner.Start) (*store.Message, error) {
 	return &store.Message{Kind: store.MessageVerb, By: by, Dedup: "replaced", Data: data}, nil
 }
 
-// starterOfKeys is the name that a cancel carries if a submission replaces runs and no person has
-// submitted it.
+// starterOfKeys is the field By of the message that cancels replaced runs, if the submission names
+// no person.
 const starterOfKeys = "unique"
 
 // A KeyError says why a submission was refused: another run holds its unique key. There are three

@@ -31,19 +31,19 @@ type Node struct {
 	kids   *children.Room // calls that wait for child runs
 	cfg    Config
 	ids    *naming.RunIDSource
-	// ticking is the role of the store that keeps schedules; nil = the store does not have it.
+	// ticking holds the schedules in the store; nil = the store keeps no schedules.
 	ticking schedules.Store
-	// submitted is the role of the store with submissions of other programs; nil = the store does not
-	// have it. The channel `hints` receives a value when there may be such submissions.
+	// submitted holds the submissions of other programs in the store; nil = the store keeps none. The
+	// channel `hints` receives a value when there may be such submissions.
 	submitted intake.Store
 	firings   firings.Store // firings of selections; nil = the store has no business tables
 	fired     chan struct{} // receives a value when there may be an open firing
 	hints     chan struct{}
-	// sent is the role of the store with events; nil = the store does not have it. The channel
-	// `sentHints` receives a value when there may be events.
+	// The field `sent` holds the sent events in the store; nil = the store keeps none. The channel
+	// `sentHints` receives a value when there may be sent events.
 	sent      events.Store
 	sentHints chan struct{}
-	keys      goals.Keeper    // role of the store with goals; nil = the store does not have it
+	keys      goals.Keeper    // goals in the store; nil = the store keeps none
 	postman   *outbox.Postman // delivers replies; nil = the store keeps none
 	quiet     *quiet
 	due       chan struct{} // receives a value when a schedule may be due

@@ -41,7 +41,8 @@ type announcer struct {
 	later map[notice.Notice]time.Time
 }
 
-// A where holds what an announcer needs of the present membership to store notifications.
+// The type where holds what an announcer needs to store notifications. Both fields belong to the
+// present membership.
 type where struct {
 	runs *owner.Scheduler
 	to   *commit.Committer
@@ -176,9 +177,9 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 }
 
 // announced returns the variables of a notification. The function `with` makes them from the
-// variables of the run. If they have more than `most` bytes, announced leaves out the variables of
-// the run. Then each argument of the notification that uses such a variable gets a text that the
-// engine writes, or null if the argument cannot be a text.
+// variables of the run. If the result would have more than `most` bytes, it does not contain the
+// variables of the run. Then the engine replaces each argument of the notification that uses such a
+// variable: by a text, or by null if the argument cannot be a text.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
 	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}

@@ -20,7 +20,7 @@ import (
 type Publication struct {
 	Definition *dsl.Definition
 	Workflows  []string         // names of the workflows to publish; nil = all of the definition
-	Assigned   []dsl.Assignment // values of variables; the store keeps those of variables outside of workflows, for the runs of schedules
+	Assigned   []dsl.Assignment // values of variables; the store keeps only those of variables outside of workflows
 	By         string           // person who publishes; only for display
 }
 
@@ -100,7 +100,7 @@ type publication struct {
 }
 
 // prepared returns what the store gets for the workflow with the given name. The first tick of a
-// new schedule is the first one after the time now.
+// new schedule is the first one after the time in the parameter `now`.
 func (c *Config) prepared(p Publication, name string, now time.Time) (publication, error) {
 	wf := p.Definition.Workflow(name)
 	if wf == nil {

@@ -10,19 +10,19 @@ import (
 // wakePause is the shortest pause between two wake-ups because of ticks.
 const wakePause = time.Second
 
-// A quiet knows from ticks whether the store has work that starts runs or delivers replies (see
-// store.Tick). While there is none, the goroutines that look for such work make no queries of their
-// own. So an idle engine sends only its ticks.
+// The type quiet remembers whether ticks find work. A tick renews the lease, and also looks for work
+// that starts runs or delivers replies (store.Tick). While ticks find none, the goroutines for such
+// work make no queries of their own. So an idle engine sends only its ticks.
 type quiet struct {
-	most time.Duration // how long the answer of a tick counts
+	most time.Duration // how long the finding of a tick is valid
 
 	mu     sync.Mutex // protects following fields
-	told   time.Time  // time of the last tick that has found nothing; zero = the last one has found work
+	told   time.Time  // time of the last tick, if it found no work; otherwise zero
 	woken  time.Time  // time of the last wake-up
 	wakers []func()   // wake the goroutines that look for work
 }
 
-// looked notes what a tick has found. If there is work, it wakes the goroutines that look for it.
+// looked notes whether a tick has found work. If so, it wakes the goroutines that do this work.
 func (q *quiet) looked(found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,7 +33,7 @@ func (q *quiet) looked(found bool) {
 	}
 	q.told = time.Time{}
 	if now.Sub(q.woken) < wakePause {
-		return // if they have left work, the next tick wakes them again
+		return // they were woken just before; if work is left, the next tick wakes them again
 	}
 	q.woken = now
 	for _, wake := range q.wakers {
@@ -41,14 +41,14 @@ func (q *quiet) looked(found bool) {
 	}
 }
 
-// is reports whether a tick has found nothing a short time ago.
+// is reports whether the last tick found no work, and this finding is still valid.
 func (q *quiet) is() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.told.IsZero() && time.Since(q.told) < q.most
 }
 
-// wakes adds what looked wakes.
+// wakes adds functions that the method `looked` calls to wake goroutines.
 func (q *quiet) wakes(all ...func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

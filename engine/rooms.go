@@ -86,7 +86,7 @@ func (e *FullError) Unwrap() error { return e.err }
 // mostHolders is the largest number of runs that a FullError names.
 const mostHolders = 10
 
-// fullError returns the error for a submission that found no room. The parameter `child` says
+// fullError returns the error for a submission whose run got no place. The parameter `child` says
 // whether a step or group started the run.
 func fullError(ctx context.Context, s store.Store, start *owner.Start, child bool, err error) error {
 	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), child: child, err: err}
@@ -123,8 +123,8 @@ func checksOf(wf *dsl.Workflow, scope *dsl.Scope) ([]admission.Check, error) {
 	return out, nil
 }
 
-// busy reports whether an error says that a check of rows could not run now, but may run when the run
-// is submitted again.
+// busy reports whether the error is about a check that could not run now, but may run when the run is
+// submitted again.
 func busy(err error) bool {
 	var e *admission.Error
 	return errors.As(err, &e) && e.Temporary()

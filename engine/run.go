@@ -91,7 +91,7 @@ func (n *Node) Run(ctx context.Context) error {
 		cancel()
 	})()
 
-	soft, cancelSoft := context.WithCancel(ctx) // soft ends with ctx, or when StopNow is called
+	soft, cancelSoft := context.WithCancel(ctx) // `soft` ends with ctx, or when StopNow is called
 	defer cancelSoft()
 	defer context.AfterFunc(hard, cancelSoft)()
 	err := journal.PinKey(soft, n.cfg.Store, n.cfg.Sealer, time.Now())
@@ -211,7 +211,7 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// hinted tells the goroutines that start runs that there may be submissions, events or firings.
+// hinted wakes the goroutines that start runs for submissions, sent events and firings.
 func (n *Node) hinted() {
 	wait.Wake(n.hints)
 	wait.Wake(n.sentHints)
@@ -232,9 +232,9 @@ func (n *Node) forMembers() cluster.Config {
 	}
 }
 
-// startOthers starts the work that needs no membership: the starts of runs that nobody submits to this
-// node, and the replies of runs. Each of these loops ends soon after ctx has ended, and then closes
-// its channel.
+// startOthers starts the loops that need no membership. They start runs for schedules, selections,
+// sent events and submissions of other programs, and they deliver replies. Each loop ends soon after
+// ctx has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys, due: n.due, quiet: n.quiet}
 	return []<-chan struct{}{

@@ -16,7 +16,7 @@ import (
 // A takenError says why a submission was refused: another run has its name.
 type takenError struct {
 	run, workflow string   // the run with the name, and its workflow
-	other         []string // names of the variables to which the submission gives other values; nil = the workflow is another one
+	other         []string // variables to which the submission gives other values; nil = the run has another workflow
 }
 
 // Error names the run, says in what it differs from the submission, and says what to do.
@@ -57,7 +57,8 @@ func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intak
 	return nil
 }
 
-// differing returns those of the named variables that have a value in both objects, and not the same one.
+// differing returns those of the named variables that have different values in the objects a and b.
+// It leaves out variables without a value in b.
 func differing(names []string, a, b dsl.Value) ([]string, error) {
 	var now, then map[string]json.RawMessage
 	if err := json.Unmarshal(a.JSON(), &now); err != nil {

@@ -27,7 +27,7 @@ import (
 // ErrNoSelections says that the store has no business tables, so a select block cannot read them.
 var ErrNoSelections = errors.New("engine: a select block reads business tables of the same PostgreSQL database, and this store has none; use a state in PostgreSQL (--dsn)")
 
-// selectPause is the longest pause between two looks for open firings.
+// selectPause is the longest pause before an engine searches for open firings again.
 const selectPause = 5 * time.Second
 
 // startSelects starts a goroutine that works on the firings of selections until ctx ends. The
@@ -118,8 +118,8 @@ func (n ticker) fireEvent(ctx context.Context, f inbox.Firing) (refused bool, er
 	return false, err
 }
 
-// selections returns the Selections for the scan for due schedules; nil = the store has no business
-// tables.
+// selections returns the object that opens and ends the firings of schedules; nil = the store has
+// no business tables.
 func (n ticker) selections() ticks.Selections {
 	if n.firings == nil {
 		return nil
@@ -254,13 +254,14 @@ func (e *SelectionError) Unwrap() error { return e.Err }
 type FiringRequest struct {
 	Schedule schedules.Row
 	Tick     time.Time          // tick of the firing, in whole seconds
-	Args     map[string]*string // values of parameters, which replace the values of the definition; a nil value = NULL
+	Args     map[string]*string // values that replace arguments of the select block, by name; a nil value = NULL
 	By       string             // person who asks; only for display
 }
 
-// OpenFiring opens a firing of a published schedule. Engines on the store work on it. OpenFiring
-// reports false if there is already a firing at this tick, or if another firing covers the interval
-// of this tick. It uses only the fields Store and Sealer of cfg.
+// OpenFiring opens a firing of a published schedule. The engines of the store read its rows and
+// start the runs. OpenFiring returns false if the schedule has a firing at this tick already, or if
+// another firing covers the interval of this tick. Of cfg, only the fields Store and Sealer are
+// used.
 func OpenFiring(ctx context.Context, cfg Config, r FiringRequest) (bool, error) {
 	role, ok := firings.Of(cfg.Store)
 	if !ok {
@@ -287,7 +288,7 @@ func OpenFiring(ctx context.Context, cfg Config, r FiringRequest) (bool, error) 
 	return role.Fire(ctx, f, sel.Strategy == selection.Window)
 }
 
-// A Retried is what became of a quarantined row.
+// A Retried says what a retry has done with a quarantined row.
 type Retried = selects.Retried
 
 // RetryQuarantined reads quarantined rows of a firing again and starts their runs. It uses the same

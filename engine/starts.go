@@ -79,8 +79,8 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 	return done
 }
 
-// cancelTick posts a cancel to a run that a schedule has started. While the message is in the inbox,
-// posting it again adds nothing.
+// cancelTick posts the verb `cancel` to a run that a schedule has started. While this message is in
+// the inbox, another call posts no second one.
 func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
 	st := store.Complete(n.cfg.Store)
 	run, err := st.Find(ctx, name)
@@ -173,9 +173,9 @@ func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitt
 	return keyError(ctx, n.cfg.Store, workflow, run.Key, res)
 }
 
-// resetGoal frees the key of a goal that was reached, because an event says so. It returns nil if no
-// goal of the key is reached, or if the same event has reset the goal already. The result `refused`
-// is true if the goal cannot be reset now.
+// resetGoal frees the unique key of a goal that was reached, because an event asks for it. It does
+// nothing if the goal is not reached, or if the same event has reset the goal before. The result
+// `refused` is true if the goal cannot be reset, for example because a run of the key is open.
 func (n ticker) resetGoal(ctx context.Context, r inbox.Reset) (refused bool, err error) {
 	if n.keys == nil {
 		return true, errors.New("this store keeps no goals")

@@ -21,8 +21,8 @@ type NodeStatus struct {
 	Queued int
 	// For how long the oldest transition has waited for its commit; 0 = no transition waits.
 	Behind time.Duration
-	// For how long the first run that no engine has taken has been due; 0 = there is no such
-	// run (S65).
+	// For how long the oldest due run without an owner has waited for an engine (S65); 0 = there is
+	// no such run.
 	QueueAge time.Duration
 	Lease    time.Duration // remaining time of the lease; 0 = the lease has expired
 	// Time of the last scan of the Supervisor, by this process's clock; zero = no scan yet.

@@ -31,9 +31,9 @@ type Submission struct {
 	ReplyTo, Correlation string
 
 	trigger string          // how the run was started; "" = "manual"
-	kind    naming.Trigger  // the same as a kind
+	kind    naming.Trigger  // how the run was started, as a number for the store
 	child   *children.Order // set if a step of another run submits the run; otherwise nil
-	from    moving.From     // set if the run takes over results of an ended run, which the field `past` holds; otherwise zero
+	from    moving.From     // what the run takes over from the ended run `past`; zero = nothing
 	past    *moving.Past
 }
 

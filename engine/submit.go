@@ -23,12 +23,12 @@ const submitIDs = 8
 
 // Submit accepts a run. The run and all its steps are in the store before any step starts
 // (S14), and this engine owns the run. If the name is in use, or an open run has the same
-// unique key, nothing is written: Submit returns the earlier run with Exists set. Submit refuses
+// unique key, Submit stores nothing and returns the earlier run with Exists set. Submit refuses
 // a submission if an expression of its workflow fails with the variables of the submission.
 //
-// After an error the run may or may not be accepted. It is safe to submit it again with the same
-// name or unique key. If Submit returns an error and a Run other than 0, the run was sent but the
-// store did not answer: the run may be stored under that id and Name.
+// After an error it may be unknown whether the run was accepted. It is safe to submit the run
+// again with the same name or unique key. If Submit returns an error and also a Run other than 0,
+// the store did not answer: it may have stored the run with this Run and Name.
 func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error) {
 	if _, given := naming.ParseRunName(s.Name); given {
 		return n.again(ctx, s)
@@ -51,14 +51,14 @@ func (n *Node) Submit(ctx context.Context, s Submission) (store.Submitted, error
 		}
 		res, err := n.submit(ctx, t, s, *st, waits, replaced)
 		switch {
-		case errors.Is(err, errHeld): // submit the run again, so that it replaces the run that holds its key
+		case errors.Is(err, errHeld): // submit again, to replace the run that holds the key
 			replaced = true
 			failpoint.Hit("key.held")
 		case errors.Is(err, naming.ErrFree): // the run that held the key has ended meanwhile
 			replaced = false
 			try--
 		case errors.Is(err, naming.ErrFull) && !st.Flow.Concurrency.Reject && !waits:
-			waits = true // submit the run again, so that it waits in line
+			waits = true // submit again, so that the run waits in line
 		case errors.Is(err, naming.ErrFull):
 			return store.Submitted{}, fmt.Errorf("submit %q: %w", s.Workflow, fullError(ctx, n.cfg.Store, st, s.child != nil, err))
 		case !errors.Is(err, store.ErrExists):
@@ -102,14 +102,15 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 		return nil, err
 	}
 	if s.void() {
-		line.Limit = 0 // a run that begins no step needs no room
+		line.Limit = 0 // a run that begins no step needs no place
 	}
 	specs, err := n.shared.Specs.Specs(wf, s.Vars)
 	if err != nil {
 		return nil, err
 	}
 	hidden := confidential(wf, s.Vars, specs)
-	for _, block := range wf.Notify { // a notification must not fail later because a key is missing
+	// A notification must not fail later because the encryption key is missing.
+	for _, block := range wf.Notify {
 		own, err := n.shared.Specs.Specs(block.Flow, s.Vars)
 		if err != nil {
 			return nil, err
@@ -126,16 +127,15 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line, Past: s.past}, nil
 }
 
-// An unanswered is an error of the store. It says nothing about the submission, which may be
-// valid.
+// unanswered is an error of the store. The submission itself may be valid.
 type unanswered struct{ error }
 
 // Unwrap returns the cause.
 func (u *unanswered) Unwrap() error { return u.error }
 
-// confidential reports whether a run may hold data that must be encrypted. A sensitive
-// variable, or a secret in an agent's configuration, is enough. The agent may repeat the secret
-// in its reply, and then it is too late to ask for a key.
+// confidential reports whether a run may hold data that must be encrypted. A sensitive variable
+// is enough. A secret in an agent's configuration is enough, too: the agent may repeat the secret
+// in a reply, when it is too late to ask for an encryption key.
 func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
 	for _, step := range wf.Steps {
 		if step.Child != nil && confidential(step.Child.Workflow, dsl.Value{}, nil) {
@@ -158,15 +158,15 @@ func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.Agen
 	return false
 }
 
-// errHeld says that another run holds the unique key of a submission, and that the submission must be
-// made again as the replacement of that run.
+// errHeld says that another run holds the unique key of a submission. The caller must submit again,
+// so that the new run replaces that run.
 var errHeld = errors.New("engine: another run holds the key")
 
 // submit chooses an id for the run and submits the run once. If the parameter `waits` is true and the
 // run has a limit, the run waits in line. If the parameter `replaced` is true, the run replaces the run
-// that holds its key, and waits for the end of that run. submit returns ErrExists if another run has
-// this id, and ErrFull if the run has a limit and there is no room. It returns errHeld if the submission
-// must be made again with `replaced`, and ErrFree if it must be made again without.
+// that holds its unique key, and waits for the end of that run. The method submit returns ErrExists
+// if another run has this id, and ErrFull if the run gets no place in its limit. It returns errHeld
+// if the caller must submit again with `replaced`, and ErrFree if it must submit without.
 func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits, replaced bool) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)

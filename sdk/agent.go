@@ -33,7 +33,7 @@ type Agent struct {
 	configRaw  json.RawMessage
 }
 
-// New returns an agent without actions. The parameter `name` is the part NAME of the file name
+// New returns an agent without actions. The parameter `name` is NAME in the file name
 // engine-agent-NAME. The parameter `version` is a semantic version such as "1.2.0". The method
 // Schema reports mistakes in the name, in the version, and in all actions and options that are
 // added later.

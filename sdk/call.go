@@ -30,7 +30,7 @@ type Call struct {
 	Workflow       string       // name of the workflow
 	Step           string       // name of the step
 	Attempt        int          // number of the attempt; the first attempt has 1
-	Fence          int64        // fencing token; rises each time the run gets another owner
+	Fence          int64        // fencing token: each new owner of the run has a larger number
 	Logger         *slog.Logger // logger for the action; it adds run, step and attempt to each line
 
 	last   *Checkpoint
@@ -39,8 +39,8 @@ type Call struct {
 	config json.RawMessage // configuration of the agent, for Excerpt
 }
 
-// Heartbeat reports that the work continues. The parameter `progress` is the part of the work
-// that is done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. The
+// Heartbeat reports that the work continues. The parameter `progress` says how much of the work
+// is done, from 0 to 1. A smaller value counts as 0, and a larger value as 1. The
 // parameter `note` is a text for people about the present work; it may be empty. Heartbeat does
 // nothing if the action does not declare Heartbeats.
 func (c *Call) Heartbeat(progress float64, note string) {

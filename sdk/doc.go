@@ -44,5 +44,5 @@
 // ends at that time, and the result of the function is not sent any more.
 //
 // Package sdktest checks that an agent keeps these rules. Package plugin runs the agent as a
-// process. This package imports the standard library only.
+// process. Package sdk imports the standard library only.
 package sdk

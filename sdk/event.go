@@ -6,7 +6,7 @@ type Event interface{ event() }
 
 // A Heartbeat reports that the work continues.
 type Heartbeat struct {
-	Progress float64 // part of the work that is done, from 0 to 1
+	Progress float64 // how much of the work is done, from 0 to 1
 	Note     string  // a text for people; at most 1 KiB
 }
 

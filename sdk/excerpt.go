@@ -7,11 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// If Excerpt cuts a text inside a value, it also removes the part of the value that stands before
-// the cut. It does not remove a part of fewer than minKnown bytes, because such a short text
-// occurs everywhere. It removes at most maxKnown bytes, because a longer value is data and not a
-// secret. Without maxKnown, Excerpt could return an empty text for a program that prints its
-// whole input.
+// If a cut divides a value, Excerpt also removes the bytes of the value that are before the cut.
+// It does not remove fewer than minKnown bytes, because such a short text occurs everywhere. It
+// removes at most maxKnown bytes, because a longer value is data and not a secret. Without
+// maxKnown, Excerpt could return an empty text for a program that prints its whole input.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
@@ -46,11 +45,10 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest is for a text that was cut into two sides. The caller keeps one side, which has the
-// length `most`. If the cut divides a value, longest returns how many bytes of this value are
-// on the kept side. It returns 0 if there are fewer than minKnown such bytes. The function
-// `part` returns the l bytes of the kept side that are next to the cut, and the first byte of
-// the other side.
+// longest returns how many bytes of a value the caller must remove from a text. The caller has cut
+// the text, and keeps `most` bytes on one side of the cut. If the cut divides a value, the result is
+// the number of kept bytes that belong to the value; 0 = fewer than minKnown. The function `part`
+// returns the l kept bytes next to the cut, and the first byte on the other side of the cut.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {

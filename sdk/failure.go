@@ -102,7 +102,7 @@ func (u *unknownError) retryAfter() time.Duration {
 
 func (u *unknownError) Unwrap() error { return u.err }
 
-// classify returns the part of an error that decides the outcome: the outermost *Failure or
+// classify returns the error inside of err that decides the outcome: the outermost *Failure or
 // *unknownError. If joined errors contain an *unknownError, classify returns it, because only
 // a *Failure guarantees that nothing was done. Otherwise it returns the first *Failure. If
 // err contains neither of them, both results are nil.

@@ -19,9 +19,8 @@ import (
 type InvokeOptions struct {
 	Logger  *slog.Logger // logger for the action; nil = slog.Default()
 	OnEvent func(Event)  // called for each event, one at a time, before Invoke returns; nil = not called
-	// Invoke calls Ended once the action's function has returned, perhaps after Invoke itself
-	// has returned. Invoke also calls Ended if it does not call the action's function at all.
-	// nil = not called.
+	// Ended is called after the action's function has returned, which may be later than the return
+	// of Invoke. Ended is also called if the function is not called at all. nil = not called.
 	Ended func()
 }
 
@@ -29,11 +28,11 @@ type InvokeOptions struct {
 // over. Then the host must send nothing to the engine, not even an error (S28), because another
 // attempt of the step may already be running.
 //
-// A reply has OutcomeFailed only if nothing was done: the action returned a *Failure, or
-// Invoke did not call the action because the request is invalid (CodeInvalid). If the action
-// does not declare the code of the *Failure, the reply has OutcomeFailed, too, because the
-// author guarantees that nothing was done; Invoke logs a warning. If the code is invalid, or
-// if only the SDK and the engine may use it, the outcome is unknown.
+// A reply has OutcomeFailed only if nothing was done. Either Invoke did not call the action,
+// because the request is invalid (CodeInvalid), or the action returned a *Failure. With a
+// *Failure the author guarantees that nothing was done, so its code need not be declared: Invoke
+// then only logs a warning. But if the code is no valid name, or only the SDK and the engine may
+// use it, the outcome is unknown.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits for the answer.

@@ -23,7 +23,7 @@ type Request struct {
 	Workflow       string
 	Step           string      // name of the step, with ["key"] for an instance
 	Attempt        int         // number of the attempt; the first attempt has 1
-	Fence          int64       // number of the run's owner that makes the call; each new owner has a larger number (S29)
+	Fence          int64       // fencing token; rises each time the run gets another owner (S29)
 	Checkpoint     *Checkpoint // last checkpoint of an earlier attempt; nil = none
 }
 

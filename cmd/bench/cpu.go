@@ -46,7 +46,8 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 	if r.d == nil {
 		return u, nil
 	}
-	// Count transaction ids, because a transaction that only reads has no transaction id.
+	// The next transaction id grows with each transaction that writes: PostgreSQL gives no id to
+	// a transaction that only reads. So a difference of two such ids counts transactions.
 	err = r.d.db.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8, txid_snapshot_xmax(txid_current_snapshot())::float8`).Scan(&u.log, &u.commits)
 	if err == nil {
 		u.server, err = r.d.serverCPU(ctx)
@@ -140,12 +141,12 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // a process name may contain anything except ") "
+	_, rest, _ := strings.Cut(string(b), ") ") // skip "PID (NAME) "; no NAME may contain ") "
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
 		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
 	}
-	n := 2 // user time and system time
+	n := 2 // number of fields to add: user time and system time
 	if children {
 		n = 4
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// noted is a workflow whose runs are started by an event, and end with the first row of their
-// journal.
+// noted is the source of a workflow. An event starts each of its runs. The run ends at once, so
+// its journal has only one row.
 const noted = `workflow "noted" {
   deadline = "2h"
   variable "value" { type = string }
@@ -22,7 +22,6 @@ const noted = `workflow "noted" {
 }
 `
 
-// notedSource returns the workflow file of the part events.
 func notedSource() fs.FS { return fstest.MapFS{"noted.hcl": {Data: []byte(noted)}} }
 
 // A sending is one way to send events: how many clients send, and how many events each of their
@@ -38,8 +37,8 @@ func sendings(n int) []sending {
 	return []sending{{"each", manyClients, 1}, {"batches", 4, min(batchSize, n)}, {"all", 1, n}}
 }
 
-// plainEvents creates a table with the same columns as the engine's table of events. Plain
-// clients remove the rows of this table.
+// plainEvents creates a table with the same columns as the engine's table of events. No engine
+// uses this table: plainDrain removes its rows.
 const plainEvents = `CREATE TABLE bench.events (seq int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE DEFAULT gen_random_uuid()::text, type text NOT NULL,
 	data jsonb NOT NULL DEFAULT '{}', sent_by text NOT NULL DEFAULT session_user, sent_at timestamptz NOT NULL DEFAULT clock_timestamp())`
 

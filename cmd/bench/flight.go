@@ -15,12 +15,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// done is the number of finished steps in each run that a flock makes. The step after them has
-// started.
+// done is the number of finished steps in each run in flight. The next step has started.
 const done = 3
 
-// firstID is the smallest id of the open runs. It is larger than the ids of all finished
-// runs, because newer runs have larger ids.
+// firstID is the smallest id of the open runs. All finished runs get smaller ids, as older runs
+// have in a real database.
 const firstID = status.RunID(1) << 50
 
 // A flock makes runs in flight in a database. Their journals have the same rows as if an engine

@@ -23,7 +23,7 @@ const settling = 15 * time.Second
 // other parts of the benchmark, so the proxy counts for a long time. The engine needs so little
 // CPU time that it does not slow down the other parts.
 type idling struct {
-	row     string // row of its figures
+	row     string // name of the row with the figures of this engine
 	closing closers
 	p       *gauge.Proxy
 	begun   time.Time // start of the counting
@@ -32,7 +32,7 @@ type idling struct {
 }
 
 // startIdling starts two idle engines with their proxies, and waits until they are idle. One of them
-// has schedules whose next tick is far in the future. startIdling stores an error in the field `err`.
+// has schedules whose next tick is far in the future. If one cannot start, its field `err` says why.
 func (l processLab) startIdling(ctx context.Context) []*idling {
 	all := []*idling{{row: "idle"}, {row: "idle/schedules"}}
 	for _, i := range all {

@@ -25,7 +25,7 @@ type lab struct {
 	t        *table
 	progress io.Writer
 	prof     *profiler
-	idling   []*idling // engines for the part idle; nil = this part is not measured
+	idling   []*idling // engines for the part "idle"; nil = this part is not measured
 }
 
 // Each of the following functions returns the lab as another type, which has the methods for

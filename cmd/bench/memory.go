@@ -53,8 +53,8 @@ func keepings() []keeping {
 	return []keeping{{"in flight", "flying", false}, {"held", "five", true}, {"in backoff", "backoff", false}, {"parked", "parked", false}}
 }
 
-// keptApart measures one keeping in a separate process, so that other memory of the benchmark
-// does not change the figures.
+// keptApart measures the runs of the keeping k in a separate process, so that other memory of the
+// benchmark does not change the figures.
 func (l processLab) keptApart(ctx context.Context, d *database, k keeping) error {
 	self, err := os.Executable()
 	if err != nil {

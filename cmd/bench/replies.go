@@ -41,7 +41,8 @@ func (l startsLab) replies(ctx context.Context) (err error) {
 	return nil
 }
 
-// plainReplies copies the replies into a plain table, with the columns that a consumer reads.
+// plainReplies are the statements that copy the replies into a plain table. The table has only the
+// columns that a consumer reads.
 var plainReplies = []string{
 	`CREATE SCHEMA bench`,
 	`CREATE TABLE bench.replies (n int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, workflow text NOT NULL, key text NOT NULL, correlation text NOT NULL,

@@ -114,7 +114,6 @@ func (r *running) replying(sink string) *running {
 	return &other
 }
 
-// submit submits a run of the workflow with this name.
 func (r *running) submit(ctx context.Context, workflow string) (store.Submitted, error) {
 	return r.node.Submit(ctx, engine.Submission{Definition: r.work.def, Workflow: workflow, Vars: r.work.vars, By: "bench", ReplyTo: r.sink})
 }
@@ -225,8 +224,7 @@ type counted struct {
 	commits, rows atomic.Int64
 }
 
-// newCounted returns a counted for a store. If the store keeps snapshots, the result keeps
-// snapshots, too.
+// newCounted wraps a store. If the store keeps snapshots, the result keeps snapshots, too.
 func newCounted(s store.Store) *counted {
 	c := &counted{Full: store.Complete(s), Keeper: noSnapshots{}}
 	if role, ok := snapshots.Of(c.Full); ok {
@@ -235,9 +233,9 @@ func newCounted(s store.Store) *counted {
 	return c
 }
 
-// whole returns the store for an engine. A PostgreSQL store has optional roles, such as
-// schedules and events, which a counted hides. So for PostgreSQL the result is a
-// countedPostgres, which shows all roles.
+// whole returns the store for an engine. The type `counted` hides the optional roles of a
+// PostgreSQL store, such as schedules and events. So for PostgreSQL the result has the type
+// `countedPostgres`, which has all roles.
 func (c *counted) whole() store.Store {
 	if pg, ok := c.Store.(*postgres.Store); ok {
 		return &countedPostgres{pg, c}

@@ -13,7 +13,7 @@ import (
 // Numbers of open runs in the database. The constant `grace` decides which runs of another
 // live engine a scan must find.
 const (
-	openRuns   = 1000        // runs of the scanning engine, another live engine, and a dead engine
+	openRuns   = 1000        // of the scanning engine, another live engine and a dead engine together
 	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
 	lateRuns   = 10          // runs of the other live engine that a scan finds, because `grace` has passed since next_check
 	orphanRuns = 100         // runs of the dead engine

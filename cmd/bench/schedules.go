@@ -18,7 +18,7 @@ const perWorkflow = 100
 
 // timetables returns workflow files with n schedules, 100 for each workflow. The next tick of
 // each schedule is New Year, so that no schedule starts runs during the benchmark. Each run
-// ends with the first row of its journal.
+// ends at once, so its journal has only one row.
 func timetables(n int) fs.FS {
 	files := fstest.MapFS{}
 	for w := 0; w*perWorkflow < n; w++ {
@@ -42,7 +42,7 @@ func publishTimetables(ctx context.Context, d *database, n int) error {
 	return publish(ctx, d, w.def, w.def.Names()...)
 }
 
-// timetable links the workflows of timetables, which use no agents.
+// timetable links the workflows that the function `timetables` returns. They use no agents.
 func timetable(n int) (*work, error) {
 	return bind(timetables(n), "timed_0", func(use dsl.AgentUse) (dsl.AgentBinary, error) {
 		return dsl.AgentBinary{}, fmt.Errorf("the schedules use agent %s", use.Plugin)

@@ -21,7 +21,7 @@ type shape struct {
 	parts    string                                           // what the table says about the calls of the large run; "" = nothing
 	calls    int                                              // number of calls of a small run
 	end      status.RunState                                  // expected status at the end of a run
-	together bool                                             // all calls, and all small runs, are in flight together
+	together bool                                             // true = the calls of a run, and the small runs, are in flight together
 	write    func(b *strings.Builder, name string, calls int) // writes the workflow to b
 }
 
@@ -213,8 +213,8 @@ func tried(b *strings.Builder, name string, calls int) {
 `, name, calls)
 }
 
-// sagaCalls is the number of calls in a run of the workflow named undone: four calls of steps,
-// and three calls that undo steps.
+// sagaCalls is the number of calls in a run of the workflow "undone": four calls of steps, and
+// three calls that undo steps.
 const sagaCalls = 7
 
 // saga measures runs whose fourth step of five fails. Then the engine undoes the first three

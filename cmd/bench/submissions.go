@@ -17,9 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// A startsLab has the methods that measure runs that no program starts through an engine: it
-// submits them with SQL, or an event or a schedule starts them. It also measures how fast the
-// replies of runs reach a program.
+// A startsLab has the methods that measure how runs start without the Go API of an engine: with
+// SQL, by an event or by a schedule. It also measures how fast replies of runs reach a program.
 type startsLab struct{ *lab }
 
 // A startPlan holds the sizes of the parts that measure how runs start.
@@ -110,7 +109,7 @@ func (l startsLab) submitting(d *database, desk *desk, w way) subject {
 type way struct {
 	row           string
 	clients, size int
-	call          func(ctx context.Context, last int64) error // makes submissions; the last has the number last
+	call          func(ctx context.Context, last int64) error // makes submissions; `last` is the number of the last
 	next          *atomic.Int64                               // number of the last submission
 }
 
@@ -133,8 +132,8 @@ func (w way) repeat(ctx context.Context, d time.Duration) (int64, error) {
 	return done.Load(), errors.Join(errs...)
 }
 
-// A desk has the tables into which programs submit. All ways to submit use the driver pgx,
-// because River needs this driver.
+// A desk submits in all the ways that the benchmark compares. All of them use the driver pgx,
+// because River needs it.
 type desk struct {
 	pool  *pgxpool.Pool
 	river *rival.River
@@ -142,8 +141,8 @@ type desk struct {
 	next  atomic.Int64
 }
 
-// deskTables are the tables of a program and of the plain rows. The plain table has the columns and
-// the unique id that a program needs if it submits without a library.
+// deskTables makes the table of a program's orders, and the table bench.plain for the comparison.
+// The columns of bench.plain are those that a program needs for a queue of its own.
 var deskTables = []string{
 	`CREATE SCHEMA bench`,
 	`CREATE TABLE bench.orders (id text PRIMARY KEY, note text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())`,
@@ -159,8 +158,8 @@ const (
 	submitMany = `SELECT count(engine.submit('five', jsonb_build_object('value', $2::text), r)) FROM unnest($1::text[]) r`
 )
 
-// newDesk publishes the workflow named five in a database, and makes the tables for the other
-// ways to submit.
+// newDesk publishes the workflow "five" in a database, and makes the tables for the other ways to
+// submit.
 func newDesk(ctx context.Context, d *database, w *work) (*desk, error) {
 	if err := publish(ctx, d, w.def, "five"); err != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func (k *desk) clear(ctx context.Context) error {
 	return nil
 }
 
-// ways returns all ways to submit. The name of each way says what is inserted, and by how many
-// clients or how many at a time. The parameter `clients` holds the numbers of clients.
+// ways returns all ways to submit. The name of a way says what it inserts, and the number of
+// clients or the kind of batch. The parameter `clients` holds the numbers of clients.
 func (k *desk) ways(clients []int) []way {
 	exec := func(query string) func(context.Context, int64) error {
 		return func(ctx context.Context, n int64) error {

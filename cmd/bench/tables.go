@@ -61,7 +61,6 @@ func (t *table) takeovers(rounds []takeover, n, finished int) {
 	t.say("CPU: of the engine or psql and of the whole server, who share the CPUs.")
 }
 
-// ratio returns a divided by b.
 func ratio(a, b time.Duration) float64 { return a.Seconds() / b.Seconds() }
 
 // count returns a number as text, with commas between the thousands.

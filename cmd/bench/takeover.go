@@ -98,9 +98,8 @@ func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, to
 	return owner, took, nil
 }
 
-// A passes is an Observer of an engine. It closes the channel in the field `all` when the
-// engine has reported the takeover of all runs. The field `left` holds the number of runs whose
-// takeover the engine has not reported yet.
+// passes is an Observer that closes the channel in the field `all` when the engine has taken over
+// all runs. The field `left` is the number of runs that are not taken over yet.
 type passes struct {
 	engine.NoObserver
 	left atomic.Int64

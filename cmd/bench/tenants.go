@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	greedyTenants = 3 // number of greedy workflows: their expressions cost nearly as much as one expression may
+	greedyTenants = 3 // number of greedy workflows; the cost of each of their expressions is near the limit
 	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow "hog"
 )
 
@@ -58,9 +58,8 @@ func (l runLab) tenants(ctx context.Context) (err error) {
 	return nil
 }
 
-// greedy keeps many runs of each workflow in flight: their number is the constant greedyRuns. To
-// end this, the caller calls the returned function. That function waits until the last run has
-// ended, and returns the errors of the runs.
+// greedy keeps greedyRuns runs of each workflow in flight, until the caller calls the returned
+// function `stop`. This function waits until the last run has ended, and returns the errors.
 func (r loader) greedy(ctx context.Context, workflows []string) (stop func() error) {
 	var over atomic.Bool
 	var wg sync.WaitGroup

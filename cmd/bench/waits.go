@@ -155,8 +155,8 @@ func plainSignals(ctx context.Context, d *database, n int) (float64, error) {
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-// together calls a function for each number from 0 to n-1, in as many goroutines as there are senders.
-// A goroutine ends at its first error.
+// together calls do(k) for each k from 0 to n-1. The number of its goroutines is the constant
+// `senders`. A goroutine ends at its first error.
 func together(n int, do func(k int) error) error {
 	var next atomic.Int64
 	errs := make([]error, senders)

@@ -15,7 +15,7 @@ import (
 //go:embed workflow.hcl
 var source embed.FS
 
-// steps is the number of steps in the workflow named five, and in the workflow named undone.
+// steps is the number of steps in the workflow "five", and in the workflow "undone".
 const steps = 5
 
 // payload is the size, in bytes, of the value that each step gets as input and returns.

@@ -92,7 +92,7 @@ const maxShift = 26 * time.Hour
 // Next returns the first tick after the given time, in UTC. It returns the zero time if there is
 // none.
 func (t *Timetable) Next(after time.Time) time.Time {
-	expr := *t.expr // the method Next of the library changes its expression
+	expr := *t.expr // a copy, because its method Next changes it
 	wall := asUTC(after.In(t.zone)).Add(-maxShift)
 	for {
 		wall = expr.Next(wall)

@@ -11,7 +11,8 @@ type Schedule struct {
 	CatchUp   CatchUp
 }
 
-// Text returns a text that changes if and only if the timetable of the schedule changes.
+// Text returns the cron expression and the time zone. If the text differs from the stored text, the
+// store also replaces the next tick.
 func (s *Schedule) Text() string { return s.Cron + " " + s.Zone }
 
 // Overlap says what a schedule does at a tick if the run of the previous tick has not ended.

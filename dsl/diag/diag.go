@@ -87,7 +87,7 @@ type SnippetValue struct {
 	Statement string `json:"statement"` // what the value of the reference is, such as `is "gold"`
 }
 
-// Error returns the diagnostic as one line: place, summary and detail.
+// Error returns the diagnostic as one line: position, summary and detail.
 func (d Diagnostic) Error() string {
 	var b strings.Builder
 	if at := d.Range.String(); at != "" {

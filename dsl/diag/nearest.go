@@ -10,13 +10,13 @@ import (
 
 // Nearest returns the candidate that is most similar to the parameter `name`. A candidate is
 // similar if at most three changes of one character turn it into the name. If the name has
-// less than four characters, there must be fewer changes than characters. A candidate is also
-// similar if the name is its first or last part. Nearest returns "" if no candidate is
-// similar. It never returns a candidate that equals the name.
+// less than four characters, there must be fewer changes than characters. If no candidate is
+// similar, Nearest returns one that begins with the name, or ends in "_" and the name. Otherwise
+// it returns "". It never returns a candidate that equals the name.
 func Nearest(name string, candidates []string) string {
 	best, bestDist := "", 4
 	if n := len(name); n < 4 {
-		bestDist = n // with a start value of 4, a short name would be similar to nearly every candidate
+		bestDist = n // otherwise a short name would be similar to nearly every candidate
 	}
 	sorted := append([]string(nil), candidates...)
 	sort.Strings(sorted)
@@ -26,7 +26,7 @@ func Nearest(name string, candidates []string) string {
 		}
 	}
 	if best == "" {
-		for _, c := range sorted { // the name may be the first or the last part of a candidate
+		for _, c := range sorted {
 			if c != name && len(name) >= 3 && (strings.HasPrefix(c, name) || strings.HasSuffix(c, "_"+name)) {
 				return c
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names of the parts of a step in the result of Step.Parts. Each other part has the name of an
-// attribute or of an inner block of the step.
+// Names that Step.Parts gives to parts of a step. Each other part has the name of an attribute or
+// of an inner block of the step.
 const (
 	Kind   = noun.PartKind
 	Action = noun.PartAction

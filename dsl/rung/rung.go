@@ -13,6 +13,6 @@ const (
 	Fail      Rung = "fail"            // the step counts as failed; its possible effect stays, because it has no undo
 	UndoByKey Rung = "undo_by_key"     // the engine calls the undo with the idempotency key of the call
 	Undo      Rung = "undo"            // the engine calls the undo, which does not need the output of the call
-	Learn     Rung = "learn_and_undo"  // the engine repeats the call once to get its output, then undoes it
+	Learn     Rung = "learn_and_undo"  // the engine repeats the call once to get its output, then calls the undo
 	Park      Rung = "park"            // the run parks: a person has to find out how the call ended
 )

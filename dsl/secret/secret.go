@@ -87,15 +87,14 @@ func setPointer(doc any, ptr, text string) (any, error) {
 	return doc, nil
 }
 
-// redacted replaces a sensitive text.
 const redacted = "(sensitive)"
 
 // Redactor returns a function that replaces sensitive texts by "(sensitive)". The function
 // finds a sensitive text unchanged, escaped as in JSON, and quoted as in Go. It replaces longer
 // texts first, because a long text may contain a shorter one. It does not replace texts of less
-// than four bytes, because these occur everywhere. A sensitive text may have been cut, at the
-// end of the input or before a "…". If the remaining beginning has at least four bytes, the
-// function replaces this beginning.
+// than four bytes, because these occur everywhere. At the end of the input and before each "…", a
+// sensitive text may have been cut off. The function also replaces the beginning that is left of
+// such a text, if it has at least four bytes.
 func Redactor(sensitive []string) func(string) string {
 	var found []string
 	for _, s := range sensitive {
@@ -125,7 +124,6 @@ func Redactor(sensitive []string) func(string) string {
 	return func(text string) string { return redactCut(replace(text), found) }
 }
 
-// cutMark marks the place where a text was cut.
 const cutMark = "…"
 
 // redactCut returns text with the cut sensitive texts replaced. Where a text was cut, it may

@@ -1,5 +1,5 @@
-// Package selection describes the select block of a schedule: the query whose rows start runs, and
-// the strategy by which engines read its rows.
+// Package selection describes a select block: the query whose rows start runs, and the strategy by
+// which engines read these rows.
 //
 // In: the text of a query, with named parameters such as $status. Out: the same query with numbered
 // parameters, or the reason why it is refused. The package sends no query, and knows no database.
@@ -27,7 +27,7 @@ type Strategy uint8
 // The values of Strategy.
 const (
 	Keyset   Strategy = iota // one pass over the rows, page by page in the order of the key
-	Exhaust                  // passes over the rows, until a pass finds no row that is new in this firing
+	Exhaust                  // several passes over the rows, until one pass finds no row that is new in this firing
 	Window                   // one pass over the rows of an interval of time, which no other firing reads
 	Locked                   // as Exhaust, but the engine locks each row while it records the run of the row
 	InMemory                 // all keys are read first; then the rows with these keys

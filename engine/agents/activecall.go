@@ -30,12 +30,12 @@ func (f *activeCall) start() {
 	f.verdict, err = a.breaker.allow()
 	ctx := f.ctx
 	a.mu.Lock()
-	// The call must not be watched before f.verdict is set: from here on, the method `cut` may run
-	// when ctx ends, and it calls f.verdict.
+	// f.verdict must be set before this line: as soon as the call is in agent.watched, the pool calls
+	// the method `cut` when ctx ends, and this method uses f.verdict.
 	a.watchLocked(f)
 	a.mu.Unlock()
 	if ctx != nil && ctx.Err() != nil {
-		f.cut(ctx.Err()) // ctx may have ended before this call was added to the watched calls
+		f.cut(ctx.Err()) // ctx may have ended before the call was added to agent.watched
 	}
 	if err != nil {
 		f.land(sdk.Reply{}, err)
@@ -118,7 +118,7 @@ func (f *activeCall) send() {
 	if f.call.OnProgress != nil {
 		o.OnEvent = f.progress
 	}
-	// The process gets no ctx: complete-by, the method Stop or the method `cut` ends the call.
+	// The process gets no ctx: the call ends at complete-by, or by the methods Stop and `cut`.
 	ongoing := f.life.process.Start(context.Background(), f.call.Request, o, f.answered)
 	f.mu.Lock()
 	if f.sendings == mine { // otherwise the process has answered the call meanwhile, and the call was sent again
@@ -149,8 +149,8 @@ func (f *activeCall) cut(why error) {
 	}
 }
 
-// expired is called when complete-by passes without an answer. It returns how long the
-// process waits for a late reply.
+// expired is called when complete-by passes without an answer. It returns how long the engine waits
+// for a late reply.
 func (f *activeCall) expired() time.Duration {
 	listen := f.life.expires(f)
 	f.finish(sdk.Reply{}, fmt.Errorf("agent %s did not answer: %w", f.agent.spec.Name, context.DeadlineExceeded))
@@ -169,8 +169,8 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 	f.leaveLocked(now)
 	a.mu.Unlock()
 	last := now.Add(printDelay)
-	// In each of these cases the process has ended. So any line of the process that arrives later may
-	// belong to the call.
+	// In these cases the process has ended, and begins no other call. So its log lines may belong to
+	// this call, however late they arrive.
 	if reply.Code == sdk.CodeAgentLost || errors.Is(err, plugin.ErrExited) || errors.Is(err, context.Canceled) {
 		last = time.Time{}
 	}
@@ -204,7 +204,7 @@ func (f *activeCall) again() bool {
 	return true
 }
 
-// land reports the outcome of a call that no process works on, and lets Pool.Close continue.
+// land reports the outcome of a call on which no process works any more. Pool.Close waits for this.
 func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()
@@ -287,8 +287,8 @@ func (f *activeCall) progress(ev sdk.Event) {
 
 // expires records that the process did not answer a call in time. If this happened many times in a
 // row while another process of the agent answered, the remote service is not the reason (S69). Then
-// expires replaces the process. It returns how long the pool waits for a late reply; 0 = not at
-// all.
+// this method replaces the process. The result is how long the engine waits for a late reply; 0 =
+// not at all.
 func (l *life) expires(f *activeCall) time.Duration {
 	a := l.instance.agent
 	a.mu.Lock()

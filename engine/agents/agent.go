@@ -68,7 +68,7 @@ func (a *agent) check(ctx context.Context) error {
 		case !errors.As(err, &down):
 			return err
 		case errors.As(down.err, new(*crowdedError)):
-			return nil // only the limit of processes prevents the start: the agent is installed
+			return nil // only the limit of processes prevents the start, and not the agent
 		case try == startTries || !diedAtStart(down.err):
 			return down.err
 		}

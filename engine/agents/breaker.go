@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// defaultCooldown is how long a breaker stays open if the definition does not say it.
+// defaultCooldown is how long a circuit stays open if its circuit_breaker block names no cooldown.
 const defaultCooldown = 30 * time.Second
 
 // windowBuckets is the number of equal intervals into which the breaker divides its window. The
@@ -39,7 +39,7 @@ type breaker struct {
 	pending  []transition // changes of state that were not reported yet, in order
 	telling  bool         // true = a goroutine is reporting the changes in the list `pending`
 	timer    *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
-	closed   bool         // true = the method stop was called
+	closed   bool         // true = the method `stop` was called
 }
 
 type transition struct {
@@ -158,9 +158,9 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns how many calls the breaker admits now, as the result `n`. If the result `limited` is
-// false, the breaker admits all calls, and `n` has no meaning. If the circuit is open, the result
-// `until` is the time of the next probe; otherwise it is zero.
+// room returns how many calls the breaker lets through now, as the result `n`. If the result
+// `limited` is false, it lets all calls through, and `n` has no meaning. If the circuit is open, the
+// result `until` is the time of the next probe; otherwise `until` is zero.
 func (b *breaker) room() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends

@@ -18,7 +18,7 @@ type knownCall struct {
 	tag     callTag
 	run     status.RunID        // 0 = the call belongs to no run
 	scrub   func(string) string // removes the call's secrets from a text; nil = the call has no secrets
-	secrets []string            // secrets that scrub removes
+	secrets []string            // secrets that the function `scrub` removes
 	process int64               // number of the process that had the call
 	// A printed line that arrives until this time may belong to the call. zero = there is no such
 	// limit: every line that arrives later may belong to the call.
@@ -59,7 +59,7 @@ type callBook struct {
 	mu     sync.Mutex             // protects following fields
 	pages  [bookPages]*bookedCall // lists of the calls in progress
 	ended  [maxEnded]knownCall    // ring buffer of the last calls that have ended
-	oldest int                    // index of the oldest call in ended
+	oldest int                    // index of the oldest call in the field `ended`
 	hush   hush                   // secrets of calls that ended in the last minute
 }
 

@@ -19,12 +19,12 @@ type tagged struct {
 	book    *callBook           // calls of the agent
 	process int64               // number of the process that logs; 0 = the engine logs
 	secrets []string            // secrets of the agent's configuration
-	redact  func(string) string // removes the texts in secrets from a line
+	redact  func(string) string // removes the texts in the field `secrets` from a line
 	sink    func(store.LogLine) // receives lines for the logs of runs; nil = there is no sink
 }
 
-// Enabled reports whether the logger or the function `sink` accepts lines of this level. The
-// function `sink` accepts lines of all levels.
+// Enabled reports whether lines of this level are needed. If there is a sink, lines of all levels
+// are needed. Otherwise the logger decides.
 func (h *tagged) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.sink != nil || h.next.Enabled(ctx, level)
 }
@@ -51,9 +51,8 @@ func (h *tagged) Handle(ctx context.Context, rec slog.Record) error {
 		return h.handlePrinted(ctx, rec)
 	}
 	run, scrub, ok := h.book.find(tag)
-	// The call's secrets must be removed before h.secrets, because a secret of the call may
-	// contain a secret of the configuration. The call's secrets include those of the
-	// configuration.
+	// Remove the call's secrets before h.secrets. A secret of the call may contain a secret of the
+	// configuration. If the shorter secret were removed first, the rest of the longer one would stay.
 	switch {
 	case ok && scrub != nil:
 		rec = scrubbed(rec, scrub)

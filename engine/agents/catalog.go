@@ -25,8 +25,8 @@ import (
 // A Listed is one entry of Catalog.List. It says which binary is used for an agent.
 type Listed struct {
 	Binary
-	// Shadows are the other binaries for this agent, which are not used. The files in the list
-	// Unlocked are not in Shadows.
+	// Shadows are the other binaries for this agent, which are not used. The files in the field
+	// `Unlocked` are not among them.
 	Shadows []Found
 	Err     error // why the binary cannot be used; nil = it can be used
 }
@@ -75,9 +75,9 @@ type description struct {
 type asking struct {
 	waiting int // number of callers that wait; protected by Catalog.mu
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when binary and err are set
+	done    chan struct{} // closed when `binary` and `err` are set
 
-	binary Binary // the described binary; may be read after done is closed
+	binary Binary // the described binary; may be read after `done` is closed
 	err    error  // why there is no description; may be read after `done` is closed
 }
 
@@ -127,10 +127,10 @@ func (c *Catalog) all() ([]Found, error) {
 
 // Find returns the binary to use for an agent. It takes the first directory that has a version
 // which meets the constraint, and there the newest such version. A constraint looks like "~> 1.2";
-// "" = any version. An override meets every constraint. Find ignores a file in the module's own
-// directory if the lock file does not name the file: Find does not run the file, not even for its
-// description. The error is a *NotFoundError, *VersionError, *UnlockedError, or a
-// *plugin.StartError about the binary.
+// "" = any version. An override (a binary from dev_overrides) meets every constraint. Find ignores a
+// file in the module's own directory if the lock file does not name the file: Find does not run the
+// file, not even for its description. The error is a *NotFoundError, *VersionError, *UnlockedError,
+// or a *plugin.StartError about the binary.
 func (c *Catalog) Find(ctx context.Context, name, constraint string) (Binary, error) {
 	return c.find(ctx, name, constraint, c.trusts)
 }
@@ -263,8 +263,8 @@ func (c *Catalog) exact(ctx context.Context, name, ver, checksum string, describ
 	return Binary{}, c.notFound(name, ver)
 }
 
-// List returns one Listed for each agent, sorted by agent name. It contains the binary that is
-// used without a constraint, and the other binaries of the agent.
+// List returns one Listed for each agent, sorted by agent name. Each Listed contains the binary that
+// Find returns without a constraint, and the other binaries of the agent.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	byName := map[string][]Found{}
 	all, err := c.all()
@@ -311,8 +311,8 @@ func (c *Catalog) Describe(ctx context.Context, f Found) (Binary, error) {
 	}
 }
 
-// ask returns the asking for a file: it runs the file once, to get its description. If there is no
-// asking in progress, ask starts one. The caller must call the method `leave` later.
+// ask returns the asking that runs the file f for its description. If there is no such asking, ask
+// starts one. The caller must call the method `leave` later.
 func (c *Catalog) ask(ctx context.Context, f Found, d *description) *asking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,7 +377,8 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		if hashErr != nil { // plugin.Describe needs a checksum: the file may be replaced meanwhile
+		// The file may be replaced before it runs. So plugin.Describe must know the checksum.
+		if hashErr != nil {
 			return Binary{}, unreadable(f.Path, hashErr)
 		}
 		wanted, err := hex.DecodeString(sum)
@@ -483,8 +484,8 @@ func parseConstraint(name, text string) (version.Constraints, error) {
 	return cs, nil
 }
 
-// fits reports whether the version in text meets the constraint in want; want = nil means any
-// version. A pre-release meets only a constraint that names a pre-release.
+// fits reports whether the version `text` meets the constraint `want`; nil = any version. A
+// pre-release meets only a constraint that names a pre-release.
 func fits(want version.Constraints, text string) bool {
 	v, err := version.NewSemver(text)
 	if err != nil {
@@ -516,7 +517,7 @@ func Fits(constraint, ver string) (bool, error) {
 
 // trusts reports whether a file may be run. A file in the module's own directory came with a
 // checkout, perhaps from a stranger: it may be run only if the lock file names its checksum.
-// Files in other places may always be run: these places belong to the user or to the engine.
+// Other files may always be run: their directories belong to the user or to the engine.
 func (c *Catalog) trusts(f Found) bool {
 	if f.Source != SourceProject {
 		return true
@@ -533,7 +534,7 @@ func (c *Catalog) trusts(f Found) bool {
 }
 
 // Displaced returns the installed binaries that are not used because b comes from the module's
-// own directory. If b comes from another place, Displaced returns nil.
+// own directory. If b comes from another directory, Displaced returns nil.
 func (c *Catalog) Displaced(b Binary) []Found {
 	if b.Source != SourceProject {
 		return nil

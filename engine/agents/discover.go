@@ -23,7 +23,7 @@ import (
 // binaryPrefix is the beginning of the name of every agent's binary.
 const binaryPrefix = "engine-agent-"
 
-// Source is the kind of place in which a binary was found.
+// Source says where a binary was found.
 type Source string
 
 // The sources, in the order in which they are searched.
@@ -52,13 +52,13 @@ type SearchOptions struct {
 	block map[string]string // for each agent name, the path in the argument `source` of its agent block
 }
 
-// A Found is an agent's binary in one of the places.
+// A Found is an agent's binary that a search has found.
 type Found struct {
 	Name    string // agent name
 	Version string // version in the path; "" = the path has none, so the Catalog asks the binary
 	Path    string // absolute path of the binary
 	Source  Source
-	Place   string // directory of the search in which the binary was found; "" = an override
+	Place   string // searched directory in which the binary was found; "" = an override
 }
 
 // Platform returns the name of this platform in paths and lock files, such as "linux_amd64".
@@ -237,7 +237,8 @@ func overrides(m map[string]string) ([]Found, error) {
 	return found, nil
 }
 
-// blockFound lists the binaries that the sources in agent blocks name. The keys are names of agents.
+// blockFound lists the binaries of agents whose blocks have the argument `source`. The parameter
+// `sources` holds these arguments, by agent name.
 func blockFound(sources map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(sources) {
@@ -353,8 +354,8 @@ func userDir(getenv func(string) string) string {
 }
 
 // userBase returns one of the user's base directories; "" = not known. It is the value of an
-// environment variable: on Windows of the variable with the name `windows`, on other systems of the
-// variable with the name `xdg`. If this variable is not set, the directory is `below`, a path
+// environment variable. The parameter `windows` is the name of this variable on Windows, and `xdg` is
+// its name on other systems. If the variable `xdg` is not set, the directory is `below`, a path
 // relative to the home directory.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {

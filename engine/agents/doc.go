@@ -18,13 +18,13 @@
 // Calls share processes if their AgentSpecs have equal keys. Such calls have the same agent
 // block, binary and configuration.
 //
-// The files form layers. A file uses only files in its own line or in lines above.
+// The files form layers. A file uses only files in its own layer or in the layers above.
 //
-//	observer, discover, cache, hush, redact   events for observers; places of binaries; secrets in logs
+//	observer, discover, cache, hush, redact   events for observers; search of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker
 //	catalog, lock, calllog                    choice of binaries; lines that agents log
 //	options, parts                            a Pool and its parts: agent, instance, life, activeCall
-//	room, status                              room for calls and for processes
+//	room, status                              whether calls and processes may start; the state of a Pool
 //	instance                                  a process: start, watch, end
 //	agent, activecall                         choice of a process for a call; one call
 //	pool                                      methods that the engine calls

@@ -164,8 +164,8 @@ func (e *SourceError) Hint() string {
 	return fmt.Sprintf("put %s there, or correct the argument source of the agent block", binaryName(e.Name))
 }
 
-// An OccupiedError says that another build of the same version is in the place where an agent has to
-// be installed.
+// An OccupiedError says that an agent cannot be installed, because another build of the same version
+// is at the path for the new binary.
 type OccupiedError struct {
 	Name, Version string
 	Path          string // path of the other build

@@ -17,8 +17,8 @@ import (
 // startLocked starts a process in the background. The process belongs to the pool, not to
 // the call that first needed it. startLocked returns false if the pool is closed.
 //
-// If the engine already runs the largest allowed number of processes, startLocked starts none.
-// It sets notBefore, the time before which the instance does not try again.
+// If too many processes run (crowd.enter), startLocked starts none and returns true. Then it sets
+// the field `notBefore`, the time before which the instance does not try again.
 func (i *instance) startLocked() bool {
 	p, further := i.agent.pool, !i.agent.idleLocked()
 	if !p.crowd.enter(further) {

@@ -111,7 +111,8 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 			Name: use.Name, Version: b.Version, Constraint: use.Constraint, Source: use.Source,
 			Hashes: map[string]string{Platform(): b.Checksum},
 		}
-		// Another build of the same version has other hashes on all platforms.
+		// Keep the hashes of other platforms only for the same build. Another build of this version
+		// has other hashes on all platforms.
 		same := had && sameVersion(before.Version, b.Version)
 		if sum, ok := before.Hashes[Platform()]; same && (!ok || sum == b.Checksum) {
 			maps.Copy(next.Hashes, before.Hashes)
@@ -195,8 +196,9 @@ func sourceLocked(use Use, of *lock.Lock) error {
 func (c *Catalog) fromSource(ctx context.Context, use Use, before lock.Agent, keep bool) (Binary, error) {
 	sum := before.Hashes[Platform()]
 	if keep && sum != "" {
+		// If Exact returns an error, no installed file can be used: look in the source.
 		if b, err := c.Exact(ctx, use.Name, before.Version, sum); err == nil {
-			return b, nil // after an error, the binary is looked for in the source
+			return b, nil
 		}
 	}
 	path := use.Source

@@ -123,8 +123,8 @@ func (p *Pool) known() []*agent {
 
 var errClosed = errors.New("the engine is stopping")
 
-// All calls with the same AgentSpec.Key share one agent: its processes, its limit and its
-// breaker.
+// An agent holds the processes, the limit of calls and the breaker that all calls with the same
+// AgentSpec.Key share.
 type agent struct {
 	pool    *Pool
 	spec    invoke.AgentSpec
@@ -194,11 +194,11 @@ const (
 // instanceState says whether an instance has a process.
 type instanceState uint8
 
-// An instance is a place for one process of an agent. Over time it may have several
-// processes, one after the other.
+// An instance runs one process of an agent. After the end of this process, the instance may start
+// another one. An agent has one instance for each process that it should have (instances = N).
 type instance struct {
 	agent  *agent
-	number int // number of this place among the places of the agent, from 1
+	number int // number of the instance, from 1; each agent numbers its own instances
 
 	// The fields from here on are protected by agent.mu.
 	state     instanceState
@@ -280,7 +280,7 @@ type activeCall struct {
 	agent   *agent
 	call    invoke.Call
 	done    func(sdk.Reply, error) // receives the outcome of the call, once
-	verdict func(error)            // passes the verdict to the breaker; nil = the breaker has not admitted the call
+	verdict func(error)            // passes the verdict to the breaker; nil = the call has not passed the breaker
 	booked  bookedCall             // the entry for this call in agent.book
 
 	// Protected by agent.mu: life, counted and listening.
@@ -294,7 +294,7 @@ type activeCall struct {
 	prev, next *activeCall // neighbours in the list agent.watched
 
 	mu      sync.Mutex         // protects following fields
-	over    bool               // the call has ended for its caller: done was called, or will be called
+	over    bool               // true = the function `done` was called, or is about to be called
 	stopped bool               // Stop was called: the answer is not needed any more
 	sent    bool               // the call was given to a process, so the agent may have received it
 	search  context.CancelFunc // ends the wait for a process; nil = the call does not wait

@@ -12,8 +12,9 @@ import (
 	"github.com/saga-engine/engine/dsl/lock"
 )
 
-// Chosen returns the binary of an agent in a new lock file, which Lock has made. If the agent has a
-// source, Install may not have copied the binary yet. Then Chosen returns the file in the source.
+// Chosen returns the binary that a new lock file names for an agent. The method Lock has made this
+// lock file. If the agent has a source, Install may not have copied the binary yet. Then Chosen
+// returns the file in the source.
 func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, error) {
 	locked, ok := now.Agent(use.Name)
 	if use.Source == "" || !ok || c.overridden(use.Name) {
@@ -23,9 +24,9 @@ func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, 
 }
 
 // Install copies a binary from the source in its agent block to the directory .engine/agents of the
-// module, where every command finds it. It returns the installed binary. A binary from another place
-// is returned as it is. Install never replaces another build of the same version: open runs may need
-// it. Then the error is an *OccupiedError.
+// module, where every command finds it. It returns the installed binary. If a binary does not come
+// from such a source, Install returns it unchanged. Install never replaces another build of the same
+// version: open runs may need it. Then the error is an *OccupiedError.
 func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
 	if b.Source != SourceBlock || len(c.search.Modules) == 0 {
 		return b, nil

@@ -66,7 +66,7 @@ func WrappedWith(data []byte) string {
 
 // Rewrap opens data that Wrap has sealed, seals it with the present sealing key of s, and
 // returns the newly sealed data. If the data is not sealed, Rewrap returns it unchanged. The
-// parameter `where` names the place in the store to which the data belongs.
+// parameter `where` names the location in the store to which the data belongs.
 func Rewrap(s Sealer, where, data []byte) ([]byte, error) {
 	if WrappedWith(data) == "" {
 		return data, nil

@@ -13,8 +13,8 @@ const (
 )
 
 // Wrap returns data for a store: one byte, the mark, and then the bytes in `plain`. If the
-// parameter `sensitive` is true, Wrap seals these bytes. The parameter `where` names the place in the
-// store. Wrap returns a *KeyError if `sensitive` is true and `sealer` is nil.
+// parameter `sensitive` is true, Wrap seals these bytes. The parameter `where` names the location in
+// the store. Wrap returns a *KeyError if `sensitive` is true and `sealer` is nil.
 func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 	if !sensitive {
 		return append([]byte{MarkPlain}, plain...), nil
@@ -30,8 +30,8 @@ func Wrap(sealer Sealer, where, plain []byte, sensitive bool) ([]byte, error) {
 }
 
 // Unwrap is the opposite of Wrap: it gets the data that Wrap returned, and returns the bytes
-// that were given to Wrap. It returns a *KeyError if the data is sealed and sealer does not
-// have the key.
+// that were given to Wrap. It returns a *KeyError if the data is sealed and `sealer` does
+// not have the key.
 func Unwrap(sealer Sealer, where, data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, errors.New("stored data is empty")

@@ -28,20 +28,20 @@ type Invoker interface {
 }
 
 // An AsyncInvoker is an Invoker that needs no goroutine for each call. An Invoker need not
-// implement AsyncInvoker. If it does, a node calls Start instead of Invoke.
+// implement AsyncInvoker. If it does, the engine calls Start instead of Invoke.
 type AsyncInvoker interface {
 	Invoker
 	// Start sends one call and returns at once. It waits neither for the agent nor for a
-	// free slot. The AsyncInvoker calls done exactly once, with the values that Invoke would
-	// have returned. It may call done from any goroutine, even before Start returns. done
-	// does not block.
+	// free slot. The AsyncInvoker calls the function `done` exactly once, with the values that
+	// Invoke would have returned. It may call `done` from any goroutine, even before Start
+	// returns. The function does not block.
 	//
 	// The call ends with context.DeadlineExceeded when Request.Remaining has passed since
-	// Start, and with ctx's error when ctx ends. All calls of a node have the same ctx, which
-	// ends when the node stops at once. So an implementation should watch ctx once, not once
-	// for each call.
+	// Start, and with ctx's error when ctx ends. All calls of an engine have the same ctx,
+	// which Node.StopNow ends. So an implementation should watch ctx once, not once for each
+	// call.
 	//
-	// Call.Stop is nil: the node calls the method Stop of the returned Started instead. If
+	// Call.Stop is nil: the engine calls the method Stop of the returned Started instead. If
 	// nothing was sent, the returned Started is nil.
 	Start(ctx context.Context, call Call, done func(sdk.Reply, error)) Started
 }

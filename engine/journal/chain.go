@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A run's history is a chain. Each row of the journal ends with a check: a value computed from
-// the row's data, the row's place, and the check of the previous row (decision 0020). With a
+// A run's history is a chain. Each row of the journal ends with a check: a value computed from the
+// row's data, run, number and time, and from the check of the previous row (decision 0020). With a
 // key the check is a tag, which cannot be made without the key. Without a key it is a checksum,
 // which finds accidental changes. Rows of earlier versions have no check, but the check of the
 // next row covers them.
@@ -48,7 +48,7 @@ func protectionOf(mark byte) protection {
 }
 
 // cutCheck splits a row's data into two parts: the check (a checksum or a tag) at the end, and the
-// bytes before it, which the check covers. ok is false if the data is too short for both parts.
+// bytes before it, which the check covers. The result `ok` is false if data is too short.
 func cutCheck(data []byte) (body, check []byte, ok bool) {
 	if len(data) == 0 {
 		return nil, nil, false
@@ -77,8 +77,8 @@ type Link struct {
 // placeSize is the number of bytes that appendPlace appends.
 const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendPlace appends the place of a row to b: its run, number and time, and the check of
-// the previous row.
+// appendPlace appends to b what the check of a row covers in addition to the row's data: the run,
+// number and time of the row, and the check of the previous row.
 func appendPlace(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -95,7 +95,7 @@ func checksum(place, body []byte) uint32 {
 
 // bind appends the check (a checksum or a tag) to the data of a row. It returns the longer data,
 // and the link for the next row. It may change the given data: to save an allocation, it writes
-// the place behind the data and then removes the place.
+// the bytes of appendPlace behind the data, and then removes these bytes.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -116,9 +116,9 @@ type chain struct {
 	Link
 	rows   int32 // number of rows checked so far
 	strict bool  // every row must have a tag
-	// As long as no row has a tag, Link.tag holds the tag that the first key would give the last row.
-	// `others` holds the tag that each further key would give this row, because any key may have made
-	// the first real tag.
+	// Any key may have made the first tag of the run. So as long as no row has a tag, the chain
+	// computes the tag that each key would give the last row: Link.tag for the first key, and
+	// `others` for the further keys.
 	others [][crypt.TagSize]byte
 	buf    [placeSize]byte
 }

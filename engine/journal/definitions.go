@@ -179,8 +179,8 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	return def, nil
 }
 
-// Shared returns the same as Definition. But while a caller keeps the definition, Shared reads it only
-// once for all its workflows. A module may have hundreds of workflows, and reading it takes long.
+// Shared returns the same as Definition. But as long as a caller uses a definition, Shared returns it
+// again for all its workflows. A module may have hundreds of workflows, and reading it takes long.
 func (d *Definitions) Shared(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error) {
 	d.loading.Lock()
 	defer d.loading.Unlock()

@@ -7,7 +7,7 @@
 // state from the records. Follow does the same while the run continues. Definitions keeps the
 // definitions of runs.
 //
-// Invariants. A sealed row can be opened only in its own place: its run and its number (I13).
+// Invariants. A sealed row can be opened only as the row of its own run and number (I13).
 // The package finds a row that was changed, removed or moved (decision 0020). The same rows
 // always give the same state (S87).
 //

@@ -31,7 +31,7 @@ type FollowOptions struct {
 	Unanswered func(err error)
 }
 
-// Follow does the same as Node.Follow, but it needs no node. Commands that only read use it.
+// Follow does the same as Node.Follow, but needs no engine. Commands that only read use it.
 func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// givenPlace returns the place for which the deployment variables of a published workflow are
-// sealed.
+// givenPlace returns the bytes to which the seal of deployment variables is bound: the name of
+// their published workflow. The sealed data cannot be used for another workflow.
 func givenPlace(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.

@@ -23,7 +23,7 @@ type KeyUse struct {
 	Settings    int // number of settings, and of published workflows with sealed variables
 }
 
-// Total returns the number of all rows that the key has sealed or tagged.
+// Total returns how many rows, messages and other data the key has sealed or tagged.
 func (u KeyUse) Total() int {
 	return u.Rows + u.Messages + u.LateReplies + u.Definitions + u.Settings
 }
@@ -127,7 +127,7 @@ func (c *chain) keyOf(sealer crypt.Sealer, run status.RunID, row store.Row) (id 
 			}
 		}
 	}
-	if err := c.follow(sealer, run, row); err != nil { // wrong history: count later rows as well as possible
+	if err := c.follow(sealer, run, row); err != nil { // wrong history: count later rows anyway
 		c.rows, c.best = row.Seq+1, unprotected
 		if has && protectionOf(body[0]) == tagged {
 			c.tag, c.best = [crypt.TagSize]byte(check), tagged

@@ -122,8 +122,9 @@ func KeysOf(ctx context.Context, st store.Catalogue) ([]string, error) {
 	return strings.Split(pinned, ","), nil
 }
 
-// pinSince records the highest number of an engine that may have joined the store before the key
-// with this id became the newest one. It changes nothing if this is recorded already.
+// pinSince records the highest engine number at the time when the key with this id becomes the
+// newest. Engines up to this number may still seal with the former key. If a number is recorded for
+// this key already, pinSince changes nothing.
 func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id string) error {
 	if role == nil {
 		return nil
@@ -146,9 +147,9 @@ func pinSince(ctx context.Context, st store.Store, role rekey.Resealer, id strin
 	return nil
 }
 
-// sinceOf returns the value of the setting SettingKeySince, and an engine number from it: the
-// highest number of an engine that was a member when the key with this id became the newest. If
-// the setting is about another key, the engine number is the highest possible one.
+// sinceOf returns the value of the setting SettingKeySince, and the engine number that pinSince
+// recorded there. If the setting is not about the key with this id, the result `last` is the highest
+// possible number.
 func sinceOf(ctx context.Context, st store.Store, id string) (value string, last store.EngineID, err error) {
 	if value, err = st.Pin(ctx, SettingKeySince, ""); err != nil {
 		return "", 0, fmt.Errorf("ask since when the key is the newest: %w", err)
@@ -161,9 +162,9 @@ func sinceOf(ctx context.Context, st store.Store, id string) (value string, last
 	return value, store.EngineID(n), nil
 }
 
-// historyGrace begins when the first engine that tags rows starts. Runs that are created before
-// its end may have rows without a tag. In that time engines of an earlier version, or without a
-// key, may still run: they are refused only when they start.
+// historyGrace is a time after the start of the first engine that tags rows. Runs that are created
+// in this time may have rows without a tag. The reason is that engines without a key, or of an
+// earlier version, may still run: an engine is refused only when it starts.
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse
@@ -200,7 +201,7 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace is the place for which the setting SettingHistory is sealed.
+// markPlace holds the bytes to which the seal of the setting SettingHistory is bound.
 var markPlace = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {

@@ -18,8 +18,8 @@ import (
 // keeps this time as the row's time. markLone is persisted and must never change.
 const markLone = 16
 
-// rowPlace returns the place for which the data of a journal row is sealed: the run and the
-// number of the row. The sealed data can be opened only for this place.
+// rowPlace returns the bytes to which the seal of a journal row is bound: the run and the number of
+// the row. The sealed data cannot be used as another row.
 func rowPlace(run status.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
@@ -27,8 +27,8 @@ func rowPlace(run status.RunID, seq int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// definitionPlace returns the bytes to which the seal of a definition is bound, so that nobody can
-// use the sealed bytes as another definition. They contain the digest.
+// definitionPlace returns the bytes to which the seal of a definition is bound, so that the
+// sealed data cannot be used as another definition. The bytes contain the digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
 // A Scratch holds memory that EncodeRow and Fold use again for each row. The zero Scratch is
@@ -154,7 +154,7 @@ func openRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]byte, erro
 	return plain, nil
 }
 
-// messagePlace returns the place for which a message is sealed: the run of the message.
+// messagePlace returns the bytes to which the seal of a message is bound: the run of the message.
 func messagePlace(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }

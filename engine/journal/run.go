@@ -32,7 +32,7 @@ type Run struct {
 	CoveredBytes, SnapshotBytes int64
 	Refused                     *SnapshotError // why the snapshot is faulty; nil = FoldShort found no fault, or there is no snapshot
 
-	moved int // number of the run's moves to other definitions that Flow takes into account
+	moved int // number of moves to other definitions that are applied to the field Flow
 
 	chain chain
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// A Point describes a run after the first Next rows of its journal. It holds everything that is needed
-// to verify and to fold the later rows. EncodeSnapshot makes a snapshot of a Point.
+// A Point describes a run after the first rows of its journal. It holds everything that is needed to
+// verify and to fold the later rows. EncodeSnapshot makes a snapshot of a Point.
 type Point struct {
 	Run    status.RunID
 	Next   int32          // number of rows so far; at least 1
 	State  *machine.State // state of the run; must not be changed any more
 	Facts  int            // number of facts of the run so far (package story)
 	Stored int64          // size of the rows so far, in bytes
-	Link   Link           // link for the row Next
+	Link   Link           // link for the next row
 	Notes  Notes
 }
 
@@ -40,8 +40,8 @@ type Notes struct {
 // not used: then the journal is read.
 const snapshotFormat = 1
 
-// snapshotPlace returns the place for which a snapshot is sealed: the run and the number of rows
-// that it covers. The sealed data can be opened only for this place.
+// snapshotPlace returns the bytes to which a snapshot is bound: its run and the number of rows that
+// it covers. The data cannot be used as another snapshot.
 func snapshotPlace(run status.RunID, next int32) []byte {
 	b := binary.BigEndian.AppendUint64([]byte("snapshot\x00"), uint64(run))
 	return binary.BigEndian.AppendUint32(b, uint32(next))
@@ -239,7 +239,7 @@ func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs 
 	if story, err = Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, scratch, noter.Note); err != nil {
 		return story, err
 	}
-	if reason == nil { // the rows after the snapshot did not fit the snapshot, but they fit the rows before
+	if reason == nil { // the journal is right as a whole, so the snapshot is wrong
 		reason = &SnapshotError{Run: head.Name, Next: l.Snapshot.Next, Err: errSnapshotChanged}
 	}
 	if !errors.Is(reason, errUnsealed) && !errors.Is(reason, errOtherFormat) {
@@ -259,7 +259,6 @@ func LoadState(ctx context.Context, st store.Full, sealer crypt.Sealer, defs *De
 	return FoldShort(ctx, st, sealer, defs, l, nil, noNotes{})
 }
 
-// A noNotes is a Noter that notes nothing.
 type noNotes struct{}
 
 func (noNotes) Resume(Notes)       {}

@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// gotResult handles a valid result of a call (S16). a is the open attempt that the result
-// answers.
+// gotResult handles a valid result of a call (S16). The parameter `a` is the attempt that the
+// result answers.
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
@@ -136,8 +136,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
-// gotRefusal handles a result for which a fail_when block is true. m is the failure. If the result
-// comes from a lookup, it means that the earlier call had no effect.
+// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the failure.
+// Such a result of a lookup means that the earlier call had no effect.
 func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	if a.Kind == model.CallLookup {
 		d.edit(ev.Attempt.Node).Fwd.Blame(m)

@@ -160,7 +160,7 @@ func (s *State) cached(landed *cache) {
 
 // before returns node i as it is before the next record. If the next record is the first of the
 // run, it returns a step that has not begun. If the record adds the node as an instance, it returns
-// Blank.
+// the empty node model.Blank.
 func (s *State) before(i int) *model.Node {
 	switch {
 	case i < len(s.nodes):

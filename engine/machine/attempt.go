@@ -14,8 +14,8 @@ import (
 // No undo and no lookup of the step starts before the end of this time.
 const grace = 2 * time.Second
 
-// close ends the attempt a with the given status. code and message describe the failure; both
-// are "" if there is none.
+// close ends the attempt `a` with the given status. The parameters `code` and `message` describe
+// the failure; both are "" if there is none.
 func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
 	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
 }
@@ -33,7 +33,7 @@ func (d caller) needless(i int, kind model.CallKind) {
 }
 
 // quiet records that the agent may still work on the attempt a of node n until complete-by plus
-// grace. The calls for a child run need no such time: each of them asks for the same run.
+// grace. A call for a child run needs no such time, because another call finds the same run.
 func (d caller) quiet(n *model.Node, a *model.Attempt) {
 	if !d.isChild(n, a.Kind) {
 		n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))

@@ -338,7 +338,8 @@ func (d mover) moveNode(s moving.Step) {
 	}
 }
 
-// renamed adds the new names of a step and of its instances to the record, for the views.
+// renamed adds the new names of a step and of its instances to the record, so that the store
+// replaces the old names.
 func (d mover) renamed(i int) {
 	d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
 	if n := d.get(i); n.Expanded {

@@ -10,13 +10,15 @@ import (
 
 // Decide returns the record of an event: which steps end and start, and which calls and alerts
 // follow. First it expires all deadlines and attempts that are due by in.At. Then it handles
-// the event. It accepts every event. For the same input it returns the same record. Decide
-// does not change the run: the caller commits the record and then applies it. The caller need
-// not commit a record that is Empty.
+// the event. For the same input it returns the same record. Decide does not change the run: the
+// caller commits the record and then applies it.
 //
-// A state without records accepts only Started. If an answer had to wait in an engine before
-// the decision, in.At may be the time at which the answer arrived. But it must never be
-// earlier than State.Last.
+// Decide may be called with any event. An event that does not fit the state changes nothing: for
+// example, the first event of a run must be Started. The caller need not commit a record that is
+// Empty.
+//
+// If an answer had to wait in an engine before the decision, in.At may be the time at which the
+// answer arrived. But it must never be earlier than State.Last.
 func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 	d := in.Scratch.decider()
 	d.open(wf, s, in)

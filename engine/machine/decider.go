@@ -22,8 +22,8 @@ type Input struct {
 	// Past is the ended run that Started.From names. If a Started names a run, and Past is nil or the
 	// run cannot be restarted (moving.Restart), the decision changes nothing.
 	Past *moving.Past
-	// Ceilings limits the size of the run. Journal is the present size of the run's journal in
-	// the store, in bytes.
+	// Ceilings limits the size of the run. The field Journal is the present size of the run's
+	// journal in the store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
 	// Allowance limits the total cost of all expressions of the decision. If it is nil, only
@@ -45,9 +45,9 @@ const MaxDecisionCost = 10_000_000_000
 // A Slot says how many calls of one agent can start at the moment of a decision.
 type Slot struct {
 	Free int // number of calls that may start now
-	// Yield is the highest priority of the steps of other runs that wait for the agent in this engine. A
-	// step with a lower priority leaves the free slots to them, except that the first step after a
-	// SlotsFreed may start. 0 = no step waits, or all have priority 0.
+	// Other runs in this engine may have steps that wait for the agent. Yield is the highest priority
+	// of these steps; 0 = there are none, or all have priority 0. A step with a lower priority leaves
+	// the free slots to these steps. But the first step after a SlotsFreed may start.
 	Yield int
 	// Time before which no call can start, such as the next probe of an open circuit. If it is
 	// zero, calls wait only until a slot becomes free.
@@ -217,7 +217,7 @@ type seen struct {
 	settings *dsl.Settings // settings of the step in the field `step`; nil = not evaluated yet
 
 	undo         undoTold      // values with which the field `undoSettings` was computed
-	undoSettings *dsl.Settings // settings of the undo of the node undo.n; nil = not evaluated yet
+	undoSettings *dsl.Settings // settings for the undo of the node in undo.n; nil = not evaluated yet
 }
 
 // An undoTold holds the values on which the settings of a node's undo may depend. While they
@@ -367,7 +367,7 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 // its ceiling for instances or for values, roomFor returns the failure and false.
 func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
-	if len(d.run.Moves) > 0 { // a move keeps the instances of the old definition: the workflow's list of steps has an entry for each
+	if len(d.run.Moves) > 0 { // a move adds the instances so far to the workflow's list of steps
 		for _, step := range d.wf.Steps {
 			if step.Instance {
 				there++

@@ -106,7 +106,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 		return
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // from now on no person can correct an earlier verb settle
+	n.Stated = model.StatedNothing // from now on no person can correct the outcome that a person stated
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -187,7 +187,7 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 	if kind == model.CallUndo || kind == model.CallUndoLookup {
 		inv.Input = n.UndoInput.V
 		inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)
-		if d.isChild(n, kind) { // if the child run does not exist yet, this call submits it, and needs its variables
+		if d.isChild(n, kind) { // this call may have to submit the child run, with these variables
 			inv.Input = n.Input.V
 		}
 	}

@@ -26,8 +26,8 @@
 // these data to bytes, and package story converts them to texts for people. This package
 // changes only the state that the caller passes to Apply.
 //
-// A decider makes one decision. It has one type with methods for each concern: slots, caller,
-// answers, clocks, forward, undoing, ending and verbs.
+// A decider makes one decision. Its methods are in one type for each concern, such as slots,
+// caller, answers, clocks, forward, undoing, ending and verbs.
 //
 // The files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -97,26 +97,26 @@
 //     passed deadline only raises an alert.
 //   - While a run is parked, the deadlines of its steps do not pass. When it continues, they
 //     move by the time for which it was parked.
-//   - settle --not-done repeats nothing and undoes nothing. Unless a catch accepts the
+//   - The verb settle --not-done repeats and undoes nothing. Unless a catch accepts the
 //     failure, the run stays parked until a retry or a compensate.
-//   - retry is refused for a step of unknown outcome whose action is not idempotent.
-//     compensate --retry is refused for such an undo. A person must use settle first.
+//   - The verb retry is refused for a step of unknown outcome whose action is not idempotent.
+//     For such an undo, compensate --retry is refused. A person must use settle first.
 //   - A settlement or a late answer never makes an ended step or run active again.
 //   - A checkpoint says that the step has changed something. So the effect stays "maybe",
 //     even if the attempt ends in a definite failure. If several attempts report
 //     checkpoints, the one with the highest number counts.
-//   - An undo before another attempt (on_rerun = "undo_first") is called if an effect may
-//     exist. It gives the step a new key. If it fails, catch may accept the step's own
-//     failure, or max_failures may tolerate it. Otherwise the run is parked. See
-//     docs/decisions/0011.
+//   - With on_rerun = "undo_first", a step is undone before another attempt if an effect may
+//     exist. After the undo the step has a new key. If the undo fails, catch may accept the
+//     step's own failure, or max_failures may tolerate this failure. Otherwise the run is
+//     parked. See docs/decisions/0011.
 //   - If an agent is silent for too long, the engine asks it to stop the attempt. The
-//     outcome is unknown. Until its complete-by and the grace have passed, the attempt
-//     counts as still running.
+//     outcome is unknown. The attempt counts as running until a short time (grace) after its
+//     complete-by.
 //   - A pause that an agent asks for by retry_after also applies to lookups and undos. An
 //     operator's retry does not wait for it.
 //   - A run is queued until a step is attempted or fails. Steps that are skipped, or that
 //     have no instances, do not change that.
-//   - --extend never makes a deadline earlier. If the run has no deadline, it adds none.
+//   - The option --extend never makes a deadline earlier. If the run has no deadline, it adds none.
 //   - Every verb is recorded while the run is open, even if it changes nothing.
 //
 // # Promises
@@ -124,10 +124,10 @@
 // Property tests check each of these over generated workflows and simulated worlds.
 //
 //  1. The same input gives the same output, and the input is not changed.
-//  2. A duplicate or late event changes nothing and commands nothing.
+//  2. A duplicate or late event changes nothing and causes no command.
 //  3. A final state never changes.
-//  4. A run that has not ended has an attempt in flight or a due time. Otherwise it is
-//     held, paused or needs a person, and its state shows that.
+//  4. A run that has not ended has an attempt in flight or a due time, or it is held or
+//     paused, or needs a person. Its state shows which.
 //  5. Every run ends if agents and people keep answering.
 //  6. A step is invoked only after its dependencies are done.
 //  7. The attempts of a round never exceed the limit.
@@ -136,7 +136,7 @@
 //     place. An effect is left only if the workflow declares this or an operator decided it.
 //  10. Folding the records gives the same state as deciding them.
 //  11. Encoding and decoding a record does not change it.
-//  12. Every attempt that a record starts has a complete-by, so that it is found later.
+//  12. Every attempt that a record starts has a complete-by, so that engines find the attempt later.
 //  13. NextDue is never later than the first change that time alone causes.
 //  14. The engine asks an agent to stop a call that it awaits only if the action is
 //     read-only or declares that it may be interrupted.

@@ -30,9 +30,9 @@ type Started struct {
 	Trigger   string // how the run was started: "manual", "submitted", "notify", or a text of cron.Trigger
 	StartedBy string // the person who started the run; only for display
 
-	// Only for a child run: the run and the step that started the child, and the time until which
-	// the step waits. If the workflow has no earlier deadline, the field Until is the deadline of
-	// the child; zero = the step waits without a limit.
+	// Only for a child run: the run and the step that started it. The step waits until the time
+	// Until; zero = without a limit. Until is also the deadline of the child, unless the child's
+	// workflow sets an earlier one.
 	Parent                 status.RunID // internal id of the parent; 0 = the run is no child run
 	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
 	Until                  time.Time
@@ -112,8 +112,8 @@ type AttemptProgress struct {
 // expire, and pauses end. Only the Supervisor delivers this event (S37, S44).
 type TimePassed struct{}
 
-// SlotsFreed says that agents may have free slots. Held steps try to start again. If Admitted
-// is false, nothing else happens.
+// SlotsFreed says that agents may have free slots, so held steps try to start again. If Admitted
+// is true, it also starts a run that waited for a place or for its unique key.
 type SlotsFreed struct {
 	// Admitted is true if the concurrency limit of the workflow has a place for the run, and the
 	// unique key of the run is free. Then the steps of a run that waits start. The store commits
@@ -131,8 +131,8 @@ type TakenOver struct {
 
 // EngineLost parks a run because several engines, one after the other, ended while they read
 // or decided the run. The event changes nothing if the run is already parked for this reason,
-// or has ended. An engine that takes over such a run does not read its journal. It makes the
-// record with the function Lost.
+// or has ended. An engine that takes over such a run does not read the journal: the function Lost
+// makes the record without it.
 type EngineLost struct {
 	Deaths int    // number of engines that died; 0 = none, and Why gives another reason
 	Why    string // the reason, for people
@@ -179,8 +179,8 @@ type CompensateRequested struct {
 	Retry bool
 	Skip  bool
 	// Parent is true if the parent of a child run is being undone. Then the child turns back, although
-	// it has succeeded. Only the engine sends this verb. A second verb changes nothing, because the run
-	// has then turned back already.
+	// it has succeeded. Only the engine sends such a verb. If it arrives twice, the second one changes
+	// nothing.
 	Parent     bool
 	By, Reason string
 	Ask        int64
@@ -219,9 +219,9 @@ type SignalReceived struct {
 	Ask        int64
 }
 
-// Migrated moves the run to another definition (engine migrate). The field Workflow is the id that
-// the workflow of this definition has in the store. The field Digest is the digest of the
-// definition. Input.Next must be this workflow. The nodes keep their numbers.
+// Migrated moves the run to the workflow Input.Next of another definition (engine migrate). The
+// field Workflow is the id of this workflow in the store, and Digest is the digest of the
+// definition. The nodes of the run keep their numbers.
 type Migrated struct {
 	Workflow   int32
 	Digest     string
@@ -259,9 +259,9 @@ func (SignalReceived) event()      {}
 func (Migrated) event()            {}
 func (Refused) event()             {}
 
-// Asked returns Ask, the number of the message that holds the verb e. If e is a Refused, Asked
-// returns the number of the message with the refused verb, and e itself in the result `refused`. ok
-// is false for every other event.
+// Asked returns the field Ask of the verb e, the number of the message that holds the verb. If e
+// is a Refused, the result `ask` belongs to the refused verb, and the result `refused` is e. The
+// result `ok` is false if e is neither a verb nor a Refused.
 func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	switch ev := e.(type) {
 	case CancelRequested:

@@ -50,7 +50,7 @@ func (d clocks) passDeadline(i int) {
 	if d.waits().timedOut(i) {
 		return
 	}
-	if d.caller().outlast(i) { // the end of the child run ends the step
+	if d.caller().outlast(i) { // the step waits until its child run has ended
 		d.edit(i).Fwd.Deadline = 0
 		return
 	}
@@ -58,10 +58,10 @@ func (d clocks) passDeadline(i int) {
 	d.forward().missed(i, m)
 }
 
-// passAll expires the deadline of the for_each step i. Every instance that has not ended ends with
-// deadline_exceeded. If the catch of each of these instances accepts that code, the step can still
-// succeed. Otherwise it fails. It also fails if only a person can deal with an instance that failed
-// earlier. An instance with an open child run ends when the child ends.
+// passAll expires the deadline of the for_each step i. Every open instance ends with
+// deadline_exceeded; if it has an open child run, it ends when the child ends. The step fails if
+// catch does not accept this code. It also fails if an instance has failed earlier and only a
+// person can deal with its effect.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -74,7 +74,7 @@ func (d clocks) passAll(i int, m model.Miss) {
 			continue
 		}
 		if n.Fwd.Ready == 0 {
-			a.Active++ // the instance never began, but its end will subtract one from Active
+			a.Active++ // the instance never began, but ending it subtracts one from Active
 		}
 		if d.waits().timedOut(k) {
 			caught = caught && d.get(k).State != status.StepFailed
@@ -116,7 +116,7 @@ func (d clocks) passAttempts(i int) {
 			continue
 		}
 		message := "no answer by complete-by"
-		if a.CompleteBy > d.at { // the call may run until complete-by, but its answer no longer counts
+		if a.CompleteBy > d.at { // only the heartbeat is late, so the call may still run
 			message = "no heartbeat in time"
 			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
 		}
@@ -128,8 +128,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing handles a deadline that passes during the undo before a next attempt: the
-// deadline of the step, or of this undo.
+// passClearing expires a deadline of node i while the node is undone before its next attempt. This
+// is the deadline of the step, or the deadline of the undo.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return

@@ -200,9 +200,8 @@ func (d forward) wakeUp() {
 	}
 }
 
-// drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in
-// the order of their place in the queue (slots.place). Nodes with the same place start in the
-// order of the graph.
+// drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in the
+// order of their ranks (slots.place). Nodes with the same rank start in the order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return
@@ -265,8 +264,8 @@ func (d heir) inherit(from moving.From) {
 	}
 }
 
-// take copies a node of the ended run, the parameter `was`, into node i of this run. A checkpoint
-// in it may be sensitive.
+// take copies a node of the ended run, the parameter `was`, into node i of this run. If the node
+// has a checkpoint, the record must be sealed, because checkpoints may be sensitive.
 func (d heir) take(i int, was *model.Node) {
 	moving.Take(d.edit(i), was)
 	d.secret = d.secret || len(was.Blob) > 0

@@ -188,15 +188,15 @@ func ascending(nodes []int) []int {
 	return slices.Compact(nodes)
 }
 
-// A known is an index of the values that the state has. It maps the hash of a value to the Origin
-// of the value, which says where in the state the value is. If two values have the same hash, the
-// index has only the later one. An Origin has at most one entry: a later value replaces the earlier
-// one. Otherwise the index of a long loop would grow with each iteration. Few values are in a list,
-// which is faster for them. Many values are in maps.
+// The type known is an index of the values in a state. It maps the hash of a value to its Origin,
+// which says where in the state the value is. If two values have the same hash, the later one
+// counts. An Origin has at most one entry, for its latest value. Otherwise the index of a long loop
+// would grow with each iteration. Up to fewValues entries are in the field `list`, because a list is
+// faster for them. More entries are in the maps `more` and `hashes`.
 type known struct {
 	list   []knownValue
 	more   map[uint64]model.Origin
-	hashes map[model.Origin]uint64 // hash of the value at each Origin in more; nil as long as more is nil
+	hashes map[model.Origin]uint64 // hash of the value at each Origin in `more`; nil as long as `more` is nil
 	bytes  int64                   // total size of the values of all nodes, in bytes
 }
 
@@ -205,8 +205,7 @@ type knownValue struct {
 	from model.Origin
 }
 
-// fewValues is the largest number of values that the field `list` of a known holds. With more
-// values, known uses the map in the field `more`.
+// fewValues is the largest number of entries in known.list.
 const fewValues = 32
 
 func (k *known) get(hash uint64) (model.Origin, bool) {

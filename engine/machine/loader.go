@@ -10,7 +10,7 @@ import "github.com/saga-engine/engine/engine/internal/model"
 // that the record makes, and Apply changes the state. If a record cannot be read to its end,
 // the reader does not call Apply, and the state stays as it was.
 //
-// A Loader also makes an image from a state (Image), and a state from an image (Restore).
+// A Loader also turns a state into the content of a snapshot (Image) and back (Restore).
 //
 // The zero Loader is ready to use. Only one goroutine at a time may use it.
 type Loader struct {
@@ -137,9 +137,8 @@ func (l *Loader) Image(s *State) model.Image {
 		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
 }
 
-// Restore returns a state that equals the one from which the image was made. The new state uses the
-// data of the image. Every later record has the same effect on both states, and every decision about
-// them is the same.
+// Restore returns a state that equals the one from which Image made the parameter im. The new state
+// uses the data of im. Every later record and every decision is the same for both states.
 func (l *Loader) Restore(im model.Image) *State {
 	s := &State{run: im.Run, nodes: im.Nodes, private: true, checkpoints: im.Checkpoints, signals: restoredSignals(im)}
 	s.queues = make([]lazyHeap, len(s.run.Holds))

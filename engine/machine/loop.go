@@ -9,9 +9,9 @@ import (
 )
 
 // A step with a repeat block makes several iterations, one after the other. The fields of its node
-// describe the present iteration. So each iteration follows the rules of a step for attempts,
-// lookups and unknown outcomes. Loop.Past says that an earlier iteration had an effect. The undo is
-// called once for all iterations, when the run turns back.
+// describe the present iteration. So the rules for attempts, lookups and unknown outcomes apply to
+// each iteration. Loop.Past is true if an earlier iteration had an effect. When the run turns back,
+// one undo reverts the effects of all iterations.
 
 // maxAtOnce is how many iterations one decision may begin, counted over all steps. Without this
 // limit, a loop that calls no agent could keep a decision busy for ever.
@@ -113,9 +113,9 @@ func (d loops) lacks(n *model.Node) bool {
 	return r != nil && r.Collect != nil && n.Collected.Len() <= n.Loop.Iteration
 }
 
-// append adds a value to the list of node i. The record stores the list and Last as one field. So
-// Last is kept anew: the node to whose output it refers may have another output by now, and a
-// reader of the record would take that one.
+// append adds a value to the list of node i. The record stores the list and Last as one field, so
+// it stores Last again. Last may refer to the output of a node, and this output may have changed
+// since. So append calls keep, which makes a reference that is right now.
 func (d loops) append(i int, v dsl.Value) {
 	n := d.edit(i)
 	n.Last = d.s.keep(n.Last.V)

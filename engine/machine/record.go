@@ -30,7 +30,7 @@ type Record struct {
 
 	// Not persisted. The state on which the record was decided; nil = not decided on a state.
 	base    *State
-	records int32 // not persisted: the number of records of the state base when this record was decided
+	records int32 // not persisted: the number of records in the state `base` when this record was decided
 }
 
 // decidedOn reports whether the record was decided on s, and s has not changed since. Then the
@@ -164,8 +164,7 @@ type StepRow struct {
 	Node     int
 	State    status.StepState
 	Failures int // number of attempts that ended without a result; only for display (S63)
-	// Number of attempts of the undo that were started. If the undo has no attempt, it is
-	// the number of attempts of the step.
+	// Number of started attempts: of the undo or, if it has no attempt, of the forward work.
 	Attempt    int
 	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }

@@ -92,7 +92,7 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	if a.Fwd.Miss == model.MissNone {
 		a.Fwd.Blame(m)
 	}
-	late := d.caller().overstayed(n) // the deadline fails the step, whatever max_failures allows
+	late := d.caller().overstayed(n) // the child run ended too late: the step fails, even if max_failures allows more failures
 	if late {
 		d.frozen = n.Of() + 1
 	}

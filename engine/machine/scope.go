@@ -322,13 +322,12 @@ func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 	return d.scope(nil)
 }
 
-// A seer says which run the expressions of a node see.
+// A seer sets the values of run.* that the expressions of a node can read.
 type seer struct{ *decider }
 
 // place sets run.* for the expressions of node n; nil = for expressions of the workflow. If the
-// step was taken over from an ended run, run.* is that run, because it made the calls of the step.
-// Only the undo of such a step evaluates expressions. Their values must not come from the cache,
-// which holds values of this run.
+// step was taken over from an ended run, run.* describes that run, because it made the calls of the
+// step. Then the expressions use no cache, because the cache holds values of this run.
 func (d seer) place(sc *dsl.Scope, n *model.Node) {
 	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
 	sc.Memo = &d.s.cache.memo

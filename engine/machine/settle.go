@@ -93,10 +93,10 @@ func (d verbs) settleForward(i int, ev SettleRequested) {
 	}
 }
 
-// following returns what the verb settle decides about node i. If the run is parked because of the
-// node, the result is StatedEnd: the verb decides the effect and how the node ends. Otherwise it is
-// StatedEffect: the verb decides only the effect. For a step with a repeat block it is
-// StatedNothing: the next iteration uses the decision at once, so no person can correct it later.
+// following returns what the verb settle decides about node i. The result is StatedNothing for a
+// step with a repeat block: its loop uses the decision at once, so no person can correct it later.
+// For other steps it is StatedEnd (the effect, and how the node ends) if the run is parked because
+// of the node, and otherwise StatedEffect (only the effect).
 func (d verbs) following(i int) model.Statement {
 	if d.step(d.get(i)).Repeat != nil {
 		return model.StatedNothing

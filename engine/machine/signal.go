@@ -82,7 +82,7 @@ func (s *signals) clone() signals {
 // ascendingIDs returns the ids of all signals that the run accepted, in ascending order.
 func (s *signals) ascendingIDs() []string { return slices.Sorted(maps.Keys(s.ids)) }
 
-// restoredSignals returns the signals of an image.
+// restoredSignals returns the signals that a snapshot contains.
 func restoredSignals(im model.Image) signals {
 	s := signals{list: im.Signals, last: im.LastSignal}
 	if len(im.SignalIDs) > 0 {

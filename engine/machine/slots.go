@@ -155,9 +155,9 @@ func (d slots) halted() bool {
 	return d.run.Held() || d.run.Finished != 0 || d.run.Parked && d.run.Phase == model.PhaseForward
 }
 
-// priority returns the priority of the calls of a node, including its undo. If the expression cannot
-// be evaluated any more, the priority of the run counts. The first evaluation is in the method begin:
-// there an error fails the step.
+// priority returns the priority of the calls of a node, including its undo. If the expression of the
+// step cannot be evaluated, the result is the priority of the run. Such an error fails the step only
+// when the step begins (forward.begin).
 func (d slots) priority(n *model.Node) int {
 	if d.wf.StepPriorities {
 		if s, err := d.settings(n); err == nil && s.Priority >= 0 {
@@ -167,18 +167,18 @@ func (d slots) priority(n *model.Node) int {
 	return d.run.Line.Priority()
 }
 
-// place returns the place of a node that begins to wait now. If its priority is that of the run, the
-// place is the present time. Each point of priority above or below moves the place by line.PerPoint.
-// So the order in the queue follows from the priority and from how long the node has waited, as for
-// runs (line.Line.Rank), and it does not depend on the time at which the engine looks.
+// place returns the rank of a node that begins to wait now; the smallest rank is the next. The rank
+// is the present time if the node has the priority of the run. For each point of priority above
+// that, it is earlier by line.PerPoint; for each point below, later. So the order depends on the
+// priority and on how long a node has waited, as for runs (line.Line.Rank).
 func (d slots) place(n *model.Node) model.Instant {
 	lift := d.priority(n) - d.run.Line.Priority()
 	return max(1, d.at-model.Instant(lift)*model.Instant(line.PerPoint.Microseconds()))
 }
 
 // yields reports whether node i leaves the free slots of the agent to steps of other runs, because
-// one of them has a higher priority. After a SlotsFreed the first node may start: the event says that
-// this run is the first in line.
+// one of them has a higher priority. After a SlotsFreed, the first node never does so: the engine
+// sends this event to the run whose turn it is.
 func (d slots) yields(i int, agent string, slot Slot) bool {
 	if slot.Yield == 0 {
 		return false
@@ -189,9 +189,9 @@ func (d slots) yields(i int, agent string, slot Slot) bool {
 	return d.priority(d.get(i)) < slot.Yield
 }
 
-// fanFirst puts the nodes that are about to start in the order of their priorities, and reports
-// whether the next one is a for_each step in the queue d.fan. It does nothing if no step of the
-// workflow has a priority.
+// fanFirst sorts the nodes that are about to start, in the queues d.launch and d.fan, by priority. It
+// reports whether the next node to start is in d.fan, which holds for_each steps. It does nothing if
+// no step of the workflow has a priority.
 func (d slots) fanFirst() bool {
 	if !d.wf.StepPriorities {
 		return false

@@ -14,9 +14,9 @@ import (
 // same data where they are equal.
 type State struct {
 	run   model.Run
-	nodes []*model.Node // a node is changed in place only if private is true
+	nodes []*model.Node // a node is changed in place only if `private` is true
 
-	private bool // no record, draft or other state shares the list nodes, or data of its nodes
+	private bool // no record, draft or other state shares the list `nodes`, or data of these nodes
 
 	schedule
 	values known
@@ -60,8 +60,8 @@ type schedule struct {
 	expiry lazyHeap
 	limits lazyHeap // nodes whose forward work or undo has a deadline, ordered by that deadline
 	wakes  lazyHeap // nodes in a pause, ordered by the end of the pause
-	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by
-	// the time at which they began to wait.
+	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by rank
+	// (slots.place).
 	queues []lazyHeap
 }
 
@@ -107,8 +107,8 @@ func (s *schedule) due(r *model.Run) model.Instant {
 	return at
 }
 
-// keep returns the value v in the form in which records hold it. If the state already has an equal
-// value of at least WorthSharing bytes, the result refers to that value.
+// keep returns what a record stores for the value v: v itself or, if the state already has an equal
+// value of at least WorthSharing bytes, a reference to that value.
 func (s *State) keep(v dsl.Value) model.Held {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
@@ -135,8 +135,8 @@ func (s *State) at(o model.Origin) dsl.Value {
 	return dsl.Value{}
 }
 
-// resolve sets h.V if h is a reference to another value. That value is in the state as it was
-// before the record, or it is the each.key of the node, in the parameter `key`.
+// resolve sets h.V if h is a reference to a value in s, the state before the record, or to the
+// each.key of the node. The parameter `key` is this each.key.
 func (s *State) resolve(h *model.Held, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:

@@ -81,8 +81,8 @@ func (d undoing) turnNode(i int) {
 	}
 }
 
-// turnAtPivot makes the run wait until the outcome of the pivot is known. Only then does the
-// run turn back.
+// turnAtPivot makes the run wait until the outcome of the pivot is known. The run turns back if the
+// pivot has no effect, and continues forward if the pivot has succeeded.
 func (d undoing) turnAtPivot() {
 	d.run.Turning = true
 	n := d.get(d.wf.Pivot)

@@ -214,7 +214,7 @@ func (d verbs) boundByParent() bool {
 // retryRequested gives the failed steps of a parked run all their attempts again (S60).
 func (d verbs) retryRequested(ev RetryRequested) {
 	r := &d.run
-	if r.Lost() { // if the run was also parked for another reason, the person must send retry again
+	if r.Lost() { // if a step has failed, too, the person must send a second retry for it
 		d.found()
 		d.extend(ev.Extend)
 		return

@@ -19,7 +19,7 @@ type From struct {
 }
 
 // A Past is an ended run from which a new run takes over results. The state of an ended run does not
-// change any more, so a decision on it stays right.
+// change any more, so every decision that uses it gives the same result.
 type Past struct {
 	Run   *model.Run
 	Nodes []*model.Node
@@ -60,8 +60,8 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 }
 
 // Take copies the result and the effect of a node of the ended run into the node n of the new run.
-// It does not copy what only the ended run needs: attempts and their number, pauses, and the end of an
-// undo that made no call. The effect of the node is certain, so no attempt of it is in doubt.
+// It does not copy what only the ended run needs: attempts, pauses and the state of the undo. It also
+// copies no doubt about an attempt, because a node is only taken over if its effect is certain.
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0

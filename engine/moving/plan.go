@@ -19,7 +19,7 @@ type Plan struct {
 	Steps    []Step // all steps that at least one of the two definitions has, in the order of their nodes
 	Refusals []Refusal
 	Vars     dsl.Value     // the run's variables for the new definition
-	Flow     *dsl.Workflow // the new definition with the numbers of the run's nodes; nil if there is a refusal
+	Flow     *dsl.Workflow // the new workflow, with the steps at the numbers of their nodes; nil if there is a refusal
 	Places   []int32       // see model.Move
 }
 
@@ -29,7 +29,7 @@ type Step struct {
 	Name    string // name in the new definition; for a removed step, name in the old one
 	Was     string // earlier name of a renamed step; "" = it is not renamed
 	Fate    Fate
-	Changed []string // parts of a kept step that differ, sorted
+	Changed []string // names of the attributes and blocks of a kept step that differ, sorted
 	Anew    bool     // the step has no effect yet, and starts again from the beginning
 	State   status.StepState
 	Ended   bool // the step has ended

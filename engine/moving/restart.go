@@ -240,8 +240,8 @@ func remainsOf(n *model.Node) remainder {
 		return effectInDoubt
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
-	case n.Undo == model.UndoLeft && n.Und.Total == 0 && n.Und.Miss == model.MissNone: // a person left the effect in place with cancel --no-compensate
-		return effectStays
+	case n.Undo == model.UndoLeft && n.Und.Total == 0 && n.Und.Miss == model.MissNone:
+		return effectStays // a person left the effect in place with cancel --no-compensate
 	}
 	return effectInDoubt
 }
@@ -294,9 +294,9 @@ func (s *succession) gone() {
 	}
 }
 
-// pivot refuses the restart in two cases. First, the old run has passed its pivot, and the new run
-// would not take it over as its pivot. Second, the old run has passed no pivot, but the new run
-// would take over a step that is its pivot and that has succeeded.
+// pivot refuses the restart in two cases. First, the pivot of the old run has succeeded, and the new
+// run would not take it over as its own pivot. Second, no pivot of the old run has succeeded, and
+// the new run would take over a succeeded step that is the pivot only in the new definition.
 func (s *succession) pivot() {
 	p := s.next.Pivot
 	if s.run.Passed {

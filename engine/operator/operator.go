@@ -147,7 +147,7 @@ func (o *Operator) Answer(ctx context.Context, run status.RunID, id store.Messag
 		return err
 	}
 	refused, found := answer(story.Records, id)
-	if !found && story.Covered > 0 { // the snapshot may have been made after the answer
+	if !found && story.Covered > 0 { // the answer may be in a row before the snapshot: read all rows
 		if err := ask.Do(ctx, whole); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 const defaultRunLimit = 100
 
 // A RunFilter selects runs. A field that is zero does not limit the selection. There are
-// seven kinds of filters. Each has an order and an index that serves it. A store refuses all
+// seven kinds of filters. Each kind has its own order and index. A store refuses all
 // other combinations (storekit.KindOf).
 //
 //   - Name is set: the run with that name.
@@ -24,7 +24,7 @@ const defaultRunLimit = 100
 //   - Owners is not set: a list for people, newest run first, page by page with Before.
 //   - OwnerDead, with or without OwnerNone: ascending by id, page by page with After. Runs at
 //     rest (Head.AtRest) are left out, unless a message waits for the run and fewer than
-//     MaxDeaths engines died with it.
+//     MaxDeaths engines died while they had the run in hand.
 //   - OwnerDead and Waiting: runs with waiting messages; the run with the oldest message is
 //     first. Runs at rest with MaxDeaths deaths are left out. There is only one page: after
 //     a takeover a run does not match the filter any more.

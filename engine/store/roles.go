@@ -195,9 +195,10 @@ type Retainer interface {
 	// next call begins with the oldest run again.
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods find
-	// nothing of the run. Another run can use its name and its unique key, even if the removed
-	// run succeeded (language.md, Uniqueness). A run stays if it is open, finished later, has
-	// waiting messages, or is a child of a run that exists.
+	// nothing of the run. Another run can use its name. Another run can use its unique key, too,
+	// unless the removed run still holds the key (naming.Hold). A run stays if it is open, finished
+	// later, has waiting messages, or is a child of a run that exists. It also stays while one of its
+	// replies waits for a sink (replies.KeepFor).
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of

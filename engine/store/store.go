@@ -124,8 +124,8 @@ type Tick struct {
 	// tick continues after the last run of the list.
 	Inbox []status.RunID
 	Dead  []EngineID
-	// Next holds the runs of this engine that are the next in line and for which their limit has
-	// room (naming.Room). It also holds the runs of this engine that wait for their unique key
+	// Next holds the runs of this engine that are the next in line and can get a place now
+	// (naming.Room). It also holds the runs of this engine that wait for their unique key
 	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit). The
 	// outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
@@ -134,8 +134,9 @@ type Tick struct {
 	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
 	// it. If Looked is false, the store has not looked, and engines must look themselves.
 	Looked, Starts bool
-	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: the run
-	// that holds the key has ended and has reached the goal. The engine should cancel them.
+	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: another
+	// run has ended and still holds the key, for example because it has reached the goal. The engine
+	// should cancel the runs in Beaten.
 	Beaten []naming.Beaten
 }
 
@@ -234,20 +235,20 @@ type Writer interface {
 	// Each journal row stores a token of its batch, so the store does not commit a row
 	// twice.
 	//
-	// After an error the outcome of the batch is open: each transition may be committed or
-	// not. If NothingLanded returns true for the error, nothing is committed. After any
+	// After an error the outcome of the batch is not known: each transition may be committed
+	// or not. Only if NothingLanded returns true for the error, nothing is committed. After any
 	// other error the caller must call Commit with exactly the same transitions again. If
-	// the first call has committed one of the transitions, the second call returns ErrStale
-	// for this transition, or ErrExists at Seq 0. Then the journal has the row of the
-	// transition (Transition.Wrote). Commit returns ErrFenced if the engine was declared
-	// dead and nothing of the batch is committed.
+	// the first call has committed a transition, its outcome in the second call may be
+	// ErrStale, or ErrExists at Seq 0. So the caller then compares the row in the journal
+	// with the transition (Transition.Wrote). Commit returns ErrFenced if the engine was
+	// declared dead and nothing of the batch is committed.
 	Commit(ctx context.Context, batch []Transition) ([]Outcome, error)
 	Close() error
 }
 
 // NothingLanded reports whether an error of Commit promises that nothing of the batch is
 // committed and nothing will be. Only ErrFenced promises this: the engine's fence row was
-// removed before. After every other error the outcome is open (decision 0018).
+// removed before. After every other error the outcome is not known (decision 0018).
 func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 
 // A Transition is one commit of one run: one journal row, and the new values of the run's
@@ -280,23 +281,22 @@ type Transition struct {
 	Names *naming.Names // names of a submitted run, only at Seq 0; nil = the transition submits no run
 	Room  *naming.Room  // limit of a submitted run, only together with Names; nil = the run has no limit
 	// Admit is true if the transition gives the run a place in its limit, or the unique key for which
-	// it waits (Replaces). The store commits the transition only if a place is free and the key is free.
-	// Otherwise the outcome is naming.ErrFull. The run holds the place until the run has ended. A new
-	// run (Seq 0) also gets no place if another run waits in line. If the run has its place or its key
-	// already, the transition needs no other one.
+	// it waits (Replaces). The store commits the transition only if everything for which the run waits
+	// is free. Otherwise the outcome is naming.ErrFull. The run holds the place until the run has ended.
+	// A new run (Seq 0) also gets no place if another run waits in line. If the run has its place or its
+	// key already, it needs no second one.
 	Admit bool
 	// Checks are checks of business rows. The store runs them in the transaction that accepts the
 	// run. If one of them refuses the run, nothing is committed, and the outcome is an
 	// *admission.Error. Only a submission may have Checks. A store that cannot run checks refuses
 	// the submission with admission.Unable. If the run exists already, the store runs no check.
 	Checks []admission.Check
-	// Replaces is set if the submitted run waits until the run that holds its unique key has ended. nil =
-	// the run does not wait for its key, as most runs. If another run holds the key and is open, or if
-	// such a run has ended and a third run waits for the key, the store notes that the submitted run
-	// gets the key next. It also puts the message Replaces, with the field Run set, into the inboxes
-	// of the open runs that hold the key or wait for it. If the run that holds the key has ended, the
-	// outcome is that run. If no run holds the key or waits for it, the outcome is naming.ErrFree. A
-	// run that waits takes its key with Admit.
+	// Replaces is set if the submitted run replaces the open runs that hold its unique key or wait for
+	// the key. nil = it replaces no run, as most runs. The store puts the message Replaces, with the
+	// field Run set, into the inboxes of these runs, except compensating runs. Then only the submitted
+	// run waits for the key. It takes the key later, with Admit. If the run that holds the key has
+	// ended, nothing is replaced, and the outcome is that run. If no run holds the key or waits for it,
+	// the outcome is naming.ErrFree.
 	Replaces *Message
 	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait. Then
 	// the store sends a hint to the engines.

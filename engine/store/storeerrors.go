@@ -43,7 +43,7 @@ func (e *SchemaError) Error() string {
 // A LossError says that a store has lost commits that it had confirmed. The reason may be
 // that a standby without the last commits became the primary, or that a backup was
 // restored. Engines may have called agents because of the lost commits. After the loss was
-// found, Commit and Tick return this error, and the outcome of the batch is open. An engine
+// found, Commit and Tick return this error; the outcome of the batch is not known. An engine
 // must not continue until a person has acted: it stops claiming runs and raises an alert.
 type LossError struct {
 	Store    string // kind of the store: "postgres"

@@ -55,8 +55,8 @@ func (t *Transition) Validate() error {
 }
 
 // validateSubmission returns an error if one of the fields Checks and Replaces is not valid. Only a
-// submission may have them. A submission with Replaces needs a unique key, and its run must not start at
-// once.
+// submission may have them. A submission with Replaces needs a unique key. It must not have Admit,
+// because its run waits until the replaced run has ended.
 func (t *Transition) validateSubmission() error {
 	m, n := t.Replaces, t.Names
 	switch {
@@ -74,8 +74,8 @@ func (t *Transition) validateSubmission() error {
 	return own.Validate()
 }
 
-// validateRoom returns an error if the fields Room and Admit are not valid. Only a submission may
-// have a Room. A submission with Admit must have a Room.
+// validateRoom returns an error if the fields Room (the limit of the run) and Admit are not valid.
+// Only a submission may have a Room. A submission with Admit must have one.
 func (t *Transition) validateRoom() error {
 	switch {
 	case t.Room != nil && (t.Seq != 0 || t.Names == nil):

@@ -90,7 +90,7 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // no engine continues a run that was parked because engines died, so Next stays zero
+	if !r.Lost() { // no engine continues a lost run (parked because engines died), so Next stays zero
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -129,8 +129,7 @@ func (x *explainer) open() {
 	x.overdue()
 }
 
-// repetition adds a sentence about the step that made the run fail. The sentence says why the
-// last call of that step was not repeated.
+// repetition adds a sentence that says why the call that made the run fail was not repeated.
 func (x *explainer) repetition() {
 	blamed := x.s.Run().Failure.Step
 	if blamed == "" {
@@ -170,8 +169,7 @@ func (x *explainer) steps() {
 	}
 }
 
-// undos adds sentences about the undos that have failed, and about the undos that wait for
-// those.
+// undos adds sentences about the failed undos, and about the undos that wait for a failed undo.
 func (x *explainer) undos() {
 	if x.s.Run().Phase != model.PhaseUndo {
 		return
@@ -336,8 +334,8 @@ func (x *explainer) remedy(ev machine.Event, format string, args ...any) bool {
 	return true
 }
 
-// accepted reports whether a verb would be accepted now. It decides on the verb with
-// machine.Decide, and does not keep the record.
+// accepted reports whether a verb would be accepted now. It calls machine.Decide with a copy of
+// the state.
 func (x *explainer) accepted(ev machine.Event) bool {
 	at := x.now
 	if last := x.s.Last(); last.After(at) {

@@ -217,7 +217,7 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if !x.s.Hopeless(x.wf, i) { // if State.Hopeless is true, a new attempt of the undo would fail at once
+	if !x.s.Hopeless(x.wf, i) { // otherwise a new attempt of the undo would fail at once
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
 	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
@@ -236,8 +236,8 @@ func (x *explainer) lost() {
 	x.remedy(machine.CancelRequested{NoCompensate: true}, "cancel %s --no-compensate --reason TEXT", x.run())
 }
 
-// iterations returns a sentence about a node whose next iteration is planned. The text `until` is
-// the time at which this iteration starts.
+// iterations returns a sentence about a node whose next iteration is planned. The parameter
+// `until` is the time at which this iteration starts, as text.
 func (x *explainer) iterations(n *model.Node, name, until string) string {
 	most := mostIterations(x.wf, n, &dsl.Scope{Vars: x.s.Run().Vars.V})
 	text := fmt.Sprintf("%s has made %s", name, IterationText(int(n.Loop.Iteration)+1, most))
@@ -272,8 +272,8 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 	return fmt.Sprintf("%s: engine explain %s.", text, word(run))
 }
 
-// far returns five years. If the limit of a step is farther away, the method `child` does not
-// mention it. The machine gives a limit of ten years to each step that starts a child run.
+// far returns five years. The method `child` does not mention a complete-by that is farther away:
+// if no deadline comes first, the machine sets it ten years ahead.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // ChildName returns the public name of the child run that a node starts, or has started. The step

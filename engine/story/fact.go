@@ -9,7 +9,7 @@ import (
 // A Fact is one change of a run, computed from a record, as users see it: the events of
 // `apply`, `watch` and `show --events` (S87). The facts of a run are numbered from 1 without
 // gaps, in the order of its records. If only some kinds of facts have a field, the comment of
-// the field begins with these kinds. In these comments, "verbs" means facts of kind FactVerb.
+// the field names these kinds.
 type Fact struct {
 	Kind    FactKind
 	At      time.Time
@@ -19,8 +19,9 @@ type Fact struct {
 	Action  string  // the action that is called, as AGENT.ACTION, or ""
 	Agent   string  // step_held: the agent for which the step waits
 	Purpose Purpose // purpose of this attempt, or of the next attempt; "" = none
-	// Number of the attempt in its round, counted from 1. retry_scheduled: number of the next
-	// attempt. step_finished, undo_finished: number of attempts in all rounds. 0 = no attempt.
+	// Number of the attempt in its round, counted from 1; 0 = no attempt. In retry_scheduled, it is
+	// the number of the next attempt. In step_finished and undo_finished, it is the number of
+	// attempts in all rounds.
 	Attempt int
 	Of      int // number of attempts allowed in this round; 0 = not known, dsl.Unbounded = no limit
 	// In facts about a step with a repeat block (attempt_started, retry_scheduled, wait_started):
@@ -38,13 +39,15 @@ type Fact struct {
 	// changes nothing.
 	Known bool
 
-	// step_finished, undo_finished, run_finished, run_parked: the new state. attempt_finished:
-	// ok, failed, unknown or not_sent. verbs: accepted, refused or overdue.
+	// In step_finished, undo_finished, run_finished and run_parked: the new state of the step or
+	// status of the run. In attempt_finished: ok, failed, unknown or not_sent. In a fact about a
+	// verb: accepted, refused or overdue.
 	Status string
 	// Failure code, or "". In a fact about a verb: name of the verb. In a fact of the kind
 	// signal_received: error code with which the signal makes a step fail, or "".
 	Code string
-	// Failure message, or "". verbs and signal_received: reason that the person or the engine gave.
+	// Failure message, or "". In a fact about a verb or a signal: the reason that the person or the
+	// engine gave.
 	Message string
 	// NotRepeated says why the last call of a failed step was not repeated; "" = no reason to
 	// show.
@@ -57,11 +60,11 @@ type Fact struct {
 	// not known, or the step waits for a signal.
 	Until    time.Time
 	CoolDown bool // retry_scheduled: the pause is a cool-down, and a new round of attempts follows
-	// verbs, signal_received: the person who sent the verb or signal. run_created: the person who
+	// In a fact about a verb or a signal: the person who sent it. In run_created: the person who
 	// started the run.
 	By      string
 	Unowned bool // run_taken_over: the run had no owner before
-	// verbs, signal_received: id of the message with the verb or signal; 0 = there is no such message.
+	// In a fact about a verb or a signal: id of the message that brought it; 0 = no message did.
 	Ask int64
 
 	// Deadlines; zero = none. Facts about attempts, holds and pauses have StepDeadline, or
@@ -132,7 +135,7 @@ const (
 	FactRunTurned       FactKind = "run_turned"     // the run turned back and is being compensated
 	FactRunParked       FactKind = "run_parked"     // the run needs a person
 	FactRunTakenOver    FactKind = "run_taken_over" // another engine continues the run
-	FactRunAdmitted     FactKind = "run_admitted"   // the run has got room in its concurrency limit, or its unique key
-	FactVerb            FactKind = "operator"       // a verb was accepted or refused
+	FactRunAdmitted     FactKind = "run_admitted"   // the run has got its place or its unique key
+	FactVerb            FactKind = "operator"       // a verb was accepted or refused, or the run is overdue
 	FactRunFinished     FactKind = "run_finished"
 )

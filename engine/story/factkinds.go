@@ -7,8 +7,8 @@ type FactKinds struct {
 	bits uint32
 }
 
-// allFacts lists every kind of fact. The index of a kind in the list is the number of its bit
-// in FactKinds.
+// allFacts lists every kind of fact. The kind with the index i has the bit 1<<i in
+// FactKinds.bits.
 var allFacts = []FactKind{
 	FactRunCreated, FactStepHeld, FactAttemptStarted, FactAttemptProgress, FactAttemptFinished, FactRetryScheduled, FactStepFinished,
 	FactUndoStarted, FactUndoFinished, FactRunTurned, FactRunParked, FactRunTakenOver, FactVerb, FactRunFinished,

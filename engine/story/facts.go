@@ -115,8 +115,8 @@ func (t *teller) skips(kind FactKind) bool {
 	return true
 }
 
-// heads adds the facts that depend only on the event: the start, a takeover, verbs and
-// progress.
+// heads adds the facts that follow from the event alone, such as the start of the run, a
+// takeover, a verb or a signal.
 func (t *teller) heads() {
 	switch ev := t.c.Event().(type) {
 	case machine.Started:
@@ -191,7 +191,7 @@ func (t *teller) progress(ev machine.AttemptProgress) {
 
 func (t *teller) name(p pair) string { return model.NodeName(t.wf, p.i, p.now) }
 
-// attemptEnds adds the facts about attempts of a node that have ended.
+// attemptEnds adds a fact for each attempt of a node that ends with this record.
 func (t *teller) attemptEnds(p pair) {
 	for k := range p.now.Attempts {
 		a := &p.now.Attempts[k]
@@ -235,8 +235,8 @@ func (t *teller) nodeEnds(p pair) {
 	}
 }
 
-// takenOver reports whether the record takes over the node from another run. Then nothing of the
-// node has ended now, and the other run has the facts about its end.
+// takenOver reports whether the run is an heir that takes over the node from an ended run with this
+// record. Such a node did not end now: a fact of the ended run has reported its end.
 func (t *teller) takenOver(p pair) bool {
 	if len(t.before().Ancestors) > 0 || len(t.after().Ancestors) == 0 {
 		return false
@@ -253,7 +253,7 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // an undo that came before a new attempt may have ended; its end sets the state UndoNone
+	case model.UndoNone: // the end of an undo before a new attempt sets UndoNone
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false
@@ -326,9 +326,9 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts one round of a node's calls may have. It returns 0 if
-// this number is not known: the settings of retry depend on results of steps, computing them costs
-// more than factCost, or calls of this kind have no such settings.
+// allowed returns how many attempts one round of a node's calls may have; 0 = not known. It is not
+// known if the settings of retry depend on results of steps or cost more than factCost, or if calls
+// of this kind have no such settings.
 func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0

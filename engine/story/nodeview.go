@@ -83,7 +83,7 @@ type CallView struct {
 	StartedAt  time.Time
 	EndedAt    time.Time
 	CompleteBy time.Time
-	Silent     time.Time // if the call is open: time before which a heartbeat must arrive; zero = no heartbeat is needed
+	Silent     time.Time // an open call needs a heartbeat before this time; zero = it needs none
 }
 
 // keyOf returns the idempotency key with which an attempt was sent. If an operator gave the
@@ -224,8 +224,8 @@ func namedValues(outputs []model.Output) []NamedValue {
 }
 
 // KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. If wf is nil, a number such as #3 takes
-// the place of a step's name.
+// of compensation = "none", in the order of the workflow. If wf is nil, it returns a number such as
+// #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
@@ -245,9 +245,9 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 	return kept
 }
 
-// UndoFailures returns the undos that have failed. Other undos may wait, because a failed undo must
-// be done before them. The result `blocked` is the number of effects whose undo waits only for this
-// reason. If wf is nil, the names of the steps are missing.
+// UndoFailures returns the undos that have failed. The result `blocked` is the number of effects
+// whose undo waits because an undo that must come before it has failed. If wf is nil, the names of
+// the steps are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }

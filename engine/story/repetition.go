@@ -16,13 +16,13 @@ type NotRepeated string
 
 // Reasons why no further attempt followed the last failure of a step.
 const (
-	// NotIdempotent: the outcome is unknown, and a repetition could cause the effect a second
-	// time.
+	// NotIdempotent means that the outcome is unknown, and a repetition could cause the effect a
+	// second time.
 	NotIdempotent NotRepeated = "not_idempotent"
 	NotPermanent  NotRepeated = "permanent" // the agent or fail_when says that a repetition would fail in the same way
 	NotOn         NotRepeated = "not_on"    // `not_on` of the step's retry names the failure code
-	// NotTransient: failures with this code are repeated only if the step's `on` names the
-	// code, and `on` does not name it.
+	// NotTransient means that a call which failed with this code is repeated only if the `on` of
+	// the step's retry names the code. It does not.
 	NotTransient NotRepeated = "not_transient"
 )
 
@@ -37,7 +37,7 @@ func notRepeated(step *dsl.Step, s *dsl.Settings, n *model.Node) NotRepeated {
 	switch {
 	case m.Kind == model.MissUnknown && !step.Do.Idempotent && !step.Do.ReadOnly && step.OnRerun != dsl.RerunUndoFirst:
 		return NotIdempotent
-	case s.Retry.MaxAttempts == 1: // the workflow allows only one attempt
+	case s.Retry.MaxAttempts == 1:
 		return ""
 	case m.Kind == model.MissPermanent:
 		return NotPermanent

@@ -12,7 +12,7 @@ type Snapshot struct {
 	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
 	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
 	Queued       int     // number of transitions that wait until an earlier commit ends
-	QueueAge     float64 // seconds since the first run that no engine has taken became due
+	QueueAge     float64 // seconds for which the first run without an owner has been due; 0 = no such run
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
 	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
 	Quarantined  int     // number of runs that this engine has quarantined
@@ -31,7 +31,7 @@ type Snapshot struct {
 // A ReplyLag says how many replies wait for the sinks of one kind.
 type ReplyLag struct {
 	Waiting int
-	Oldest  float64 // seconds for which the oldest of them has waited; 0 = none waits
+	Oldest  float64 // seconds for which the oldest of these replies has waited; 0 = none waits
 }
 
 // An AgentSnapshot describes one agent. An agent with several versions or configurations has

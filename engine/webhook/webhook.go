@@ -1,10 +1,10 @@
 // Package webhook sends the replies of runs to webhooks.
 //
-// In: a reply, and the sinks that the operator allows. Out: one signed HTTP request. The body is a
-// CloudEvents 1.0 event in JSON. The signature follows Standard Webhooks. A submitter can name only a
-// configured sink, or a URL whose host is configured. The package follows no redirect. It refuses
-// private addresses, and checks the address at the moment of the connection. So a name that resolves
-// to another address later does not help an attacker.
+// A Sender sends each reply in one signed HTTP request. The body is a CloudEvents 1.0 event in JSON.
+// The signature follows Standard Webhooks. A submitter can name only a sink that the operator has
+// configured, or a URL whose host the operator has configured. The package follows no redirect. It
+// refuses private addresses. It checks the address of each connection, so an attacker gains nothing
+// if a host name later resolves to another address.
 package webhook
 
 import (
@@ -38,7 +38,7 @@ type Sink struct {
 // Config says which webhooks an engine accepts.
 type Config struct {
 	Sinks map[string]Sink // named sinks, by name
-	Hosts map[string]Sink // hosts of URLs that submitters may name, by host, or host and port
+	Hosts map[string]Sink // hosts that URLs of submitters may have; the map key is HOST or HOST:PORT
 	// Private allows addresses of private networks and of this machine.
 	Private bool
 }
@@ -217,13 +217,13 @@ func (x *Sender) Send(ctx context.Context, r replies.Reply) error {
 	res, err := x.client.Do(req)
 	if err != nil {
 		var why *url.Error
-		if errors.As(err, &why) { // the text of the error `why` has the whole URL, which may hold a token
+		if errors.As(err, &why) { // the text of `why` contains the URL, which may hold a secret
 			err = why.Err
 		}
 		return fmt.Errorf("send a reply: %w", err)
 	}
 	defer res.Body.Close()
-	// Read a little, so that the connection can be used again.
+	// Read the rest of a short response, so that the connection can be used again.
 	if _, err := io.CopyN(io.Discard, res.Body, 4<<10); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("send a reply: %w", err)
 	}

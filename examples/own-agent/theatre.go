@@ -66,7 +66,8 @@ func (t *theatre) Hold(key, seat string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("hold %s: %w", seat, err)
 	}
-	if t.isReleased(id) { // another process may have called Release in the meantime, before there was a seat to free
+	// Since the first check, another process may have called Release and found no seat to free.
+	if t.isReleased(id) {
 		if err := t.giveUp(id); err != nil {
 			return "", err
 		}

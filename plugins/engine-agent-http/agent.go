@@ -57,7 +57,7 @@ type callOut struct {
 // `configure` sets both.
 type agent struct {
 	conf   config
-	client *http.Client // does not follow redirects: the method named do follows them
+	client *http.Client // follows no redirects; the method `do` does
 }
 
 // newAgent declares the agent: its actions, inputs and error codes.

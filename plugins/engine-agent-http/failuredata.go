@@ -12,9 +12,9 @@ import (
 )
 
 // failureData returns what the workflow reads as step.NAME.error.data after a refused request:
-// the body of the response. The parameter `how` is the input `response`, which chooses between
-// JSON and text: here as for a result. If the body is too large for error.data, failureData
-// returns the beginning of the body as text, with a note that says so.
+// the body of the response, as JSON or as text. The parameter `how` is the input `response`. It
+// chooses between JSON and text in the same way as for the output of a call. If the body is too
+// large for error.data, failureData returns its beginning as text, with a note that says so.
 //
 // The parameter `whole` is false if `body` is only the beginning of the response. The result is nil
 // if there is no body, if `how` is "none", or if the body is not text in UTF-8.

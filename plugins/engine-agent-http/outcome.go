@@ -53,7 +53,7 @@ func nothingDone(err error) error {
 		return err
 	}
 	if d.code == sdk.CodeInternal || d.code == sdk.CodeBadReply {
-		return d.unknown() // a definite failure must not have the code internal or bad_reply
+		return d.unknown() // the codes internal and bad_reply always mean that the outcome is unknown
 	}
 	return &sdk.Failure{Code: d.code, RetryAfter: d.after, Err: d.err, Data: d.data}
 }

@@ -149,7 +149,7 @@ func (in execIn) statements() ([]statement, error) {
 }
 
 // one returns the statement with the given SQL text and arguments. It returns an error if the text
-// is not allowed, or if args is not a list.
+// is not allowed, or if the parameter `args` is not a list.
 func one(text string, args any) (statement, error) {
 	if err := checkSQL(text); err != nil {
 		return statement{}, err

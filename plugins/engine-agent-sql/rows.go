@@ -47,8 +47,9 @@ func (tx work) runOne(ctx context.Context, st statement) (rows []any, n int64, e
 	if err != nil {
 		return nil, 0, err
 	}
-	defer stmt.Close()                        //nolint:errcheck // the end of the transaction closes stmt in any case
-	defer func() { tx.session.failed(err) }() // this must run before stmt.Close, because it closes a lost connection
+	defer stmt.Close() //nolint:errcheck // the end of the transaction closes stmt in any case
+	// The method `failed` must run before stmt.Close, which could wait for ever on a lost connection.
+	defer func() { tx.session.failed(err) }()
 	if !returnsRows(st.SQL) {
 		res, err := stmt.ExecContext(ctx, st.Args...)
 		if err != nil {

@@ -23,9 +23,8 @@ const resetTime = time.Second
 type session struct {
 	*sql.Conn
 	socket net.Conn
-	// If the context of the call ends before the function `stop` is called, the socket is closed.
-	// Once stop was called, the end of the context does not close the socket any more. stop
-	// returns false if the context has already ended.
+	// The end of the call's context closes the socket, unless the function `stop` was called
+	// before. This function returns false if the context has already ended.
 	stop   func() bool
 	broken bool // the connection must not be used again
 }
@@ -77,10 +76,10 @@ type work struct {
 	maxRows int // largest number of rows that a statement may return
 }
 
-// failed must be called with the error of each statement; nil = no error. If the error is an
-// answer of the database, the connection can still be used. After any other error failed
-// closes the connection: it is not known what the server sends next, and even a ROLLBACK could
-// wait for ever.
+// failed must be called with the error of each statement; nil = no error. After an answer of the
+// database, or a failure that the agent itself made, the connection can still be used. After any
+// other error, the method `failed` closes the connection: it is not known what the server sends
+// next, and even a ROLLBACK could wait for ever.
 func (x *session) failed(err error) {
 	var (
 		answer *pq.Error
@@ -113,7 +112,7 @@ func (x *session) reset(ctx context.Context) bool {
 	}
 	limit := resetTime
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end)/2) // the other half of the time is for the answer
+		limit = min(limit, time.Until(end)/2) // leave half of the remaining time for the answer of the call
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

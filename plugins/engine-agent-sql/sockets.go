@@ -39,7 +39,9 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.socket
-	d.socket = nil // this dialer must not keep the socket: from now on the driver uses it only to cancel statements
+	// From now on, the driver uses this dialer only to cancel statements. So it need not keep the
+	// socket of the connection.
+	d.socket = nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sockets[conn] = s
@@ -61,7 +63,7 @@ func (c *connector) socket(conn driver.Conn) net.Conn {
 	return c.sockets[conn]
 }
 
-// dialer opens network connections for the driver, and keeps the latest one.
+// dialer opens network connections for the driver, and keeps the latest connection.
 type dialer struct {
 	mu     sync.Mutex // protects the field below
 	socket *socket    // latest network connection; nil = none
@@ -70,7 +72,7 @@ type dialer struct {
 // socket is a network connection. When it is closed, it calls the function `forget`.
 type socket struct {
 	net.Conn
-	forget func() // removes the connection from connector.sockets; nil = Close does not call it
+	forget func() // removes the connection from connector.sockets; nil = the connection is not there
 }
 
 // Close calls the function `forget` and closes the network connection.

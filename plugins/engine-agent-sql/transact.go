@@ -46,7 +46,7 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 		// database/sql has rolled the transaction back because ctx ended, and sent no COMMIT.
 		return &sdk.Failure{Code: sdk.CodeAborted, Err: fmt.Errorf("not committed: %w", err)}
 	case errors.As(err, &refused) && (refused.Severity == "FATAL" || refused.Severity == "PANIC"):
-		// The server stopped during the commit.
+		// The server ended the session during the commit, so the outcome is unknown.
 		return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 	case errors.As(err, &refused):
 		return definite(ctx, c, codes, fmt.Errorf("commit: %w", err))
@@ -54,8 +54,8 @@ func (d *database) transact(ctx context.Context, c *sdk.Call, codes map[string]s
 	return sdk.Unknown(fmt.Errorf("commit: %w", err), sdk.CodeUnavailable)
 }
 
-// overlong is the beginning of an error of the driver. The driver returns this error if the
-// error message of the database is longer than it can read.
+// overlong is the beginning of the error that the driver returns if an error message of the
+// database is longer than the driver can read.
 const overlong = "pq: server error: "
 
 // maxMessage is the largest number of bytes of a database's error message that the agent

@@ -57,7 +57,7 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
 	}
-	// These shorter calls also work if the tables of the database are older than this package.
+	// The shorter calls below also work if the database is older than this package.
 	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
 	if o.StartBy.IsZero() && o.Priority == nil {
 		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]

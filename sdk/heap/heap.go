@@ -55,8 +55,8 @@ func Pace(ctx context.Context, room int) {
 }
 
 // Hold makes the collector run as often as needed to keep the memory of the process below the
-// parameter `limit`, in bytes. If the live objects need more, Hold raises the limit to 125 % of
-// their size plus half of the given limit. With Pace alone a process could take twice the size
+// parameter `limit`, in bytes. If the live objects need more, the limit becomes 1.25 times their
+// size, plus half of the parameter `limit`. With Pace alone a process could take twice the size
 // of its live objects, and more on a busy machine. Hold returns when ctx ends, and restores the
 // former limit. It does nothing if the environment or the program has set a memory limit before.
 func Hold(ctx context.Context, limit int64) {

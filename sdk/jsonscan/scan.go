@@ -23,8 +23,8 @@ type Scanner struct {
 	depth int
 }
 
-// Peek skips white space and returns the next byte, without reading that byte. It returns 0
-// at the end of the document.
+// Peek skips white space and returns the next byte. Afterwards Pos is still the index of that
+// byte. Peek returns 0 at the end of the document.
 func (s *Scanner) Peek() byte {
 	for ; s.Pos < len(s.Src); s.Pos++ {
 		switch c := s.Src[s.Pos]; c {

@@ -17,7 +17,7 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil if the method `unary` returns it
+	done    func(sdk.Reply, error) // called once with the result; nil if the caller of the method `unary` takes the result
 	start   time.Time
 	left    time.Duration
 

@@ -16,13 +16,13 @@ import (
 	pb "github.com/saga-engine/engine/sdk/plugin/internal/proto"
 )
 
-// The batches of a session are encoded and decoded here, field by field. The generated code
-// would need more time for this than for the rest of a call. The bytes are the same as for
+// The batches of a session are encoded and decoded here, field by field, because the generated
+// code is slow: it would need more time than the rest of a call. The bytes are the same as for
 // InvocationBatch and ResultBatch in agent.proto; a test compares both codecs. All other
 // messages use the generated code.
 
-// codec is a gRPC codec. It encodes and decodes batches itself, and uses gRPC's codec for
-// protobuf for all other messages.
+// codec is a gRPC codec. It encodes and decodes batches itself. For all other messages it uses
+// gRPC's own protobuf codec.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }

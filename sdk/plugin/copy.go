@@ -61,8 +61,8 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 // copyTo copies the bytes that it reads from `in` to a new executable file. The file must not
 // exist yet.
 func copyTo(path string, in io.Reader) error {
-	// Without this lock, another goroutine could fork a process meanwhile. That process would
-	// have the copy open for writing, and the system does not run such a file.
+	// The system does not run a file that a process has open for writing. Without this lock,
+	// another goroutine could start a process meanwhile, which would inherit the open copy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)

@@ -78,11 +78,10 @@ func Describe(ctx context.Context, o DescribeOptions) (d Description, err error)
 	return Description{}, &StartError{Path: path, Reason: ReasonExited, Hint: notAnAgent, Err: err}
 }
 
-// checkedCommand checks the file at path and returns a command that runs it. The command runs a
-// private copy of the file. If no copy can be made, it runs the file itself, which stays open
-// from the check to the start. (A user who may write to the open file can still change it
-// meanwhile. But a file that replaces it under the same path is not run.) The caller must call
-// the function `done` at the end.
+// checkedCommand checks the file at path and returns a command that runs a private copy of it.
+// If no copy can be made, the command runs the file itself, which stays open from the check to
+// the start. So a file that replaces it at this path is not run, but a user who may write to the
+// file can still change its content. The caller must call the function `done` at the end.
 func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func() error, err error) {
 	dir, err := os.MkdirTemp(o.TempDir, "engine-describe-")
 	if err == nil {
@@ -93,8 +92,7 @@ func checkedCommand(path string, o DescribeOptions) (c leash.Command, done func(
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if leash.CanRunFile && !errors.Is(err, goplugin.ErrChecksumsDoNotMatch) {
-		// No copy could be made, for example on a system where Describe cannot write a file. So
-		// run the original file, and keep it open from the check to the start.
+		// No copy could be made, for example because Describe cannot write a file on this system.
 		var file *os.File
 		if file, err = openChecked(path, o.Checksum); err == nil {
 			return leash.Command{File: file}, file.Close, nil

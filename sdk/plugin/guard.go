@@ -13,8 +13,8 @@ import (
 // realStdout is the process's original standard output, for the handshake and the description.
 // In an agent process, guardStdout replaces os.Stdout by standard error. So what the author's
 // packages print during their initialization becomes log lines and does not break the
-// handshake. Because this must happen before their initialization, the initialization of
-// realStdout calls guardStdout, and not Serve. In a host, guardStdout replaces nothing.
+// handshake. A call in Serve would be too late for that, so guardStdout is called here. In a
+// host, guardStdout replaces nothing.
 var realStdout = guardStdout()
 
 func guardStdout() *os.File {

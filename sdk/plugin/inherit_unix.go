@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// CloseOnExec marks all open files of this process except standard input, output and error.
-// Processes that this process starts later do not inherit marked files. Go marks the files
-// that it opens itself. CloseOnExec is for files that were open before this process started:
-// for example a lock file or a script that the shell had open. Open and Describe call
-// CloseOnExec before each start. An agent that starts programs should call it too. Programs
-// still inherit the files in exec.Cmd.ExtraFiles.
+// CloseOnExec makes sure that programs which this process starts do not inherit its open files,
+// except standard input, output and error. It sets the flag close-on-exec of each file. Go sets
+// this flag for the files that it opens itself. CloseOnExec is for files that were open before
+// this process started: for example a lock file or a script that the shell had open. Open and
+// Describe call CloseOnExec before each start. An agent that starts programs should call it too.
+// Programs still inherit the files in exec.Cmd.ExtraFiles.
 //
 // CloseOnExec returns an error if it cannot list the open files. On a system whose /dev/fd
-// lists only the standard files, it does not mark the other files.
+// lists only the standard files, it does not find the other files.
 func CloseOnExec() error {
 	dir := "/dev/fd"
 	if runtime.GOOS == "linux" {

@@ -19,16 +19,16 @@ import (
 // the input is larger than the payload limit, the reply is a definite failure with
 // sdk.CodeInvalid.
 //
-// If Invoke returns an error, there is no reply. The error is ctx's error, or
-// context.DeadlineExceeded if complete-by passes first (S28). When ctx is cancelled, Invoke
-// asks the agent to stop, and still accepts a reply for OpenOptions.CancelGrace. If the error
-// is ErrNotSent, the agent has never received the call.
+// When ctx is cancelled, Invoke asks the agent to stop, and still accepts a reply for
+// OpenOptions.CancelGrace. If Invoke returns an error, there is no reply. The error wraps ErrNotSent
+// if the agent has never received the call. Otherwise it wraps ctx's error, or
+// context.DeadlineExceeded if complete-by passes first (S28).
 func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// CallOptions holds functions that Call and Start call for events of a call. They do not call
-// a function that is nil.
+// CallOptions holds the functions that Call and Start call while a call is in flight. A nil
+// function is not called.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
@@ -69,13 +69,12 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 }
 
 // Start begins a call like Call, but does not wait for its end. The function `done` is called
-// once, with the results that Call would return. This happens after the last call of a
-// function in the options o, and perhaps before Start returns. The function `done` and the
-// functions in o must not block, because that would delay the answers to other calls. They
-// must not call Process.Close.
+// once, with the results that Call would return, perhaps before Start returns. The function
+// `done` and the functions in o must not block, because that would delay the answers to other
+// calls. They must not call Process.Close.
 //
-// If the call ends because complete-by passes or because it is cancelled, o.OnEvent and the
-// function `done` may run at the same time.
+// Usually the functions in o have returned before `done` is called. But if the call ends because
+// complete-by passes or because it is cancelled, o.OnEvent may run at the same time as `done`.
 func (p *Process) Start(ctx context.Context, req sdk.Request, o CallOptions, done func(sdk.Reply, error)) *Ongoing {
 	c := &call{process: p, req: req, options: o, start: time.Now(), done: done}
 	g := &Ongoing{call: c}

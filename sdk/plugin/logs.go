@@ -26,12 +26,12 @@ const (
 	maxTailLine = 500 // largest size of a line that is kept for an error message, in bytes
 )
 
-// cutMark is appended to a text that was cut. Code that removes secrets also removes the
-// beginning of a secret if it stands before this mark.
+// cutMark is appended to a text that was cut. A cut text may end with the beginning of a secret.
+// Code that removes secrets finds such a beginning because cutMark follows it.
 const cutMark = "…"
 
-// shortened returns the first bytes of text, at most as many as the parameter `most` says. If
-// it cuts the text, it appends cutMark.
+// shortened returns a text of at most `most` bytes unchanged. It cuts a longer text after `most`
+// bytes and appends cutMark.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text

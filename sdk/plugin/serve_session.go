@@ -31,8 +31,8 @@ const brisk = 10 * time.Millisecond
 // are kept because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is a capacity of a list, in items. If a list with a larger capacity is nearly
-// empty, the session drops it, to free its memory after a burst of calls.
+// maxIdleList is the capacity, in items, up to which the session always reuses a list. It drops a
+// larger list that is nearly empty, to free memory after a burst of calls.
 const maxIdleList = 1024
 
 // A worker is the channel of one goroutine that runs calls. While the goroutine is idle, it
@@ -84,7 +84,7 @@ type link struct {
 	next     int
 	called   bool          // true = a worker was woken or started, and has not looked for a job yet
 	idle     []worker      // idle workers; the last is woken first, because its stack is in the CPU cache
-	queue    []outgoing    // idle workers; the last one is woken first, because its stack is probably in the CPU cache
+	queue    []outgoing    // events and replies to send, oldest first
 	events   int           // number of events in the queue
 	room     chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
@@ -300,8 +300,8 @@ func (l *link) send() {
 // flush sends queued items in batches until the queue is empty. If another goroutine is
 // already sending, flush leaves the items to that goroutine. If the parameter `yield` is true
 // and other calls are in flight, flush lets other goroutines run before each batch, because
-// the other calls may reply soon. If `yield` is true and another goroutine has set l.yielding,
-// flush leaves the items to that goroutine.
+// the other calls may reply soon. If `yield` is true and another goroutine already lets others run
+// (l.yielding), flush leaves the items to that goroutine.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

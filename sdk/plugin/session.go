@@ -153,9 +153,8 @@ func (c *call) timeout() {
 		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If c.listening is false, this is the call of the timer for complete-by. Then
-		// session.take has noticed earlier that complete-by has passed, and nothing is left to
-		// do.
+		// If c.listening is false, the timer for complete-by has fired, but session.take has
+		// already recorded that complete-by has passed. Then nothing is left to do.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -399,7 +398,7 @@ func (a *arrival) tell() {
 
 // answered ends a call with the agent's reply. If the parameter `late` is true, it passes the
 // reply only to OnLate, and ends the call with an error. If the parameter `first` is true as
-// well, answered first notifies the code that started the call: complete-by has passed.
+// well, it calls OnExpired before OnLate, because the timer for complete-by has not done so.
 func (c *call) answered(reply sdk.Reply, late, first bool) {
 	if !late {
 		c.finish(c.accept(reply), nil)

@@ -59,8 +59,8 @@ const (
 )
 
 // A Type is the type of a value in the workflow language. Its JSON form is the same as in the
-// package cty: "string", ["list","number"], ["object",{"a":"string"},["a"]]. The last part of
-// the object names the optional attributes. The JSON form of KindAny is "dynamic".
+// package cty: "string", ["list","number"], ["object",{"a":"string"},["a"]]. The last list of
+// an object type names the optional attributes. The JSON form of KindAny is "dynamic".
 type Type struct {
 	Kind   Kind
 	Elem   *Type   // type of the elements of a list, set or map; nil for other kinds
@@ -91,7 +91,7 @@ type Field struct {
 // An ErrorCode is an error code with which an action may answer.
 type ErrorCode struct {
 	Code      string `json:"code"`                // the error code, in snake_case
-	Retryable bool   `json:"retryable,omitempty"` // temporary (S77): the engine repeats the call by default
+	Retryable bool   `json:"retryable,omitempty"` // the error is transient (S77): the engine repeats the call by default
 	Doc       string `json:"doc,omitempty"`
 }
 

@@ -21,8 +21,8 @@ type agentRule struct {
 	check        func(*harness) error
 }
 
-// caseRule is a rule about one case. The function `check` is called only if the function
-// `applies` returns true. It returns an error if the agent breaks the rule.
+// caseRule is a rule about one case. The function `check` returns an error if the agent breaks
+// the rule. It is called only if the function `applies` returns true.
 type caseRule struct {
 	name, reason string
 	applies      func(*subject) bool
@@ -349,10 +349,10 @@ func undoesNothing(s *subject) error {
 	return nil
 }
 
-// refusesLateCall first sends the undo of a call and then the call itself, and returns an
-// error if the call has an effect. If the undo needs the output, refusesLateCall sends the
-// call once before the undo, too. An idempotent action may then repeat the result of this
-// first call.
+// refusesLateCall sends a call after its own undo. It returns an error if this late call has an
+// effect or does not end with a definite failure. If the undo needs the output, refusesLateCall
+// also sends the call once before the undo. Then an idempotent action may answer the late call
+// with the result of the first call.
 func refusesLateCall(s *subject) error {
 	before := s.effects()
 	key := s.key()
@@ -424,8 +424,8 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is how long the rules for slow actions wait until complete-by, or until they
-// cancel the call. A slow action needs longer.
+// shortTime is the time from the start of a slow action to complete-by or to the cancel, in the
+// rules for slow actions. A slow action must work longer than that.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {

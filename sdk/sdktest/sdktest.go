@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// T is the part of testing.TB that this package needs.
+// T has the methods of testing.TB that this package needs.
 type T interface {
 	Helper()
 	Context() context.Context
@@ -49,10 +49,9 @@ type Case struct {
 	Slow   bool   // the action works longer than Grace, unless its context ends
 	Panics bool   // the action panics
 
-	// LateDo is a text for a call that arrives after its own undo. It says why such a call may
-	// have an effect nevertheless. "" = such a call must not have an effect. The package checks
-	// this if the action has an undo, and the action is idempotent or the undo needs only the
-	// key.
+	// LateDo says why a call may have an effect although it arrives after its own undo. "" = it
+	// must not have an effect. The package checks this if the action has an undo, and the action
+	// is idempotent or the undo needs only the key.
 	LateDo string
 
 	Grace time.Duration // how long an action may take to stop after its context has ended; 0 = 1 s

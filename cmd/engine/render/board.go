@@ -92,7 +92,7 @@ func base(name string) string {
 	return name
 }
 
-// at returns the row of a step, an instance or an undo. If the row does not exist, at makes it.
+// at returns the row of a step, an instance or an undo. It makes the row if there is none yet.
 func (b *board) at(name string, undo bool) *row {
 	k := rowKey{name, undo}
 	if r := b.index[k]; r != nil {
@@ -297,8 +297,8 @@ func (b *board) still(now time.Time) []*row {
 	return out
 }
 
-// progress returns a text that says how many steps and instances are done. After the undo has
-// begun, the text says how many are undone.
+// progress returns a text that says how many steps and instances are done. After the first undo
+// has begun, the text says how many are undone.
 func (b *board) progress() string {
 	if len(b.undos) > 0 {
 		done, all := count(b.undos)

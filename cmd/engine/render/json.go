@@ -259,8 +259,8 @@ func (j *JSON) Tick(time.Time) {}
 // End does nothing.
 func (j *JSON) End() {}
 
-// write writes the line l with the time at. It ignores errors, because the run must continue even
-// if nothing reads the output.
+// write writes the line l with the time in the parameter `at`. It ignores errors, because the run
+// must continue even if nothing reads the output.
 func (j *JSON) write(l line, at time.Time) {
 	if l.Level == "" {
 		l.Level = "info"

@@ -276,9 +276,8 @@ func undoEnd(f story.Fact, why string) string {
 	return undoneText(f.Status) + prefixed(": ", why)
 }
 
-// undoneText returns a text that says why the effect of a step was not undone. It has a text
-// for two values of the parameter `status`. It returns any other value itself, without control
-// characters.
+// undoneText returns a text that says why the effect of a step was not undone. For a `status` for
+// which it has no text, it returns the status without control characters.
 func undoneText(status string) string {
 	switch status {
 	case "left_as_is":

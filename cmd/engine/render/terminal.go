@@ -275,7 +275,7 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	return settled, append(live, t.summary()), hidden
 }
 
-// waits reports whether neither the row nor one of its instances has begun.
+// waits reports whether nothing in the row has begun: neither the step, nor an instance.
 func (r *row) waits() bool { return r.phase == phasePending && len(r.parts) == 0 }
 
 // widths returns the widths of two columns: the column of the names and the column of the actions.

@@ -160,8 +160,8 @@ func pad(s string, width int) string {
 	return s
 }
 
-// reason joins a code and a message, such as "unavailable: gateway 503". It returns only one of
-// them if the other is empty or equal.
+// reason joins a code and a message, such as "unavailable: gateway 503". If one of them is
+// empty, or if both are equal, it returns only one.
 func reason(code, message string) string {
 	code, message = Clean(code), Clean(message)
 	switch {

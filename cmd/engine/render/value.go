@@ -80,7 +80,7 @@ func replaceAt(doc any, path []string, with string) any {
 		}
 	case string:
 		if d == SensitiveText {
-			return d // an earlier call has already replaced a value that contained the value at path
+			return d // an earlier call has already hidden the whole value here
 		}
 	}
 	return with

@@ -6,11 +6,10 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A View shows the progress of one run. Several goroutines may write log lines through a view that
-// writes to a terminal. Only one goroutine at a time calls the other methods of a view.
+// A View shows the progress of one run. Only one goroutine at a time calls the methods below. If a
+// view is an io.Writer, too, other goroutines may write log lines to it at the same time.
 type View interface {
-	// Begin sets the run that the view shows. The command calls Begin once, before any other
-	// method that shows facts.
+	// Begin sets the run that the view shows. The command calls Begin once, before Facts.
 	Begin(s Story)
 	// Facts shows new facts. The parameter `first` is the number of facts[0] among all facts of
 	// the run, counted from 1.
@@ -59,8 +58,8 @@ func (s Story) attached() string {
 	return ended + Clean(s.Status) + " at " + s.Ended.UTC().Format(time.RFC3339)
 }
 
-// told reports whether the view shows the fact f as a line. If the run has ended, the view shows
-// only its end, unless Past is set.
+// told reports whether the view shows the fact f as a line. If the run had ended before this
+// command, the view shows only the end of the run, unless Past is set.
 func (s Story) told(f story.Fact) bool {
 	return s.Ended.IsZero() || s.Past || f.Kind == story.FactRunFinished
 }

@@ -1,7 +1,7 @@
 // Package argument evaluates the arguments of a call.
 //
 //	in:   a Spec of each argument, from the schema of an action; compiled expressions; a Scope
-//	out:  one Value, an object with all arguments, converted and marked as the schema says
+//	out:  one Value: an object with all arguments. The schema gives their types and sensitive parts.
 //
 // The package reads nothing except what is listed under "in": no files, no clock, no global state.
 //

@@ -123,8 +123,8 @@ func workflowsOf(m *Module) map[string]*Workflow {
 	return out
 }
 
-// agents returns the names of the agents that the workflow and its child runs use. The names are
-// those in the module of the workflow: the agent of a library has the name LIBRARY.AGENT.
+// agents returns the names of the agents that the workflow and its child runs use. An agent of
+// a library has the name LIBRARY.AGENT.
 func (w *Workflow) agents() []string {
 	if w.used != nil {
 		return w.used

@@ -49,7 +49,6 @@ type Module struct {
 	TwinVariables []*Variable
 }
 
-// newModule returns a module without declarations.
 func newModule(file string) *Module {
 	return &Module{
 		File:    file,
@@ -89,7 +88,7 @@ type Agent struct {
 	Breaker     noun.Breaker
 	Config      []syntax.Arg
 	Library     *Module   // library that declares the agent; nil = the module itself declares it
-	Idempotent  bool      // true = an action is idempotent if it does not say itself whether it is
+	Idempotent  bool      // default for actions that do not say whether they are idempotent
 	Actions     []*Action // declared actions: the action blocks, without duplicates
 	twinActions []*Action // action blocks whose name is already used
 }
@@ -153,7 +152,6 @@ type Variable struct {
 	Validations       []*Condition
 }
 
-// hasDefault reports whether the variable has a default.
 func (v *Variable) hasDefault() bool { return v.Default != cty.NilVal }
 
 // A Condition is a precondition, postcondition or validation block.
@@ -332,12 +330,12 @@ func (s *Step) WhenEach() bool {
 	return s.Each() && e != nil && e.Compiled != nil && (e.Compiled.Each || e.Compiled.Self)
 }
 
-// A valueKind says which values a variable accepts if it has no declared type, and its default is
-// a list or an object.
+// A valueKind says which values a variable without a declared type accepts. The default of the
+// variable decides that.
 type valueKind uint8
 
 const (
-	kindOpen   valueKind = iota // the default does not restrict the values to a kind
+	kindOpen   valueKind = iota // there is no default, or it is neither a list nor an object
 	kindList                    // only lists, sets and tuples
 	kindObject                  // only objects and maps
 )
@@ -393,7 +391,7 @@ type OnEvent struct {
 	Noun        *noun.OnEvent // its functions are set by package link
 	When        *eval.Expr    // nil = the block has no condition
 	Variables   *eval.Expr    // nil = the block gives no values to variables
-	ForEach     *eval.Expr    // keys that start a run each; nil = the event starts one run
+	ForEach     *eval.Expr    // keys, each of which starts a run; nil = the event starts one run
 	Args        *eval.Expr    // values of the parameters of a select block; nil = there are none
 	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
 	VariablesAt hcl.Range     // position of the argument `variables`; without this argument, position of the block

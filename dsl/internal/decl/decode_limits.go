@@ -68,7 +68,7 @@ func readRetention(d *decoder, b *syntax.Block, w *Workflow) {
 	}
 }
 
-// maxRetain is the longest time for which a goal is kept, if it has an end: 100 years.
+// maxRetain is the largest value of the argument `retain`: 100 years.
 const maxRetain = 100 * 365 * 24 * time.Hour
 
 // readUnique reads the arguments of a unique block, except for its key, into w.UniqueRule. The block
@@ -160,8 +160,8 @@ func (d admitDecoder) read(w *Workflow, b *syntax.Block) {
 	}
 }
 
-// statement reads the text of an SQL statement that must begin with the given verb, or with WITH. It
-// returns "" after an error.
+// statement reads the text of an SQL statement. The statement must begin with the SQL keyword in
+// the parameter `verb`, or with WITH. After an error, the method returns "".
 func (d admitDecoder) statement(e *eval.Expr, name, verb string) string {
 	if !e.Bad && len(e.Syntax.Variables()) > 0 {
 		d.Errorf(e.Range, "Text inserted into SQL",

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// module reads the blocks at the top level of all files. It begins with the parts that other
-// blocks need: first the results of file(), env() and similar functions, then variables, libraries
+// module reads the blocks at the top level of all files. It begins with what other blocks
+// need: first the results of file(), env() and similar functions, then variables, libraries
 // and locals.
 func (d *decoder) module(blocks []*syntax.Block) {
 	for _, b := range blocks {

@@ -15,5 +15,5 @@
 //     checks a declaration whose name is already used. The code calls such a declaration a twin.
 //   - The Module holds the results of file() and env(). So a stored definition does not read the
 //     files and the environment again.
-//   - The same files always give the same Module, with all parts in the same order.
+//   - The same files always give the same Module, with everything in the same order.
 package decl

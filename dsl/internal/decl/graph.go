@@ -143,9 +143,9 @@ func (d graphDecoder) resolveWorkflow(w *Workflow) {
 	}
 }
 
-// resolveConcurrency compiles the expressions of a concurrency block. The block of a group may also use
-// each.* of the group, and the steps around the group. It is evaluated when the group starts, and not
-// by the steps of the group.
+// resolveConcurrency compiles the expressions of a concurrency block. The block of a group is
+// evaluated when the group starts. So it may also use each.* of the group and the steps around the
+// group, but not the steps of the group.
 func (d graphDecoder) resolveConcurrency(w *Workflow, ns *names) {
 	a := allowVar | allowLocal
 	if w.Outer != nil {
@@ -317,10 +317,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround handles a name in depends_on of a step in the group w, if a step around w has
-// this name. If that step is in the workflow around w, the group w waits for the step. If the
-// step is further outside, an outer group waits for it: the group that is in the same workflow
-// as the step. The result is false if no step around w has the name.
+// dependsAround handles a name in depends_on of a step in the group w. If a step around w has
+// the name, a group must wait for this step: w or a group around w, namely the group that is in
+// the same workflow as the step. dependsAround adds this dependency. It returns false if no step
+// around w has the name.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false
@@ -431,7 +431,8 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 		return best
 	}
-	for range w.Steps { // after as many moves as there are steps, the walk has certainly reached the cycle
+	// After as many iterations as there are steps, `cur` is certainly a step of the cycle.
+	for range w.Steps {
 		cur = back(cur)
 	}
 	path := []int{cur}
@@ -442,7 +443,8 @@ func (d graphDecoder) reportCycle(w *Workflow, open []int) {
 		}
 	}
 	var text []string
-	for i := len(path) - 1; i >= 0; i-- { // path leads from a step to its dependencies; the text lists the steps in reverse order
+	// In the list `path`, each step waits for the next one. The text has the reverse order.
+	for i := len(path) - 1; i >= 0; i-- {
 		text = append(text, fmt.Sprintf("%q", w.Steps[path[i]].Name))
 	}
 	var why []string
@@ -477,8 +479,8 @@ func (d graphDecoder) pivotEdges(w *Workflow, sorted bool) {
 	p := w.Steps[pivot]
 	later := w.Downstream(pivot)
 	covered := w.upstream(pivot)
-	// The loop begins with the last step: if the pivot waits for a step, it need not wait for the
-	// steps before that step, too.
+	// A new dependency of the pivot also makes the pivot wait for the upstream steps of that
+	// dependency. So the loop begins with the last step, and needs few new dependencies.
 	for k := len(w.Order) - 1; k >= 0; k-- {
 		i := w.Order[k]
 		if i != pivot && !later[i] && !covered[i] {
@@ -525,10 +527,9 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether step s may wait for more steps than the method `upstream` returned
-// for s. The parameter `up` is this result. maybeUpstream returns true if the steps of w have a
-// cycle, and s is the pivot or waits for the pivot. Because of the cycle, it is not known for which
-// steps the pivot waits.
+// maybeUpstream reports whether step s may wait for more steps than those in the parameter `up`,
+// which is the result of the method `upstream` for s. This is so if the steps of w have a cycle,
+// and s is the pivot or waits for the pivot: with a cycle, pivotEdges adds no dependencies.
 func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 	if w.Order != nil {
 		return false

@@ -65,7 +65,7 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 			if to == from {
 				d.Errorf(m.where, "Moved blocks form a cycle", "Step %q is moved to step %q, and from there back to %q. Keep only the blocks that lead to the present name.", from, m.to, from)
 			}
-			return // when follow is called for a step of the cycle, that call reports the cycle
+			return // the calls of `follow` for the steps of the cycle report it
 		}
 		steps++
 	}

@@ -208,8 +208,8 @@ func (s liveSource) readEnv(name string) {
 	}
 }
 
-// storedSource is the readSource of a stored definition. It reads no files, because its field reads
-// already holds all results.
+// storedSource is the readSource of a stored definition. It reads no files, because the definition
+// holds all results.
 type storedSource struct{ reads *functions.Reads }
 
 func (s storedSource) readFile(name string, _ bool) error {
@@ -249,7 +249,7 @@ func ReadsFiles(e *eval.Expr) bool {
 func ReadsSum(m *Module) string {
 	r := functions.Reads{Files: m.Reads.Files, Env: m.Reads.Env, Sets: m.Reads.Sets, Exists: m.Reads.Exists}
 	data, err := json.Marshal(r)
-	if err != nil { // maps of texts can always be encoded
+	if err != nil { // cannot happen: these maps can always be encoded
 		return err.Error()
 	}
 	sum := sha256.Sum256(data)

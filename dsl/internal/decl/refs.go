@@ -144,8 +144,8 @@ func (d referenceDecoder) fold(e *eval.Expr, c *eval.Compiled) {
 	c.Constant = &v
 }
 
-// reference checks one reference, t, and adds it to c. If t refers to a local, reference adds the
-// local to the map `locals`. If t is not allowed, reference reports an error and returns false.
+// reference checks the reference t and adds it to c. If t refers to a local, the method also adds
+// the local to the map `locals`. If t is not allowed, the method reports an error and returns false.
 func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names, a allow, locals map[string]*eval.Local) bool {
 	rng := t.SourceRange()
 	root := t.RootName()
@@ -207,8 +207,9 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 	return false
 }
 
-// inEvent checks a reference in an on_event or reset_on block. It reports an error and returns false if
-// the name belongs to a run, which does not exist yet.
+// inEvent checks a reference in an on_event or reset_on block. The parameter `root` is
+// the first name of the reference. No run exists yet, so inEvent reports an error and returns false
+// for a name such as `step` or `run`. It does the same for `each` if the parameter `a` forbids it.
 func (d referenceDecoder) inEvent(root string, at hcl.Range, a allow) bool {
 	switch {
 	case root == "each" && a&allowEach == 0:
@@ -537,7 +538,7 @@ func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
 	return nil
 }
 
-// secretCalls reports an error for each call of secret() in a place that is not allowed, and for
+// secretCalls reports an error for each call of secret() in a position that is not allowed, and for
 // each invalid argument of secret(). It returns false after an error.
 func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
 	all := eval.Calls(c.Syntax, "secret")
@@ -697,6 +698,6 @@ func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflo
 			return false
 		}
 	}
-	copied := slices.Clone(t) // refStep renames the reference
+	copied := slices.Clone(t) // a copy, because refStep may change the reference
 	return d.refStep(&eval.Compiled{Direct: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
 }

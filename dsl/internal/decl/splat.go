@@ -8,7 +8,7 @@ import (
 // A star is an operator [*] or .* directly after a reference step.NAME.
 type star struct {
 	step  string // name of the step
-	rest  string // attributes after the operator, such as .output.id; ".output.NAME" = not known
+	rest  string // attributes after the operator, such as .output.id; if there are none, ".output.NAME"
 	where hcl.Range
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take adds a hidden variable with the given name to the group w. If the group has already
-// taken a value with this name, take only adds the attributes that t uses to those of that
-// value.
+// take adds the value t to the values that the group w takes from its surroundings. The hidden
+// variable with this value gets the given name. If w takes the value already, the method only
+// adds the used attributes in t.fields to those of the earlier references.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {

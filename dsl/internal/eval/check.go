@@ -6,15 +6,15 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 )
 
-// A CheckWorld is a World for a check before a run. It supplies unknown values, of which only the
-// types are known. So a check finds errors in expressions before a run.
+// A CheckWorld is a World for a check before a run. It supplies unknown values of known types, so
+// that the check finds errors in expressions.
 type CheckWorld struct {
 	Evaluator *Evaluator
 	Vars      cty.Value            // object of all variables
 	Steps     []cty.Value          // values of step.NAME, by index of the step
-	Each      cty.Value            // value of the reference each
-	Self      cty.Value            // value of the reference self
-	Args      cty.Value            // value of the reference args
+	Each      cty.Value            // value of `each` in expressions
+	Self      cty.Value            // value of `self` in expressions
+	Args      cty.Value            // value of `args` in expressions
 	Locals    map[*Local]KeptLocal // locals that were evaluated so far
 	used      *metered.Meter       // meter of the current expression; nil = not made yet
 	Effort    *metered.Allowance   // limit for the cost of the whole check; nil = no limit

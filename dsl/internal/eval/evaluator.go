@@ -35,9 +35,9 @@ type StepShape struct {
 	Each bool     // true = the step has for_each
 	Out  cty.Type // object type of the output
 	In   cty.Type // object type of the arguments; all its attributes are optional
-	// Given evaluates the arguments that the step gives to a declared action. nil = the step calls
-	// no declared action. If Given is not nil, self.input in an expression has these arguments. The
-	// field Input of type Self then holds the input of the action that the declared action uses.
+	// Given evaluates the arguments that the step gives to a declared action, for self.input in
+	// expressions; nil = the step calls no declared action. Why: the field Input of type Self holds
+	// the input of the plugin's action, which may differ from these arguments.
 	Given func(*Scope) (value.Value, error)
 }
 

@@ -132,7 +132,7 @@ func LiteralText(e hclsyntax.Expression) (string, bool) {
 	return v.AsString(), true
 }
 
-// SecretRule is a text for error messages. It says in which places secret() is allowed.
+// SecretRule is a text for error messages. It says where secret() is allowed.
 const SecretRule = "secret() may stand only in an agent's config and in the input of a step or of its undo, alone or inside a string."
 
 // Calls returns the function calls in an expression. If the caller gives one or more names after

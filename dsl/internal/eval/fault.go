@@ -52,7 +52,7 @@ func sensitiveTexts(ctx *hcl.EvalContext) []string {
 			for _, m := range marks {
 				part, err := m.Path.Apply(raw)
 				if err != nil {
-					continue // a path cannot lead into a set, so sensitiveTexts does not find texts in sets
+					continue // a path never leads into a set: a set with a sensitive element is sensitive as a whole
 				}
 				walkTexts(part, seen)
 			}

@@ -25,7 +25,9 @@ func (ev *Evaluator) Line(c *Compiled, s *Scope, r *report.Reporter) (cty.Value,
 // pushHidden replaces the whole detail, because it may contain a sensitive text in a changed
 // form.
 func pushHidden(r *report.Reporter, d *hcl.Diagnostic) {
-	one := &report.Reporter{} // its method HCL adds suggestions, which may contain sensitive texts, too
+	// The method HCL adds suggestions to the detail, which may contain sensitive texts, too. So
+	// collect d with its suggestions first, and hide the texts afterwards.
+	one := &report.Reporter{}
 	one.HCL(hcl.Diagnostics{d})
 	for _, out := range one.List {
 		texts := sensitiveTexts(d.EvalContext)

@@ -59,8 +59,8 @@ type RunInfo struct {
 	// Status is the state that a notify block announces, such as parked; "" = the expression is not
 	// in a notify block.
 	Status string
-	// Trigger says what started the run. For a run that a schedule started, it is the result of
-	// cron.Trigger, which contains run.tick. For every other run, run.tick is null.
+	// Trigger says what started the run. If a schedule started the run, cron.TickOf reads
+	// run.tick from Trigger. For every other run, run.tick is null.
 	Trigger string
 }
 
@@ -80,7 +80,7 @@ type Self struct {
 	TimedOut    bool
 	Previous    value.Value        // output of the previous iteration; null = this is the first iteration
 	Collected   func() value.Value // returns the list of values that the loop has collected; nil = the loop collects none
-	ErrorCode   string             // self.error.code in catch.output; "" = another expression, without self.error
+	ErrorCode   string             // self.error.code; "" = the expression is not in catch.output
 	ErrorText   string             // self.error.message
 	ErrorData   value.Value        // self.error.data
 }
@@ -99,8 +99,8 @@ type Event struct {
 	At   time.Time // when the event was sent
 	Data value.Value
 
-	// The size of Data, and the value of event. The first evaluation that needs them stores
-	// them here for the next evaluations: one event can start many runs.
+	// The size of Data (load), and the value of event.* (kept). One event can start many runs, so
+	// the first evaluation stores both here for the next evaluations.
 	load value.Load
 	kept cty.Value
 }
@@ -116,12 +116,12 @@ type StepResult struct {
 // An InstanceResult is the result of one instance of a step.
 type InstanceResult struct {
 	Key       string      // key of the instance; "" = the step has no for_each
-	Status    string      // succeeded, skipped, caught, failed, cancelled, or a state of a step that has not ended
+	Status    string      // succeeded, skipped, caught, failed, cancelled, or the state before the end
 	Output    value.Value // output of the instance; null = no output
 	Attempts  int         // number of attempts so far
 	ErrorCode string      // code of the last error; "" = no error
 	ErrorText string
-	ErrorData value.Value // data of the last error, which is error.data; null = no data
+	ErrorData value.Value // error.data of the last error; null = no data
 	StartedAt time.Time   // zero = not started
 	EndedAt   time.Time   // zero = not ended
 	TimedOut  bool

@@ -10,7 +10,7 @@ import (
 )
 
 // secretTree evaluates an expression that contains secret(). Parse has already
-// reported an error for each secret() in a place that SecretRule does not allow.
+// reported an error for each secret() that SecretRule does not allow.
 func secretTree(e hclsyntax.Expression, ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	if len(Calls(e, "secret")) == 0 {
 		return metered.Evaluate(metered.Of(e), ctx)

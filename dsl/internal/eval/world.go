@@ -17,12 +17,12 @@ import (
 type World interface {
 	variables() (cty.Value, error)
 	step(i int) (cty.Value, error)
-	root(name string) (cty.Value, error) // name is each, self, failure, args, run or event; the result is its value
+	root(name string) (cty.Value, error) // returns the value of each, self, failure, args, run or event
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
 	// settle returns whether the caller must add the cost of the cached local l to the cost of
 	// this evaluation. A runWorld returns true at the first use of l in the evaluation. A
-	// CheckWorld always returns false, because the cost counted when the local was computed.
+	// CheckWorld always returns false, because the cost was added when the local was computed.
 	settle(l *Local, k KeptLocal) bool
 	meter() *metered.Meter
 }
@@ -32,7 +32,7 @@ type runWorld struct {
 	ev   *Evaluator
 	s    *Scope    // values of the run; nil = no values are available
 	self int       // index of the step that self.* describes
-	c    *Compiled // expression that is evaluated; only its references to self.* matter
+	c    *Compiled // expression that is evaluated; it says whether self.previous and self.collected are needed
 	// locals holds the locals that this evaluation has used. So the evaluation computes a local
 	// only once, even if several other locals use it.
 	locals map[*Local]KeptLocal
@@ -99,8 +99,9 @@ func (ev *Evaluator) decodeVars(m *metered.Meter, v value.Value) (cty.Value, err
 
 func (w *runWorld) memo() *Memo { return memoOf(w.s, w.ev) }
 
-// memoOf returns the Memo of the scope. It returns nil if the scope has no Memo, or if ev must not
-// cache. If another evaluator has made the entries of the Memo, memoOf removes these entries.
+// memoOf returns the Memo of the scope. It returns nil if the scope has no Memo, or if ev is
+// shared by many workflows. If another evaluator has made the entries of the Memo, memoOf removes
+// these entries.
 func memoOf(s *Scope, ev *Evaluator) *Memo {
 	if s == nil || s.Memo == nil || ev.Shared {
 		return nil
@@ -401,8 +402,8 @@ func (w *runWorld) note(l *Local, k KeptLocal) {
 	w.locals[l] = k
 }
 
-// keepLocal caches the value k of the local l. If all steps to which l refers are final, keepLocal
-// caches k for the whole run. Otherwise it caches k only for this evaluation.
+// keepLocal caches the value k of the local l. If all steps to which l refers have finished,
+// keepLocal caches k for the whole run. Otherwise it caches k only for this evaluation.
 func (w *runWorld) keepLocal(l *Local, c *Compiled, k KeptLocal) {
 	w.note(l, k)
 	m := w.memo()

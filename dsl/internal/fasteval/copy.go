@@ -21,7 +21,7 @@ type copier struct {
 	value.Lexer
 	out   []byte   // canonical JSON written so far
 	depth int      // number of objects and lists that enclose the current value
-	path  []byte   // JSON pointer of the current value; valid only if its shape has sensitive parts
+	path  []byte   // JSON pointer of the current value; valid only if the shape of this value has sensitive parts
 	marks []string // JSON pointers of the sensitive parts
 
 	scratch []byte         // buffer that copier.arrange reuses
@@ -105,13 +105,13 @@ func (c *copier) numeral() bool {
 	return ok
 }
 
-// shortNumber is a length in bytes. A number of at most this length has fewer digits than the
-// general evaluator keeps, so it loses no digit.
+// shortNumber is the largest length, in bytes, of a number that appendNumber copies without parsing.
+// The general evaluator keeps more digits than that, so it would lose no digit either.
 const shortNumber = 100
 
 // appendNumber appends a number to the slice `out`, in the form that value.NumberText returns.
-// The parameter `raw` is the text of the number. It returns the longer slice. It returns false
-// if the number is not allowed.
+// The parameter `raw` is the text of the number. appendNumber returns the longer slice. It
+// returns false if the number is not allowed.
 func appendNumber(out, raw []byte) ([]byte, bool) {
 	if len(raw) <= shortNumber && bytes.IndexByte(raw, 'e') < 0 && bytes.IndexByte(raw, 'E') < 0 {
 		if bytes.IndexByte(raw, '.') >= 0 {
@@ -243,8 +243,8 @@ func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) 
 
 // allows reports whether the enum of f contains a value. If f has no enum, it returns true. The
 // parameter `src` is the JSON of the value, and the parameter `out` is the canonical form of src.
-// A string in src must equal the string in the enum byte for byte, even before Unicode is
-// normalised: the general evaluator compares strings in this way.
+// A string in src must already be in canonical form, because the general evaluator compares
+// strings before it normalises Unicode.
 func (f *shapeField) allows(src, out []byte) bool {
 	if f.enum == nil {
 		return true

@@ -23,7 +23,7 @@ import (
 type Expr struct {
 	kind  directKind // kind of the expression; it decides which of the following fields are used
 	json  []byte     // canonical JSON of a constant; for a part of a template, the bytes inside of the string
-	ref   *reference // for a reference, says where its value is
+	ref   *reference // where the value of a reference is
 	shape *Shape     // shape that the value of a constant or reference must have
 	keys  []string   // sorted attribute names of an object; keys[i] belongs to parts[i]
 	parts []*Expr    // parts of a template, object, list or operation
@@ -31,8 +31,8 @@ type Expr struct {
 	local bool // true = the expression is the value of a local, whose size is limited
 }
 
-// maxNodes is the largest number of nodes of an Expr. A local may refer twice to another local,
-// and so on. Without this limit, each such local would double the number of nodes.
+// maxNodes is the largest number of nodes of an Expr. A local may refer twice to a second local,
+// which refers twice to a third. Without a limit, each such local doubles the number of nodes.
 const maxNodes = 200
 
 // smallLocal is a size of JSON in bytes. eval.checkSize accepts every local of at most this size.
@@ -148,8 +148,8 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 		return nil
 	}
 	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
-	// In d.json, a set is already sorted and a number has all its digits. So Canonical accepts
-	// these bytes if and only if the value fits the shape.
+	// Encode has written the canonical form. So Canonical refuses these bytes only if the value does
+	// not fit the shape.
 	if to.kind != schema.KindAny {
 		if _, ok := Canonical(to, d.json); !ok {
 			return nil
@@ -390,7 +390,7 @@ func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 	return value.NewValue(c.out, c.marks, nil), true
 }
 
-// other appends the value in raw, which comes from another document, to c.out. It returns false if
+// other makes c read the JSON value in raw, and appends this value to c.out. It returns false if
 // the general evaluator must copy the value.
 func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
@@ -474,7 +474,7 @@ func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	c.out = c.out[:at] // the slices a and b stay valid until the next write to c.out
+	c.out = c.out[:at] // remove the operands; buf can read their bytes until the next write to c.out
 	a, b := buf[0], buf[1]
 	switch d.op {
 	case hclsyntax.OpLogicalNot:

@@ -31,7 +31,7 @@ type reference struct {
 	root  string           // first name of the reference, such as "var" or "step"
 	field string           // attribute after the root or the instance, such as "output"; "" if the field `root` is "var"
 	step  int              // index of the step; only if the field `root` is "step"
-	key   *reference       // reference to the key of the instance; nil = the key is constant, or there is no instance
+	key   *reference       // reads the key of the instance; nil = the key is constant, or there is no instance
 	name  string           // constant key of the instance; "" = no instance, or the key is not constant
 	each  bool             // true = the step has for_each
 	path  []value.PathStep // path of the value in its document
@@ -111,9 +111,9 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 	return r
 }
 
-// ofStep reads the end of a reference to a step, such as output.id, and sets the fields of r
-// that depend on it. The parameter `rest` is this end: everything after the name of the step,
-// or after the key of the instance. ofStep returns r, or nil if `rest` is empty.
+// ofStep compiles the end of a reference to a step: it sets r.field, r.path and r.shape. The
+// parameter `rest` is this end, such as output.id: everything after the name of the step, or
+// after the key of the instance. ofStep returns r, or nil if `rest` is empty.
 func (x *Context) ofStep(r *reference, rest []value.PathStep) *reference {
 	if len(rest) == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (r *reference) scalar(rest []value.PathStep, k schema.Kind) {
 }
 
 // through sets the fields `path`, `ptr` and `shape` of r. The parameter `path` leads from the
-// top of a document of type ty to the value. If the path does not fit the type, through sets
-// nothing.
+// top of a document of type ty to the value. If the path does not fit the type, the fields stay
+// unset.
 func (r *reference) through(path []value.PathStep, ty cty.Type) {
 	var ptr strings.Builder
 	for _, p := range path {

@@ -131,9 +131,9 @@ func ShapeFrom(ty cty.Type) *Shape {
 	return nil
 }
 
-// meet returns the shape of the values that have both shapes, and so need no conversion. Sensitive
-// parts, optional attributes and allowed values are as in the shape `to`. The function `meet`
-// returns nil if one shape is nil, or if the two types differ.
+// meet returns the shape of the values that fit both shapes. Such a value needs no conversion. In
+// the result, sensitive parts, optional attributes and allowed values are as in the shape `to`. The
+// function `meet` returns nil if one shape is nil, or if the two types differ.
 func meet(from, to *Shape) *Shape {
 	switch {
 	case from == nil || to == nil:

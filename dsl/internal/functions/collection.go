@@ -327,7 +327,7 @@ var (
 	sensitiveFunc    = markFunction(func(v cty.Value) cty.Value { return v.Mark(value.SensitiveMark{}) })
 	nonsensitiveFunc = markFunction(func(v cty.Value) cty.Value {
 		raw, marks := v.Unmark()
-		delete(marks, value.SensitiveMark{}) // the mark of a secret stays
+		delete(marks, value.SensitiveMark{}) // a value from secret() keeps its SecretMark
 		return raw.WithMarks(marks)
 	})
 	isSensitiveFunc = function.New(&function.Spec{

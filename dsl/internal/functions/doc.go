@@ -4,7 +4,7 @@
 //	out:  a table of functions by name
 //
 // The result of a function depends only on its arguments, so a second evaluation gives the same
-// value. A function that is expensive for large arguments needs a rate in package metered. Some
-// functions of other languages read a clock or random numbers. The map Elsewhere names such
-// functions, and says what to use instead.
+// value. A function that is expensive for large arguments needs an entry in the map `rates` of
+// package metered. Some functions of other languages read a clock or random numbers. The map
+// Elsewhere names such functions, and says what to use instead.
 package functions

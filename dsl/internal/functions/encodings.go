@@ -177,8 +177,8 @@ func utf16Encoding(order interface {
 				units = append(units, order.Uint16(pair))
 			}
 			text := string(utf16.Decode(units))
-			// For half of a surrogate pair, utf16.Decode returns U+FFFD. Then the encoded text
-			// differs.
+			// utf16.Decode replaces half of a surrogate pair by U+FFFD. Then the bytes are invalid,
+			// and the text does not encode to the same units.
 			return text, slices.Equal(units, utf16.Encode([]rune(text)))
 		},
 	}

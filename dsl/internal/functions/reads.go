@@ -23,8 +23,8 @@ type Reads struct {
 	sets  map[[2]string]cty.Value // results of fileset, by directory and pattern
 }
 
-// Literal holds the functions that read files or the environment when the definition is loaded. The
-// value of a name says how many arguments, counted from the first one, must be plain strings.
+// Literal holds the names of the functions that read files or the environment when the definition is
+// loaded. The number says how many arguments, from the first one on, must be literal strings.
 var Literal = literalArguments()
 
 func literalArguments() map[string]int {
@@ -47,8 +47,8 @@ var fileTexts = map[string]func(content string) string{
 }
 
 // Prepare computes and keeps the result of a call, if the function is fileset or one of fileTexts.
-// The arguments of the call are plain strings. So the same call during a run costs the same for a
-// small file and for a large one. For other functions Prepare keeps nothing.
+// So the same call during a run need not process the file again, and costs the same for a small
+// file and for a large one. For other functions Prepare keeps nothing.
 func (rd *Reads) Prepare(name string, args []string) {
 	if rd.texts == nil {
 		rd.texts, rd.sets = map[[2]string]cty.Value{}, map[[2]string]cty.Value{}

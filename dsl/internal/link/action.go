@@ -144,7 +144,7 @@ func (a *linkedAction) limits(base noun.Settings) noun.Settings {
 
 // sent returns a function that computes the input which the engine sends to the agent. The parameter
 // `given` is a function that computes the arguments in the workflow. For an action of the plugin, the
-// arguments are the input, so the method `sent` returns this function itself.
+// arguments are the input, so the method `sent` returns the function `given`.
 func (a *linkedAction) sent(given noun.ValueFunc) noun.ValueFunc {
 	f := a.form
 	if f == nil {
@@ -237,8 +237,8 @@ func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {
 	return narrow(v, ty)
 }
 
-// replyParts holds the type of each value of a reply. The key is the name of the argument that
-// gets the value.
+// replyParts holds the type of each value in a reply of a run. The keys are the names of the
+// arguments that an action needs to get these values.
 var replyParts = map[string]cty.Type{
 	"run": cty.String, "workflow": cty.String, "key": cty.String, "correlation": cty.String, "seq": cty.Number, "status": cty.String, "at": cty.String,
 }
@@ -248,7 +248,7 @@ var replyParts = map[string]cty.Type{
 // a refund, does not have all these arguments, so a submitter cannot name it.
 var replyNeeds = []string{"run", "seq", "status"}
 
-// replyStatuses are the statuses of replies.
+// replyStatuses holds every status that a reply of a run can have.
 var replyStatuses = []string{"accepted", "started", "parked", "compensation_failed", "succeeded", "failed", "compensated", "cancelled"}
 
 // replySinks finds the actions that take replies of runs. It reports nothing: an agent without such an

@@ -69,8 +69,8 @@ func childAction(child *workflowLinker, c *decl.Child) *linkedAction {
 	return a
 }
 
-// group links the workflow of a group and returns it in the form of an action. A value that the group
-// takes from its surroundings has the same type as in the surroundings.
+// group links the workflow of a group and returns it in the form of an action. The group can read
+// values of the workflow around it. In the group, they have the same types.
 func (l childLinker) group(s *decl.Step) *linkedAction {
 	if s.Child.Workflow == nil {
 		return nil
@@ -152,9 +152,9 @@ func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 }
 
 // undo returns the undo of a step with a child run: the child run undoes its own steps. The engine
-// finds the child run by the key of the call. The input of the undo is the input of the call, because
-// the child run may not have been started. In this case the undo creates the child run, and this run
-// begins no step. The second result holds the settings of the undo.
+// finds the child run by the idempotency key of the call. The input of the undo is the input of the
+// call, because the child run may not have been started. In this case the undo creates the child run,
+// and this run begins no step. The second result holds the settings of the undo.
 func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	base := undoDefaults()
 	base.Timeout = noun.ChildTimeout
@@ -176,7 +176,7 @@ func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 
 // undoable reports an error if the engine could not undo the child run of a step. A workflow with a
 // single step may leave out the undo of this step, because no later step can fail. But a child run of
-// this workflow must turn back with its parent. So its step needs a compensate block, or
+// this workflow must turn back with its parent. So the single step needs a compensate block, or
 // compensation = "none". The parameter `later` is true if the step s is after the pivot.
 func (l childLinker) undoable(s *linkedStep, later bool) {
 	if s.action == nil || s.action.child == nil || later || s.noun == nil || s.noun.Undo == nil || s.decl.Undo != nil || len(l.decl.Index) == 1 && l.decl.Outer == nil {

@@ -190,7 +190,7 @@ func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 // all steps, so it may contain the codes of any step.
 func (l codeLinker) workflowCodes() {
 	if l.decl.Outer != nil {
-		return // a group has the retry block of the workflow around it, which is checked there
+		return // this is a group: the workflow around it checks the retry block, which applies to both
 	}
 	all := knownCodes{others: "No action of a step answers with"}
 	for _, s := range l.steps {

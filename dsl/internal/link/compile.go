@@ -100,7 +100,8 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 // arguments checks the arguments in the source (`args`) against the arguments in the schema
 // (`specs`). It returns the compiled arguments. The parameter `at` is the position for errors about
 // missing arguments, and the parameter `title` is the name of the action in messages. If byKey is
-// true, the call is an undo by key: then it may leave out the arguments that depend on self.output.
+// true, the call is an undo by key. If the step's output is not known, such an undo leaves out the
+// arguments that depend on self.output. So they must not be required.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}
@@ -166,7 +167,7 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 			v, err = spec.Accept(v)
 		}
 		if err == nil {
-			// ReadyOf returns nil if v cannot be encoded. Then each evaluation in a run returns this error.
+			// ReadyOf returns nil if v cannot be encoded. Then each evaluation in a run reports the error.
 			out.Ready = argument.ReadyOf(a.Name, v)
 		}
 	case value.IsPlain(a.Name):

@@ -55,7 +55,7 @@ func admitsOf(l *workflowLinker) []*noun.Admit {
 			if v.ContainsMarked() {
 				l.Errorf(a.Args.Range, "Sensitive value in args", "The database may write the parameters of a statement into its log, so args cannot hold a sensitive value.")
 			}
-			given = -1 // not known before a run
+			given = -1 // the number of values is not known before a run
 			switch t := raw.Type(); {
 			case t.IsTupleType():
 				given = t.Length()

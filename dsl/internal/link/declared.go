@@ -89,7 +89,8 @@ func (l actionLinker) form(a *linkedAction) {
 	a.result(wl, reply)
 	a.codes(wl)
 	var err error
-	if a.in, err = specsOf(a.schema.Inputs, d); err != nil { // again: arguments may be sensitive now
+	// Repeat this, because hideArguments may have marked arguments as sensitive.
+	if a.in, err = specsOf(a.schema.Inputs, d); err != nil {
 		return // cannot happen: makeSchema has made these specs without an error
 	}
 	a.broken = l.List[before:].HasErrors() || f.bad()

@@ -30,7 +30,7 @@ type linker struct {
 	agents    map[string]*linkedAgent    // agents by name
 	known     map[string]bool            // names of the variables of all workflows
 	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
-	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without twins
+	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without duplicates of a name
 	// true = do not use the fast evaluator. Tests set it, to compare the results with and
 	// without the fast evaluator.
 	undirected bool
@@ -265,10 +265,9 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the
-// whole result is sensitive. There is one exception: v is an object that is not sensitive
-// itself. Then only those attributes of the result are sensitive that have a sensitive part in
-// v.
+// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
+// result is sensitive. An exception is an object that is not sensitive itself. Then an attribute of
+// the result is sensitive only if the same attribute of v has a sensitive part.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())

@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// notifications links the notify blocks of a workflow: it makes the workflow of the notifications
-// of each block, and adds it to l.out.Notify.
+// notifications links the notify blocks of a workflow. For each block it makes a workflow whose
+// runs are the notifications, and adds this workflow to l.out.Notify.
 func notifications(l *workflowLinker) {
 	wf := l.out
 	for _, n := range l.decl.Notifies {
@@ -30,8 +30,8 @@ func notifications(l *workflowLinker) {
 	}
 }
 
-// announces changes the step of a notification, so that its expressions get the values of the
-// run that it announces. If timeout or retry cannot be evaluated, the step has the default
+// announces changes the step of a notification, so that the expressions of the step get the values
+// of the announced run. If timeout or retry cannot be evaluated, the step has the default
 // settings: such an error must not stop a notification.
 func announces(l *workflowLinker, s *noun.Step) {
 	ls := l.steps[0]

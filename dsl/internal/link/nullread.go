@@ -223,9 +223,9 @@ func (v *nullVisitor) tested(n hclsyntax.Node, cond hclsyntax.Expression, writte
 // A stepRead is a reference to an attribute of a step or of an instance.
 type stepRead struct {
 	step, field string    // name of the step, and the attribute, such as "output"
-	output      string    // name of the output, if the reference is to a part of it; "" = no such part
-	deep        bool      // true = the reference is to a part of the output with the name `output`
-	whole       bool      // true = the reference is to the whole attribute, and not to a part of it
+	output      string    // X in a reference such as step.NAME.output.X; "" = the reference names no output
+	deep        bool      // true = the reference continues after X, as in step.NAME.output.X.Y
+	whole       bool      // true = the reference ends with the attribute, as in step.NAME.output
 	byEach      bool      // true = the key of the instance is each.key
 	at          hcl.Range // position of the reference
 	text        string    // source text of the reference
@@ -357,7 +357,7 @@ func (l nullChecker) find(name string) *decl.Step {
 	return nil
 }
 
-// wordOf returns the first word of a reference to the step with the given name.
+// wordOf returns the word with which a reference to the step begins: "group" or "step".
 func (l nullChecker) wordOf(name string) string {
 	if d := l.find(name); d != nil && d.Child != nil && d.Child.Group {
 		return "group"

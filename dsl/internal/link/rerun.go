@@ -34,9 +34,9 @@ func (l stepLinker) rerun(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	}
 }
 
-// undoFirst checks a step with on_rerun = "undo_first". It reports an error if the step cannot be
-// undone without its output, is the pivot, or sets idempotency_key. With idempotency_key, the next
-// attempt would have the same key as the undone attempt.
+// undoFirst checks a step with on_rerun = "undo_first". It reports an error if the step is the pivot,
+// or cannot be undone without its output. The next attempt needs another idempotency key than the
+// undone attempt. So the step must not set idempotency_key, and its input must not contain self.key.
 func (l stepLinker) undoFirst(d *decl.Step, noun *noun.Step, e *eval.Expr) {
 	switch {
 	case noun.Pivot:

@@ -21,7 +21,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// The values of settings that a workflow does not set, and the highest value of max_attempts.
+// The default settings, and the highest values of max_attempts and max_iterations.
 const (
 	defaultTimeout    = 30 * time.Second
 	defaultAttempts   = 3 // attempts in a round for idempotent and read-only actions; other actions have 1 attempt
@@ -212,17 +212,17 @@ func setMaxFailures(s *noun.Settings, v cty.Value) error {
 	return nil
 }
 
-// A setting is one limit in the source: an attribute of a step, a retry block or a compensate
-// block.
+// A setting is an attribute in the source that changes noun.Settings. It is in a step, in a retry
+// block or in a compensate block.
 type setting struct {
 	name string         // name of the attribute
 	e    *eval.Expr     // value of the attribute
-	set  setter         // sets the limit in noun.Settings
+	set  setter         // stores the value in noun.Settings
 	d    *fasteval.Expr // e compiled for the fast evaluator; nil = use the general evaluator
 }
 
 // settingsOf returns a function that computes the settings of a step or of an undo in a run.
-// The parameter `base` holds the defaults, and `list` holds the limits in the source. If the
+// The parameter `base` holds the defaults, and `list` holds the attributes in the source. If the
 // settings are known before a run, the second result holds them. If they depend on the run or
 // have errors, the second result is nil.
 func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*eval.Scope) (*noun.Settings, error), *noun.Settings) {
@@ -299,7 +299,7 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	return nil
 }
 
-// stepSettings returns the limits of a step that are in the source. If the retry block of the step
+// stepSettings returns the settings of a step in the source. If the retry block of the step
 // does not have an attribute, stepSettings uses the attribute in the retry block of the workflow.
 // There is one exception: if `repeatable` is false, max_attempts of the workflow does not apply. The
 // parameter `repeatable` is true if the action is idempotent or read-only.

@@ -58,8 +58,8 @@ func describeField(object map[string]any, f schema.Field) {
 	object[f.Name] = kind
 }
 
-// skeletonOf returns a JSON tree with the attribute names of a type. In position of each string,
-// number or boolean, the tree has the name of the type in capitals.
+// skeletonOf returns a JSON tree with the attribute names of a type. For each string, number or
+// boolean, the tree contains the name of the type in capitals.
 func skeletonOf(ty cty.Type) any {
 	switch {
 	case ty == cty.String:

@@ -43,7 +43,7 @@ func (l stepLinker) limits() {
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if l.decl.Outer != nil {
-			break // a group has the retry block of the workflow around it, which is checked there
+			break // this is a group: the workflow around it checks the retry block, which applies to both
 		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
@@ -196,8 +196,8 @@ func (l stepLinker) step(i int) {
 	addParts(l.m, d, ls, out)
 }
 
-// ownPriority notes that a step has a priority, and checks that no sensitive value is in it. The value
-// itself is one of the settings.
+// ownPriority sets l.out.StepPriorities if a step has the attribute `priority`. It reports an error if
+// the attribute is sensitive. The function in out.Settings computes the priority itself.
 func (l stepLinker) ownPriority(d *decl.Step) {
 	e := d.Attr("priority")
 	if e == nil {

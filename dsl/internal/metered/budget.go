@@ -12,8 +12,8 @@ import (
 )
 
 // Limits of one evaluation of an expression, including the locals that the expression uses. Cost
-// and memory are estimates, made from the sizes of values before the work is done. So
-// every engine gets the same result, and an evaluation allocates no memory beyond the limit.
+// and memory are estimates, made from the sizes of values before the work is done. So every
+// engine gets the same result, and an evaluation stops before it allocates too much memory.
 const (
 	// MaxCost is the largest cost, in estimated nanoseconds of one slow core.
 	MaxCost = 500_000_000
@@ -41,8 +41,8 @@ var (
 const overHint = "Work with fewer or smaller values, or do this work in an agent."
 
 // A Meter counts the cost and the memory of one evaluation. When the evaluation exceeds a limit,
-// Over is set and stays set. So the evaluation fails even if the library go-cty recovers
-// from the panic.
+// the Meter sets the field Over, and never clears it. So the evaluation fails even if the library
+// go-cty recovers from the panic.
 type Meter struct {
 	Cost, Memory int64      // estimated nanoseconds and bytes so far
 	Locals       Spent      // the part of Cost and Memory that local values caused

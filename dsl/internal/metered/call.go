@@ -186,7 +186,7 @@ func (c *call) payment(m *Meter, args []*given) payment {
 // uniform converts v, a tuple or an object, to the type in the parameter `want`, if this type is a
 // list, a set or a map. If the element type of `want` is "any", the library go-cty would compare
 // the types of all elements with each other. The method `uniform` is faster, because it first
-// removes equal types. It returns v unchanged if it cannot convert v. Then go-cty converts v
+// drops duplicate types. It returns v unchanged if it cannot convert v. Then go-cty converts v
 // later, or reports an error.
 func (p *payment) uniform(v cty.Value, want cty.Type, w weight) cty.Value {
 	if !want.IsCollectionType() {

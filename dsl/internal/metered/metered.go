@@ -11,7 +11,7 @@ import (
 // Costs, in estimated nanoseconds, and memory, in bytes.
 const (
 	roundCost    = 2_000 // cost of one round of a loop
-	roundMemory  = 100   // memory of one round of a loop; its context soon becomes garbage
+	roundMemory  = 100   // memory of one round of a loop; low, because the context of a round soon becomes garbage
 	stepCost     = 300   // cost of one node of an expression
 	faultMemory  = 1_000 // memory of one diagnostic; a loop keeps the diagnostics of all rounds
 	elementBytes = 100   // memory of one element of a new list, map or object; the cost is the same number

@@ -80,8 +80,8 @@ func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenOQuote,
 			hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			// The parser keeps the parts of a template in a flat list. So a part does not count as
-			// an operator of the expression.
+			// The parser keeps the ${…} and %{…} of a template in a flat list. So they do not count
+			// as operators of the expression.
 			if t.Type != hclsyntax.TokenTemplateInterp && t.Type != hclsyntax.TokenTemplateControl {
 				top.chain++
 			}
@@ -138,9 +138,9 @@ func CheckTokens(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	return nil
 }
 
-// directive returns by how many levels the template directive at the start of the text `rest`
-// changes the nesting: 1 for %{ if } and %{ for }, -1 for %{ endif } and %{ endfor }, and 0
-// otherwise.
+// directive returns by how many levels a template directive changes the nesting: 1 for %{ if } and
+// %{ for }, -1 for %{ endif } and %{ endfor }, and otherwise 0. The parameter `rest` holds the
+// tokens after the %{ of the directive.
 func directive(rest hclsyntax.Tokens) int {
 	if len(rest) == 0 || rest[0].Type != hclsyntax.TokenIdent {
 		return 0

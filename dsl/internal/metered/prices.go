@@ -159,7 +159,7 @@ func (p *payment) built(bytes int64) {
 // numbers charges for a possible conversion of text arguments to numbers.
 func (p *payment) numbers() { p.m.pay(parsing(p.all.digits), 0) }
 
-// types charges for the work of go-cty, which searches for a common type of all arguments.
+// types charges for go-cty's search for a common type of all arguments.
 func (p *payment) types() {
 	types := make([]cty.Type, len(p.args))
 	for i, v := range p.args {
@@ -168,9 +168,8 @@ func (p *payment) types() {
 	p.m.payAlike(types)
 }
 
-// elements charges for the search for a common type of the elements of all arguments. If several
-// elements of a tuple have the same type, this type counts once, because the tuple is converted to
-// a list or a set before go-cty searches.
+// elements charges for the search for a common type of the elements of all arguments. Elements of
+// one tuple that have the same type count once, because the tuple first becomes a list or a set.
 func (p *payment) elements() {
 	var types []cty.Type
 	for _, v := range p.args {
@@ -185,9 +184,8 @@ func (p *payment) elements() {
 	p.m.payAlike(types)
 }
 
-// If all arguments are lists, go-cty searches for a common type of their elements. The method
-// `lists` charges for this search. If one argument is a tuple, go-cty does not search, so the method
-// charges nothing.
+// lists charges for go-cty's search for a common type of the elements of all arguments. The library
+// searches only if all arguments are lists.
 func (p *payment) lists() {
 	for _, v := range p.args {
 		if !v.Type().IsListType() {
@@ -219,9 +217,9 @@ func paySplit(p *payment) {
 	p.m.pay(n*800, n*200)
 }
 
-// mostPrinted returns how many verbs (such as %s) a format has, and the largest number of
-// bytes that one verb can print. The largest number of bytes is the size of the argument as
-// JSON, plus the width or precision of the verb.
+// mostPrinted returns how many verbs (such as %s) a format has, and how many bytes one verb prints
+// at most: the size of the argument as JSON, plus the width or precision of the verb. The
+// parameter w is the size of the largest argument.
 func mostPrinted(format string, w weight) (verbs, longest int64) {
 	width, digits := int64(0), int64(0)
 	for _, c := range format {
@@ -280,7 +278,8 @@ func payReplace(p *payment) {
 	p.built(int64(len(s)) + product(int64(strings.Count(s, old)), int64(len(with))))
 }
 
-// pattern charges for matching a text and for compiling a regular expression twice, as go-cty does.
+// pattern charges for matching a text, and for compiling the regular expression, which go-cty does
+// twice.
 // The parameters are the indexes of the regular expression and of the text in p.args.
 func (p *payment) pattern(pattern, text int) {
 	re, s := p.text(pattern), int64(len(p.text(text)))

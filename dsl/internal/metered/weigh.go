@@ -8,8 +8,8 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A weight is the size of a value. If a part occurs several times in the value, the weight counts
-// the part each time, because code that walks through the value visits the part each time.
+// A weight is the size of a value. An inner value that occurs several times counts each time,
+// because code that reads the whole value reads this inner value each time.
 type weight struct {
 	// nodes is the number of inner values, plus one for the value itself. For each null,
 	// unknown or empty value, its type and the types inside of this type count, too.
@@ -25,9 +25,9 @@ type weight struct {
 
 const nodeCost = 200
 
-// Weigh returns the size of a value, and charges for the walk through the value. If each level of
-// the value contains the next level twice, each level doubles the length of the walk. Such a walk
-// ends with a panic when the meter exceeds a limit.
+// Weigh returns the size of a value, and charges for reading all its inner values. If each level
+// contains the next level twice, each level doubles this cost. Weigh panics when the meter exceeds
+// a limit.
 func (m *Meter) Weigh(v cty.Value) weight {
 	var w weight
 	m.add(&w, v, 1)
@@ -70,8 +70,8 @@ func (m *Meter) add(w *weight, v cty.Value, depth int64) {
 	}
 }
 
-// elementCost returns the cost of one element in a walk through a value with n elements. Before
-// each walk the library sorts the elements of a set. Usually it also sorts the names of an object.
+// elementCost returns the cost of reading one element of a value with n elements. For a set, a map
+// or an object the cost grows with n, because the library sorts the elements or the names.
 func elementCost(ty cty.Type, n int64) int64 {
 	switch log := int64(bits.Len64(uint64(n))); {
 	case ty.IsSetType() && ty.ElementType().IsPrimitiveType():
@@ -132,7 +132,7 @@ func (w *weight) text(m *Meter, s string) {
 	}
 }
 
-// Size returns approximately how many bytes of memory the value needs if its parts share no memory.
+// Size returns approximately how many bytes of memory the value needs if no inner values share memory.
 func (w weight) Size() int64 { return w.bytes + 16*w.nodes }
 
 // json returns an upper limit for the size of the value as JSON, in bytes.

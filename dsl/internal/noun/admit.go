@@ -15,7 +15,7 @@ type Admit struct {
 	Bump               string                               // one UPDATE; "" if Lock is not "version"
 	Lock               string                               // one of AdmitLocks
 	Args               func(*eval.Scope) ([]*string, error) // returns the parameters of SQL and Bump as texts (nil = NULL); nil = the block has no parameters
-	Params, BumpParams int                                  // how many of the parameters SQL and Bump use
+	Params, BumpParams int                                  // SQL has the parameters $1 to $Params, and Bump has $1 to $BumpParams
 	Message            func(*eval.Scope) (string, error)    // text for people if the run is refused; never nil
 }
 

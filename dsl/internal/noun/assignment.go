@@ -9,10 +9,10 @@ import (
 // An Assignment gives a value to a variable.
 type Assignment struct {
 	Name string
-	// Text is the value from a flag or from the environment; "" for a values file. If the
-	// variable has type string, Text is the string itself. If the variable has another type, Text
-	// is an expression. If the variable has neither a type nor a default, Text is an expression
-	// only if it is a valid list or object. Otherwise it is the string itself.
+	// Text is the value from a flag or from the environment; "" for a values file. For a variable
+	// of type string, Text is the string itself. For another type, Text is an expression. For a
+	// variable with neither a type nor a default, Text is an expression if it is a valid list or
+	// object, and otherwise the string itself.
 	Text   string
 	Source string     // origin of the value: "--var", "ENGINE_VAR_x" or "file.vars.hcl:3"
 	Where  diag.Range // position of the value in a values file; zero for other sources

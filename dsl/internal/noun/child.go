@@ -6,8 +6,8 @@ import "time"
 // of this agent: no plugin has this name, and no agent block may use it.
 const ChildAgent = "workflow"
 
-// ChildTimeout is the field Settings.Timeout of a step with a child run, and of the undo of such a
-// step: 10 years. A child run may take any time, but every attempt must have a timeout.
+// ChildTimeout is the timeout of a step that starts a child run, and of the step's undo: 10 years.
+// A child run may take any time, but every attempt must have a timeout.
 const ChildTimeout = 10 * 365 * 24 * time.Hour
 
 // ChildUndo is the name of the action of ChildAgent that undoes a child run.

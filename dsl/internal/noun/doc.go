@@ -2,7 +2,7 @@
 // exports these types under the same names.
 //
 //	in:   declarations in which package link has resolved all names
-//	out:  Workflow, Step, Action, Undo and their parts: data, and functions of a Scope
+//	out:  Workflow, Step, Action, Undo and their parts: data, and functions that take a Scope
 //
 // The package reads no files. If a field for a function is nil, the workflow does not have this
 // attribute.

@@ -37,8 +37,8 @@ func NotifyName(workflow string, n int) string {
 	return fmt.Sprintf("%s.notify.%d", workflow, n+1)
 }
 
-// noticeName is the name of the variable of a notification that describes the announced run.
-// No variable in a file can have this name.
+// noticeName is the name of a variable that each notification has. Its value describes the announced
+// run. No variable in a file can have this name.
 const noticeName = ".notice"
 
 // A notice holds the values of run.* and failure.* of an announced run.
@@ -54,9 +54,8 @@ type notice struct {
 	Message   string `json:"message"`
 }
 
-// Variables returns the variables of a notification. They are the variables of the announced run,
-// and the values of run.* and failure.* of that run. The parameter `vars` holds the variables of that
-// run.
+// Variables returns the variables of a notification: the variables of the announced run, which are
+// in the parameter `vars`, and one more variable for the run.* and failure.* of that run.
 func (n *Notify) Variables(vars value.Value, run eval.RunInfo, failure eval.Failure) (value.Value, error) {
 	return value.WithMember(vars, noticeName, map[string]string{
 		"run": run.ID, "workflow": run.Workflow, "key": run.Key, "status": run.Status, "trigger": run.Trigger,

@@ -9,19 +9,17 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names of the parts of a step in the result of Step.Parts. Each other part has the name of an
-// attribute or of an inner block of the step.
+// Names that Step.Parts gives to parts of a step. Each other part has the name of an attribute or
+// of an inner block of the step.
 const (
 	PartKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
 	PartAction = "action"
 	PartUndo   = "undo"
 )
 
-// Placed returns the workflow w for a run that began with another definition and moves to the
-// definition of w. In the result, the index of a step is the number of the node that the step
-// has in the run. This number never changes. The parameter `before` is the workflow of the run
-// before the move. The element places[i] is the index in w of the step that belongs to node i;
-// -1 = w has no step for this node.
+// Placed returns a copy of w for a run that moves from the workflow `before` to w. A run numbers its
+// nodes, and these numbers never change. So in the copy, the index of a step is the number of its
+// node. places[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
 func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	out := *w
 	out.place = make([]int, len(w.Steps))
@@ -78,8 +76,9 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	return &out
 }
 
-// NodeOf returns the number of the node of a step. The parameter i is the index that the step has in
-// expressions. The result differs from i only in a run that was moved to another definition.
+// NodeOf returns the number of the node that belongs to a step in a run. The parameter i is the
+// index of the step in the definition. Expressions use this index. The result differs from i only
+// in a run that was moved to another definition.
 func (w *Workflow) NodeOf(i int) int {
 	if w.place == nil || i < 0 || i >= len(w.place) {
 		return i

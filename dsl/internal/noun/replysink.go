@@ -15,16 +15,16 @@ import (
 type ReplySink struct {
 	Agent  *Agent
 	Action string // name of the plugin's action that the engine calls
-	// Input returns the input of the call. The parameter `told` has the values of a reply by
-	// name: strings, and an int for seq. The parameter s has the run and its variables. Its
-	// field Self.Key is the idempotency key of the call.
+	// Input returns the input of the call. The map `told` holds the fields of a reply by name: seq
+	// is an int, and all others are strings. The parameter s has the run and its variables, and
+	// s.Self.Key is the idempotency key of the call.
 	Input func(s *eval.Scope, told map[string]any) (value.Value, error)
 	// Output checks a reply of the agent, as Action.Output does.
 	Output func(json []byte) (value.Value, error)
 }
 
-// ReplySinks holds the actions of the agents of a definition, for replies of runs. The first key of each
-// map is the name of an agent, and the second one the name of an action.
+// ReplySinks says which actions of a definition's agents take replies of runs. In both maps, the
+// first key is the name of the agent, and the second key is the name of the action.
 type ReplySinks struct {
 	Take    map[string]map[string]*ReplySink
 	Refused map[string]map[string]string // why an action takes no replies

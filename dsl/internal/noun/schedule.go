@@ -74,8 +74,8 @@ func (e *OnEvent) wants(s *eval.Scope) (bool, error) {
 	return e.When(s)
 }
 
-// List returns the keys for which an event starts a run each, in the order of their bytes, and
-// the values of the keys. The block must have a ForEach. The parameters and the result
+// List returns the keys of an event, sorted by their bytes, with a value for each key. The event
+// starts one run for each key. The block must have a ForEach. The parameters and the result
 // `starts` are the same as in Given.
 func (e *OnEvent) List(id string, at time.Time, data value.Value) (list Each, starts bool, err error) {
 	s := e.scope(id, at, data)

@@ -61,7 +61,8 @@ func (s *Step) caughtAlways() bool {
 }
 
 // pivotOrLater reports whether s is the pivot or runs after the pivot. If the outcome of such a
-// step is unknown, the engine must not undo anything. All other steps end before the pivot begins.
+// step is unknown, the pivot may have succeeded, so the engine must not undo the run. All other
+// steps end before the pivot begins.
 func (w *Workflow) pivotOrLater(s *Step) bool {
 	if w.Pivot < 0 {
 		return false

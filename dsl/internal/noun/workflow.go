@@ -50,7 +50,7 @@ type Workflow struct {
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
-	ReplySinks           *ReplySinks                    // actions to which replies of the run can go; nil = only a step starts the run
+	ReplySinks           *ReplySinks                    // actions to which replies of the run can go; nil = none, because no submission starts the run
 
 	// StepPriorities is true if a step of the workflow says its own priority. If it is false, the
 	// engine does not evaluate Settings to order the steps that wait for slots.
@@ -63,8 +63,8 @@ type Workflow struct {
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
 	// step was moved.
 	Moved map[string]string
-	// place maps the index that a step has in expressions to the number of its node. nil = both are
-	// equal, because no run was moved to this workflow (Placed).
+	// place[i] is the number of the node that belongs to the step with the index i in the definition.
+	// nil = both numbers are equal, because the workflow is not a result of Placed.
 	place []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
@@ -166,7 +166,7 @@ type Variable struct {
 	Nullable    bool
 	HasDefault  bool
 	Deployment  bool   // true = the variable is declared outside of workflows, for the whole module
-	Form        []byte // Type as JSON, in the form of the library cty, such as ["list","string"]
+	Form        []byte // Type as the library cty writes it in JSON, such as ["list","string"]
 }
 
 // An Agent is one agent block, with the version that was chosen for its plugin.
@@ -296,8 +296,9 @@ type Wait struct {
 	Continue bool
 }
 
-// A Rerun says how a new attempt of a step treats the earlier attempts. The new attempt repeats
-// the call, continues after the checkpoint, or waits until their effects are undone (S81, S83).
+// A Rerun says how a new attempt of a step treats the earlier attempts. It repeats the call, or
+// continues after the checkpoint, or begins after the engine has undone the possible effects of the
+// earlier attempts (S81, S83).
 type Rerun uint8
 
 // The values of Rerun. If Step.OnRerun is RerunDefault, a new attempt repeats the call with
@@ -323,7 +324,7 @@ type Action struct {
 	Keyed      bool   // true = the input of the declared action uses the idempotency key of the call
 	Idempotent bool   // true = several calls with the same idempotency key have only one effect
 	ReadOnly   bool   // true = a call has no effect
-	ByKey      bool   // true = the undo finds the effect by the idempotency key of the call
+	ByKey      bool   // true = as an undo, the action finds the effect by the idempotency key of the undone call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
 	// Asks is the action with which the engine asks whether a call of this action had its effect. Asks
 	// is read-only and belongs to the same agent. The function Asks.Output returns the output of this

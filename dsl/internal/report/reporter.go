@@ -27,9 +27,9 @@ type Reporter struct {
 	Effort *metered.Allowance
 }
 
-// MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. So
-// these constants also limit time and memory. For many errors the check searches for a similar
-// name, which takes time. Each finding contains its source line, which takes memory.
+// MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. This
+// also limits time, because an error can cause a search for a similar name. It limits memory,
+// because each finding contains its source line.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -60,7 +60,7 @@ func (r *Reporter) Push(d diag.Diagnostic) {
 }
 
 // Bounded runs the function `check`, but stops it after MaxErrors errors. Bounded returns true if
-// this function reached its end.
+// `check` reached its end.
 func (r *Reporter) Bounded(check func()) (whole bool) {
 	r.whole = true
 	defer func() {
@@ -127,8 +127,8 @@ func (r *Reporter) Add(sev diag.Severity, rng hcl.Range, summary, format string,
 	r.Push(diag.Diagnostic{Severity: sev, Summary: summary, Detail: detail, Range: Range(rng)})
 }
 
-// HCL adds diagnostics of the hcl library. If an object does not have an attribute, HCL adds a
-// suggestion to the diagnostic, because the library suggests nothing.
+// HCL adds diagnostics of the hcl library. The library suggests nothing if an object does not have
+// an attribute. In this case, the method HCL adds a suggestion to the diagnostic.
 func (r *Reporter) HCL(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		if r.full() {
@@ -197,8 +197,8 @@ func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 // start of a finding, and also the largest number of bytes after this start.
 const MaxLine = 500
 
-// window shortens a long line of src, which begins at start and ends at end. It keeps only the
-// bytes around the index in the parameter `at`, and returns where these bytes begin and end in src.
+// window shortens the line src[start:end] to the bytes around the index `at`, if it is long. It
+// returns where these bytes begin and end in src.
 func window(src []byte, start, at, end int) (int, int) {
 	if at-start > MaxLine {
 		for start = at - MaxLine; start < at && !utf8.RuneStart(src[start]); start++ {
@@ -220,8 +220,8 @@ func Range(r hcl.Range) diag.Range {
 	}
 }
 
-// Places lists the blocks of each file, sorted by their start. The key is the name of the file.
-// The list serves to find the blocks that enclose a position.
+// Places lists the blocks of each file, to find the blocks that enclose a position. The blocks are
+// sorted by their start. The key is the name of the file.
 type Places map[string][]Place
 
 // A Place holds where a block starts and ends, and its name in messages.

@@ -12,7 +12,7 @@ import (
 type BlockSchema struct {
 	Name       string            `json:"name"`
 	Labels     []string          `json:"labels"`          // the word "name" if the block has a label; empty = it has none
-	Repeatable bool              `json:"repeatable"`      // true = the block may occur several times in one place
+	Repeatable bool              `json:"repeatable"`      // true = the block may occur several times
 	Free       bool              `json:"free_attributes"` // true = the attributes may have any name
 	Attributes []AttributeSchema `json:"attributes"`
 	Blocks     []BlockSchema     `json:"blocks"` // inner blocks
@@ -43,7 +43,7 @@ type ReferenceSchema struct {
 func Describe() []BlockSchema { return ModuleSpec.describe() }
 
 // describe returns the inner blocks of s. The parameter `around` holds the specs of the blocks around
-// s. A block whose spec is in around, or is s, becomes Nested; otherwise describe would never end.
+// s. A block inside of a block with the same spec becomes Nested; else describe would never end.
 func (s *bodySpec) describe(around ...*bodySpec) []BlockSchema {
 	around = append(slices.Clone(around), s)
 	out := make([]BlockSchema, 0, len(s.blocks))

@@ -74,8 +74,8 @@ func formatJSON(r *report.Reporter, src []byte, filename string) ([]byte, diag.D
 	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), lineBreak(src)), r.Finish()
 }
 
-// unwrapTemplates returns src with each attribute name = "${expr}" rewritten to name = expr,
-// which means the same. The parameter `body` is the parsed src.
+// unwrapTemplates returns src without superfluous templates: an attribute such as a = "${var.x}"
+// becomes a = var.x, which means the same. The parameter `body` is the parsed src.
 func unwrapTemplates(src []byte, body *hclsyntax.Body) []byte {
 	type cut struct{ from, to, inFrom, inTo int }
 	var cuts []cut

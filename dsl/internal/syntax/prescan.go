@@ -15,9 +15,9 @@ const (
 	MaxFiles  = 1_000    // largest number of files in a module
 )
 
-// Prescan returns an error if src exceeds a limit of size, tokens, nesting, length of an expression
-// or length of its heredocs. It returns nil if src is safe to parse. The lexer that Prescan uses is
-// a state machine without recursion.
+// Prescan returns an error if src has too many bytes or tokens, is nested too deep, or has
+// expressions or heredocs that are too long. It returns nil if src is safe to parse. Prescan itself
+// is safe for every src, because the lexer that it uses has no recursion.
 func Prescan(src []byte, file string) *hcl.Diagnostic {
 	if len(src) > MaxSource {
 		return TooBig(file)

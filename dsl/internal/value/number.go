@@ -51,10 +51,9 @@ func ParseNumber(s string) (cty.Value, error) {
 	return cty.NumberVal(f), nil
 }
 
-// NumberText returns a number as JSON. Integers are exact. NumberText rounds a fraction: it keeps only
-// the decimal digits that are certain with the precision of f, which is its number of bits. So 0.1 +
-// 0.2 is 0.3, as in decimal arithmetic. An infinite number, or a number of more than MaxDigits digits,
-// is an error.
+// NumberText returns a number as JSON. An integer is exact. A fraction is rounded to the decimal
+// digits that are certain, because f has only a limited number of bits. So 0.1 + 0.2 is 0.3, as in
+// decimal arithmetic. An infinite number, or a number of more than MaxDigits digits, is an error.
 func NumberText(f *big.Float) (string, error) {
 	if f.IsInf() {
 		return "", errors.New("a number must be finite")

@@ -37,14 +37,15 @@ func MarksAt(v Value, ptr string) (sensitive, ok bool) {
 	return sensitive, true
 }
 
-// below reports whether ptr equals outer, or points to something inside of it.
+// below reports whether the JSON pointer `ptr` points to the part at the JSON pointer `outer`, or
+// into this part.
 func below(ptr, outer string) bool {
 	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
 }
 
-// FarPart is a size in bytes. A document of this size or more counts as large. PartOf finds an
-// attribute of a large document with an index. If the attribute itself is large, PartOf does not
-// search inside of the attribute: it is cheaper to decode the document once for the whole run.
+// FarPart is the smallest size of a large document, in bytes. PartOf uses an index to find an
+// attribute of a large document. It does not search inside of an attribute that is large itself: it
+// is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
 // PartOf returns the JSON of the part of v at the path. The result `ok` is false if v has no

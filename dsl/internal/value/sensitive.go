@@ -40,7 +40,7 @@ func UnescapePointer(s string) string {
 const MinSensitive = 4
 
 // SensitiveStrings returns the texts that must be removed from logs and messages. These are the
-// strings and numbers in the sensitive parts that have at least four bytes. The list has no
+// strings and numbers of at least MinSensitive bytes in the sensitive parts. The list has no
 // duplicates and begins with the longest text. It does not contain secrets, because a Value does
 // not hold the texts of secrets.
 func (v Value) SensitiveStrings() []string {

@@ -126,9 +126,9 @@ func Assignable(from, to cty.Type) bool {
 	return convert.GetConversionUnsafe(from, to) != nil
 }
 
-// PlainType returns the type of the values that a type constraint allows. Usually this is ty, but
-// with its optional attributes turned into ordinary attributes. If ty contains the type "any" and
-// is not an object type, PlainType returns cty.DynamicPseudoType.
+// PlainType returns the type of the values that the type constraint ty allows. In the result, the
+// optional attributes of ty are ordinary attributes. If ty contains the type "any" and is not an
+// object type, PlainType returns cty.DynamicPseudoType.
 func PlainType(ty cty.Type) cty.Type {
 	if ty == cty.NilType || ty.HasDynamicTypes() && !ty.IsObjectType() {
 		return cty.DynamicPseudoType

@@ -103,7 +103,7 @@ type Call struct {
 	redact redactor // removes sensitive strings from texts; set before the call is sent
 	sent   bool     // the agent may have received the call: without an answer, the outcome is unknown
 
-	reply   sdk.Reply // the Invoker's answer, together with err
+	reply   sdk.Reply // the Invoker's answer, together with the field `err`
 	err     error
 	arrived time.Time // store time at which the answer reached this engine; zero = no answer yet
 

@@ -24,11 +24,11 @@ type Spec struct {
 	Fence  int32         // number of the journal row that made this engine the owner
 	Agent  invoke.AgentSpec
 	Invoke machine.Invoke
-	// Priority is the priority of the run. The run of a group takes it over.
+	// Priority is the priority of the run. The child run of a group gets the same priority.
 	Priority int
 	// Sensitive holds the sensitive strings in the run's variables and outputs.
 	Sensitive []string
-	// Refusals is how many times in a row a call of this node could not be sent.
+	// Refusals is how many times in a row a call of this step or instance could not be sent.
 	Refusals int
 	// Silence is how long the call may give no sign of life (heartbeat_timeout); 0 = no limit.
 	Silence time.Duration
@@ -112,7 +112,8 @@ func (e *Spec) event(reply sdk.Reply, redact *redactor, maxValue int) machine.Ev
 }
 
 // A refusal is an error of dsl.Action.Output. It says that a fail_when block of a declared action
-// refuses the reply. Failure returns the code and message from this block, and the reply as data.
+// refuses the reply. The method Failure returns the code and message from this block, and the reply
+// as data.
 type refusal interface {
 	error
 	Failure() (code, message string, permanent bool, data dsl.Value)
@@ -147,7 +148,7 @@ func failureData(raw json.RawMessage, redact *redactor) dsl.Value {
 }
 
 // output checks an agent's output against the schema of the called action, and returns the output
-// as a value. The output of an undo may be missing; then the value is zero.
+// as a value. The output of an undo or a lookup may be missing; then the value is zero.
 func (e *Spec) output(data json.RawMessage) (dsl.Value, error) {
 	step := e.Flow.Steps[e.Invoke.Step]
 	action := step.Do
@@ -206,13 +207,12 @@ func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 	return "", "", false
 }
 
-// codeNotFound is an error code of the lookup of a declared action. It means that the earlier call
-// had no effect.
+// codeNotFound is the error code with which a lookup that invokes another action says that the
+// earlier call had no effect.
 const codeNotFound = "not_found"
 
-// asks returns the other action that this call invokes to find out the outcome of an earlier call. It
-// returns nil if the call is no lookup. It also returns nil if the lookup invokes the action of the
-// earlier call.
+// asks returns the action that a lookup invokes, if this is another action than that of the earlier
+// call. Otherwise, or if the call is no lookup, asks returns nil.
 func (e *Spec) asks() *dsl.Action {
 	if e.Invoke.Purpose != sdk.PurposeLookup {
 		return nil

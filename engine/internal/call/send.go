@@ -15,8 +15,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// slow reports whether the preparation of the call may block. This is so if secrets must be
-// resolved.
+// slow reports whether the preparation of the call may block, because it must resolve secrets.
 func (c *Call) slow() bool {
 	return len(c.Invoke.Input.Secrets())+len(c.Agent.Config.Secrets()) > 0
 }
@@ -245,9 +244,8 @@ func (c *Call) answer(event machine.Event) (a Answer, ok bool) {
 const maxRefusal = time.Minute
 
 // notSent returns an Answer which says that the call was not sent. The parameter `why` is the
-// reason. The Answer also says when the run tries the call again. The first pause has the length of
-// the parameter `pause`. If the next try cannot be sent either, the next pause is twice as long.
-// The parameter `limit` is the longest pause.
+// reason. The Answer also says when the run tries the call again. The parameter `pause` is the first
+// pause. If the call cannot be sent then either, the pause doubles, up to the parameter `limit`.
 func (c *Call) notSent(pause, limit time.Duration, why string) *Answer {
 	limit = max(pause, limit)
 	for range c.Refusals {

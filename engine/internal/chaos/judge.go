@@ -249,8 +249,8 @@ SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete
 SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE r.state >= 10 AND i.at < clock_timestamp() - interval '20 seconds'`,
 }
 
-// audit runs the queries in audits directly on the database. It reports each query that returns
-// rows.
+// audit runs the queries of the map `audits` directly on the database. It reports each query that
+// returns rows.
 func (j *judge) audit(ctx context.Context) {
 	if j.w.Embedded() {
 		return // the queries are for PostgreSQL

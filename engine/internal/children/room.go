@@ -24,7 +24,7 @@ import (
 type Config struct {
 	Submit func(context.Context, Order) (store.Submitted, error) // submits a child run
 	Store  store.Full
-	Sealer crypt.Sealer // opens the journals of child runs; nil = nothing is encrypted
+	Sealer crypt.Sealer // decrypts the journals of child runs; nil = nothing is encrypted
 	Defs   *journal.Definitions
 	Clock  *clock.Clock
 	Outage *outage.Outage
@@ -39,7 +39,7 @@ type Order struct {
 
 	Parent                 status.RunID // internal id of the parent
 	ParentName, ParentStep string       // public id of the parent; name of the parent's step or instance
-	Until                  time.Time    // time at which the parent does not wait any more
+	Until                  time.Time    // time from which the parent does not wait any more
 	Void                   bool         // the parent has turned back: the child must begin no step
 	Priority               *int         // priority of the child; nil = as its workflow says
 }
@@ -62,7 +62,7 @@ const maxWorkers = 64
 // A Room holds the calls of one engine that wait for child runs.
 type Room struct {
 	cfg  Config
-	wake chan struct{} // holds a value if a call waits, so that the method Run must ask the store
+	wake chan struct{} // holds a value if the method Run must ask the store, because a call waits
 
 	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
 

@@ -115,8 +115,8 @@ func (w *waiter) key() string {
 	return w.Invoke.IdempotencyKey
 }
 
-// childName returns the public name of the child run. It contains the first name of the step. So the
-// call finds its child run also after a move of the parent to a definition that renames the step.
+// childName returns the public name of the child run. The name contains Step.KeyName, which stays
+// the same when a move of the parent renames the step. So the call still finds its child run.
 func (w *waiter) childName() string {
 	step := w.Flow.Steps[w.Invoke.Step]
 	return naming.ChildName(w.Name, step.KeyName()+strings.TrimPrefix(w.Step(), step.Name), w.key())
@@ -258,7 +258,7 @@ func (w *waiter) early(ctx context.Context, child status.RunID, state status.Run
 	case !state.Final() && (stop || w.undoes()):
 		return true, w.cancel(ctx, child, state)
 	case !state.Final():
-		return true, nil // a later call of ask finds its end
+		return true, nil // a later call of the method `ask` finds the end of the child
 	case w.undoes() && state != status.RunSucceeded:
 		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
 		return true, nil

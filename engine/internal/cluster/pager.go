@@ -14,7 +14,7 @@ type pager struct {
 	ctx  context.Context // ends at the first error
 	stop context.CancelFunc
 	do   func(context.Context, []status.RunID) (int, error) // function for one page; returns a count of runs
-	room chan struct{}                                      // holds one value for each page that the method `add` has started
+	room chan struct{}                                      // holds one value for each page on which `add` works
 	wg   sync.WaitGroup
 
 	mu   sync.Mutex // protects following fields

@@ -23,8 +23,8 @@ func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	}
 	for _, d := range tick.Unowned {
 		since := d.NextCheck
-		// NextCheck of a new run is its rank. A high priority makes the rank earlier than the creation of
-		// the run.
+		// A high priority makes NextCheck of a new run earlier than the creation of the run. The delay
+		// counts from the creation.
 		if created := naming.TimeOfRun(d.Run); since.Before(created) {
 			since = created
 		}

@@ -166,9 +166,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// Very many runs have no owner. The dead engines have only a few runs left, which wait for
-		// a person. To find all these runs would cost more than all other work. So the method
-		// `addressed` takes over only the runs that have got a message.
+		// More runs have no owner than a tick returns, and all dead engines were scanned. The runs that
+		// dead engines still own wait for a person. A search for all of them would cost more than all
+		// other work. So the method `addressed` takes over only those that have got a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -194,7 +194,7 @@ func (p *scanner) round(ctx context.Context) error {
 	note(p.claim(ctx, unowned))
 	if routine && foreign {
 		note(p.overdue(ctx))
-		wait.Wake(n.shared.Notices) // an engine may have ended before it announced a state
+		wait.Wake(n.shared.Notices) // an engine may have ended before it announced the state of a run
 	}
 	if foreign || stats.Taken > 0 {
 		stats.Took, stats.Foreign = time.Since(began), foreign
@@ -219,8 +219,8 @@ func (p *scanner) next(work bool) {
 	if !work && p.by.runs.Size() == 0 {
 		scans = 4
 	}
-	// The method `some` adds jitter. Without jitter, always the same engine would make the scan.
-	// But a scan does not find stuck runs of the engine that makes the scan.
+	// The method `some` adds jitter, so that different engines make the scan. If one engine always
+	// made it, no scan would find the stuck runs of this engine, because a scan leaves out own runs.
 	scans += p.some(2)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -66,7 +66,7 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 
 // takeTogether takes runs over together, so that they share commits. It waits until each takeover
 // is committed or refused, and returns how many runs it got. If this engine cannot work on a run,
-// takeTogether adds the run to Quarantined and to the backoff set. If a run waits for a person,
+// takeTogether quarantines the run and adds it to the backoff set. If a run waits for a person,
 // takeTogether adds the run to the backoff set. The parameter `deaths` is the number of engines
 // that died with a run in hand. This number must be the same for all given runs.
 func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeoverScope, deaths int) (int, error) {
@@ -114,7 +114,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 			continue
 		case err != nil:
 			return 0, fmt.Errorf("take over run %s: %w", naming.RunName(l.Head.Run), err)
-		case a == nil: // there is nothing to adopt: the run must not be taken over, or a row of an unstaffed run is being committed
+		case a == nil: // the run must not be taken over now, or its agents are missing here
 			continue
 		}
 		a.From, a.Done = l.Head.Owner, func(err error) { results <- err }

@@ -19,7 +19,8 @@ import (
 
 // A takeoverScope says which runs a takeover may take.
 type takeoverScope struct {
-	// The function from reports whether a run may be taken over. It gets the row of the run.
+	// The function in the field `from` gets the row of a run, and reports whether the run may be
+	// taken over.
 	from func(h store.Head) bool
 	// passed is true if the owners of the runs are alive, but the runs are overdue.
 	passed bool
@@ -41,16 +42,16 @@ type taker struct {
 	ctx       context.Context // ends with the membership; used only for Done and context.Cause
 
 	mu sync.Mutex // protects following fields
-	// others holds the runs that this engine leaves to another engine, because the other engine
-	// has the run in hand. The value is the time at which this engine first left the run, by
-	// this process's clock.
+	// others holds the runs that this engine leaves to other engines, which have these runs in hand.
+	// The value is the time at which this engine first left the run, by this process's clock.
 	others map[status.RunID]time.Time
 	again  bool // this engine has left a run to another engine, so the next scan must come soon
 }
 
 // leaves reports whether this engine leaves a run to another engine that has the run in hand. It
-// returns true until Lease plus MaxScan have passed since its first call for the run. After that it
-// returns false, because the other engine has taken the run over, was declared dead, or is stuck.
+// returns true until Lease plus MaxScan have passed since `leaves` was first called for the run. After
+// that it returns false, because the other engine has taken the run over, was declared dead, or is
+// stuck.
 func (t *taker) leaves(run status.RunID) bool {
 	o := t.n.cfg.Options
 	t.mu.Lock()

@@ -104,7 +104,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
 		return nil
 	}
-	for _, l := range late { // an answer must be kept as evidence before the row removes its message
+	for _, l := range late { // a late reply must be kept as evidence before the row removes its message
 		if !t.n.shared.KeepSurely(ctx, l) {
 			return context.Cause(ctx)
 		}

@@ -5,10 +5,10 @@
 //
 //	ENGINE_FAILPOINTS=store.Commit.before=kill@3;receive.before/do=stop
 //
-// kill ends the process like SIGKILL. stop freezes the process like SIGSTOP. pause=DURATION makes
-// the goroutine that reaches the point sleep. @N means that the fault is injected when the point is
-// reached for the N-th time; without @N, it is the first time. ENGINE_FAILPOINTS_LOG names a file.
-// When a point is reached for the first time, its name is appended to that file.
+// The fault `kill` ends the process like SIGKILL. `stop` freezes it like SIGSTOP. `pause=DURATION`
+// makes the goroutine that reaches the point sleep. `@N` means that the fault is injected when
+// the point is reached for the N-th time; without `@N`, it is the first time. ENGINE_FAILPOINTS_LOG
+// names a file. When a point is reached for the first time, its name is appended to that file.
 //
 // points.txt lists all points. `go generate` creates it from the source. A test fails if points.txt
 // is out of date, or if a durable change has no point.

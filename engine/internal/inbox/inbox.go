@@ -2,12 +2,13 @@
 //
 // In: events from the role events.Store, and the published workflows. Out: submitted runs, firings of
 // selections, goals that were reset, and quarantined events, each with a reason. All engines of a
-// store work on the same events. An event never starts two runs of a workflow, for two reasons:
+// store work on the same events. No run is started twice for an event, for two reasons:
 //
 //   - An engine claims a batch of events before it works on them.
-//   - The name of a run is computed from its workflow and the id of the event, and a store accepts
-//     each name once. So if an engine dies after it has submitted a run and before it has removed the
-//     event, the next engine finds the run, and removes the event.
+//   - The name of a run is computed from its workflow, the id of the event, and the key if the event
+//     has a list of keys. A store accepts each name once. So if an engine dies after it
+//     has submitted a run and before it has removed the event, the next engine finds the run, and
+//     removes the event.
 //
 // An event may start a run for each key of a list. An engine works on one page of the keys, stores how
 // far it has come, and ends its claim. So a long list does not hold up other events, and an engine
@@ -57,7 +58,7 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// SubmitAll submits the runs of a page of keys, and returns one result for each.
 	SubmitAll func(ctx context.Context, runs []Run) []Result
-	// Fire opens the firing of a selection. If there is a firing of the event and the workflow,
+	// Fire opens a firing of a selection. If the event has already opened a firing of the workflow,
 	// Fire returns nil. The result `refused` is true if another try would be refused, too.
 	Fire func(ctx context.Context, f Firing) (refused bool, err error)
 	// Reset frees the key of a goal that was reached. It returns nil if no goal of the key is
@@ -66,8 +67,8 @@ type Config struct {
 	Reset func(ctx context.Context, r Reset) (refused bool, err error)
 	// Hints receives a value when there may be events. It may be nil.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that there are no events. Then
-	// no scan is made after a pause. nil = it is not known.
+	// Quiet reports whether the store has said a short time ago that there are no events. If so,
+	// the end of a pause starts no scan: only a hint does. nil = it is not known.
 	Quiet func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
@@ -80,7 +81,7 @@ type Run struct {
 	Vars       dsl.Value
 	Name       string // public name, from RunName or KeyRunName
 	By         string // who sent the event
-	Trigger    string // from Trigger
+	Trigger    string // result of the function Trigger
 }
 
 // A Result says what became of a Run.
@@ -104,14 +105,14 @@ type Firing struct {
 type Reset struct {
 	Workflow, Key string
 	By            string // who sent the event
-	Reason        string // from Trigger
+	Reason        string // result of the function Trigger
 }
 
 // An Inbox starts the runs of events. Only one goroutine may use it.
 type Inbox struct {
 	cfg Config
 
-	more bool // true = the last scan has left a list unfinished, and no error has stopped it
+	more bool // true = the last scan has left a list unfinished, because the list has more pages
 
 	mu   sync.Mutex                           // protects following fields
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
@@ -212,8 +213,9 @@ const (
 	unfinished        // a list of the event has more keys
 )
 
-// one starts the runs of an event, and of one page of its lists. It returns kept, finished or
-// unfinished. An error says that this engine could not finish the event now.
+// one starts the runs of an event, but only one page of each list of keys. The result `state` is
+// one of the constants `kept`, `finished` and `unfinished`. An error says that this engine
+// could not finish the event now.
 func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workflow) (state int, err error) {
 	done := slices.Clone(e.Done)
 	var (
@@ -262,9 +264,10 @@ func (x *Inbox) one(ctx context.Context, e events.Event, flows []schedules.Workf
 	return unfinished, nil
 }
 
-// start does what the on_event block of one workflow says: it starts a run or the runs of a page of
-// keys, opens a firing, or resets a goal. The result `fault` says why the event can never do that. The result `more` is
-// true if a list of keys is not finished. An error says that this engine cannot decide that now.
+// start does what the on_event or reset_on block of one workflow says: it starts a run or the runs
+// of a page of keys, opens a firing, or resets a goal. The result `fault` says why the event can
+// never do that. The result `more` is true if a list of keys is not finished. An error says that
+// this engine could not do it now.
 func (x *Inbox) start(ctx context.Context, e *events.Event, f schedules.Workflow) (fault string, more bool, err error) {
 	def, err := x.definition(ctx, f.ID)
 	if err != nil {
@@ -360,7 +363,6 @@ type binder struct {
 	outside []dsl.Assignment // values of the variables outside of workflows
 }
 
-// binder returns the binder of a published workflow.
 func (x *Inbox) binder(wf *dsl.Workflow, f schedules.Workflow) (*binder, error) {
 	b := &binder{wf: wf}
 	if len(f.Given) == 0 {

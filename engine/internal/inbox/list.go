@@ -36,7 +36,7 @@ type longList struct {
 // A lister works on the list of keys that an event gives to a workflow.
 type lister struct {
 	x   *Inbox
-	e   *events.Event // work changes its Lists and its Version
+	e   *events.Event // the method `work` changes e.Lists and e.Version
 	f   schedules.Workflow
 	def *dsl.Definition
 	on  keyed
@@ -84,8 +84,8 @@ func (l *lister) work(ctx context.Context) (fault string, more bool, err error) 
 	return l.finish(ctx, all, own)
 }
 
-// finish works on a list all of whose keys were tried. It tries the next page of keys that a person
-// retries. If there is none, it returns a fault that names keys that have failed.
+// finish works on a list after each of its keys was tried once. It tries the next page of the keys
+// that a person retries. If no key is left to try, it returns a fault that names some failed keys.
 func (l *lister) finish(ctx context.Context, all dsl.Each, own events.List) (fault string, more bool, err error) {
 	if own.Failed == 0 {
 		return "", false, nil
@@ -202,7 +202,7 @@ func (l *lister) start(ctx context.Context, keys []string, values []dsl.Value) (
 	}
 	var (
 		runs []Run
-		of   []string // keys of runs
+		of   []string // keys of the runs in `runs`
 	)
 	for i, key := range keys {
 		run := Run{Definition: l.def, Workflow: l.f.Name, Name: KeyRunName(l.f.Name, l.e.ID, key), By: l.e.By, Trigger: Trigger(l.e.Type, l.e.ID)}

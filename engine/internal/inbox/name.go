@@ -8,20 +8,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// hashLen is the length of a hash in a name.
 const hashLen = 32
 
-// between separates an event from a key in the name of a run. The text before it, which names the
-// event, does not contain it.
+// between separates the event from the key in the name of a run. It also stands before a hash that
+// replaces the id of an event, for example of an id that contains two colons in a row.
 const between = "::"
 
 // hashed is the text before a hash that replaces a key in the name of a run.
 const hashed = "k-"
 
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
-// order:evt-7. Other runs have such a name only if a person gives it to them. In three cases, the
-// name has a hash of the workflow and the id in place of the id: the id has characters that a name
-// cannot have, it has two colons in a row, or the name would be too long for a store.
+// order:evt-7. Other runs have such a name only if a person gives it to them. A hash of the workflow
+// and the id replaces the id if the id has characters that a name cannot have, or if the name would
+// have two colons in a row or be too long for a store.
 func RunName(workflow, event string) string {
 	name := workflow + ":" + event
 	if plain(event) && len(name) <= naming.MaxNameLen && !strings.Contains(":"+event, between) {
@@ -31,9 +30,9 @@ func RunName(workflow, event string) string {
 }
 
 // KeyRunName returns the public name of the run that an event starts for a key, or for a row with this
-// key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. If the key has characters that a name cannot have,
-// or if the name would be too long for a store, a hash of the key takes its place. All runs of an
-// event and a workflow have names that begin with KeysOf.
+// key: WORKFLOW:ID::KEY, such as order:evt-7::o-1. A hash of the key replaces the key if the key has
+// characters that a name cannot have, if it looks like such a hash, or if the name would be too long
+// for a store. All these names begin with the result of KeysOf.
 func KeyRunName(workflow, event, key string) string {
 	begin := KeysOf(workflow, event)
 	if name := begin + key; plain(key) && !isHash(key) && len(name) <= naming.MaxNameLen {
@@ -54,7 +53,7 @@ func KeysOf(workflow, event string) string {
 	return name + between
 }
 
-// plain reports whether a text can be a part of the name of a run.
+// plain reports whether the name of a run can contain the text.
 func plain(text string) bool {
 	return text != "" && !strings.Contains(text, ".notify") &&
 		strings.TrimRight(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/-") == ""

@@ -49,8 +49,8 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that there are no submissions. Then
-	// no scan is made after a pause. nil = it is not known.
+	// Quiet reports whether the store has said a short time ago that there are no submissions. If so,
+	// the end of a pause starts no scan: only a hint does. nil = it is not known.
 	Quiet func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
@@ -64,9 +64,9 @@ type Run struct {
 	Given      []string // names of the variables to which the submission gives a value, ascending
 	Name       string   // public id
 	By         string
-	// Where the replies of the run go, and the text that each reply repeats; "" = none.
+	// ReplyTo says where the replies of the run go. Each reply repeats the text Correlation. "" = none.
 	ReplyTo, Correlation string
-	// The time by which the first step must begin, and the priority of the run: see intake.Submission.
+	// StartBy is the time by which the first step must begin. See also intake.Submission.
 	StartBy  time.Time
 	Priority *int
 }
@@ -75,7 +75,8 @@ type Run struct {
 type Intake struct {
 	cfg  Config
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
-	// id of the last submission of the last scan, if there may be more; otherwise 0
+	// after is the id of the last submission that the last scan has read; 0 = the next scan begins with
+	// the first submission.
 	after int64
 }
 
@@ -215,7 +216,7 @@ func (r Run) key() string {
 	return key
 }
 
-// The results of one scan. Several goroutines may use them at the same time.
+// results holds the results of one scan. Several goroutines may use it at the same time.
 type results struct {
 	mu       sync.Mutex // protects following fields
 	accepted []int64    // ids of the submissions whose runs are in the store

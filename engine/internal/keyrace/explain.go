@@ -10,11 +10,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// shown is how many operations before the failure explain shows.
+// shown is the largest number of operations before the failure that the function `explain` shows.
 const shown = 12
 
-// explain says where the search for an order ended: the last operations of the longest order that
-// explains its answers, the state after them, and the operations that had to come next.
+// explain says where the search for an order failed. It shows the last operations of the longest
+// order that was found, the state after them, and the operations of which one had to come next.
 func explain(scope naming.Scope, history []porcupine.Operation) string {
 	got, info := porcupine.CheckOperationsVerbose(model(scope), history, giveUp)
 	if got != porcupine.Illegal {
@@ -31,7 +31,9 @@ func explain(scope naming.Scope, history []porcupine.Operation) string {
 	var (
 		b     strings.Builder
 		state keyContext
-		last  int64 // the earliest end of an operation that is not in the order
+		// last is the earliest end of the operations that are not in the order. One of those that had
+		// begun by then had to come next.
+		last int64
 	)
 	done := make(map[porcupine.Operation]bool, len(order))
 	for i, op := range order {
@@ -62,7 +64,6 @@ func explain(scope naming.Scope, history []porcupine.Operation) string {
 	return b.String()
 }
 
-// describe returns an operation as text.
 func describe(op porcupine.Operation) string {
 	names := map[kind]string{submit: "submit", end: "end", reset: "reset", look: "look", replace: "replace", admit: "admit"}
 	in := op.Input.(ask)

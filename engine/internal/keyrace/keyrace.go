@@ -6,8 +6,8 @@
 // operations could have been made one after the other (I15). There is such an order only if at most
 // one run of the key is open, and if a goal that was reached refuses all submissions until it is
 // reset (I11). In races with replacements, clients also submit runs that wait until the key is
-// free. Then there is such an order only if each of these runs starts after the run before it, and
-// if the newest of them wins.
+// free. Then there is such an order only if a run that waits starts after the run that had the key
+// has ended, and if only the newest run that waits can start.
 package keyrace
 
 import (
@@ -37,7 +37,7 @@ const (
 	// If too few runs have had the key, the race proves nothing. Then a few clients race again. Among many
 	// clients, a run that waits is replaced by a newer one before it can start.
 	few     = 4
-	again   = 50 // number of further races
+	again   = 50 // largest number of further races
 	engines = 8  // number of engines; each has one writer, which its clients share
 	// giveUp is how long porcupine may search for an order. It usually needs less than a second.
 	giveUp   = 2 * time.Minute
@@ -45,7 +45,6 @@ const (
 	key      = "order-1"
 )
 
-// A kind is a kind of operation.
 type kind int
 
 const (
@@ -54,7 +53,7 @@ const (
 	reset
 	look
 	replace // submits a run that waits until the key is free
-	admit   // lets a run that waits start
+	admit   // starts a run that has waited for the key
 )
 
 // An ask is the input of an operation.
@@ -156,7 +155,7 @@ func (c keyContext) step(s naming.Scope, in ask, out answer) (bool, keyContext) 
 	return out.run == c.run && out.state == at && out.next == c.next, c
 }
 
-// submitted is the step of an ordinary submission.
+// submitted does the work of the method `step` for an ordinary submission.
 func (c keyContext) submitted(s naming.Scope, in ask, out answer) (bool, keyContext) {
 	own := c.own(s)
 	switch {
@@ -203,7 +202,7 @@ type client struct {
 	t      *testing.T
 	store  store.Store
 	goals  goals.Keeper
-	mu     *sync.Mutex // protects writer
+	mu     *sync.Mutex // protects the field `writer`
 	writer store.Writer
 	owner  store.EngineID
 	flow   store.WorkflowID
@@ -220,9 +219,11 @@ type client struct {
 
 // A proof counts what all clients have reached together.
 type proof struct {
-	landed, admitted atomic.Int64 // runs that have had the key at once; runs that have waited for it and got it
+	// landed is the number of runs that got the key immediately. admitted is the number of runs that
+	// waited for the key and got it.
+	landed, admitted atomic.Int64
 	replacing        bool
-	once             bool // the key can have only one run
+	once             bool // the scope of the key is `ever`: it has one run at most
 }
 
 // enough reports whether enough runs have had the key.
@@ -277,8 +278,8 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	return o.Submitted.Run
 }
 
-// replace submits a run that waits until the key is free, and tries to let it start. In the end it ends
-// the run.
+// replace submits a run that waits until the key is free, and tries to start the run. In any case,
+// replace then ends the run.
 func (c *client) replace(ctx context.Context, to status.RunState) {
 	run, err := c.ids.Next(time.Now())
 	if err != nil {
@@ -317,7 +318,7 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 }
 
 // other ends the run that has the key. It does nothing if this run has waited for the key, because
-// then its own client ends it.
+// then the client that submitted the run ends it.
 func (c *client) other(ctx context.Context, run status.RunID, to status.RunState) {
 	if _, waited := c.waiting.Load(run); run != 0 && !waited {
 		c.end(ctx, run, 1, to)
@@ -333,7 +334,6 @@ func (c *client) end(ctx context.Context, run status.RunID, seq int32, to status
 	c.note(ask{kind: end, run: run, to: to}, answer{done: o.Landed}, called)
 }
 
-// reset tries to reset the goal.
 func (c *client) reset(ctx context.Context) {
 	called := time.Since(c.began).Nanoseconds()
 	g, err := c.goals.ResetGoal(ctx, goals.Reset{Workflow: workflow, Key: key, By: "client", Reason: "race"})
@@ -348,7 +348,6 @@ func (c *client) reset(ctx context.Context) {
 	c.note(ask{kind: reset}, out, called)
 }
 
-// look asks for the state of the key.
 func (c *client) look(ctx context.Context) {
 	called := time.Since(c.began).Nanoseconds()
 	g, err := goals.Find(ctx, c.store, workflow, key)
@@ -444,7 +443,6 @@ func Check(scope naming.Scope, history []porcupine.Operation) porcupine.CheckRes
 	return porcupine.CheckOperationsTimeout(model(scope), history, giveUp)
 }
 
-// model returns the model for porcupine.
 func model(scope naming.Scope) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return keyContext{} },

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// leastSlack and mostSlack limit how long after its decision a call may be sent. In this time the
-	// decision is committed.
+	// leastSlack and mostSlack are the smallest and the largest result of the function `slack`.
 	leastSlack = 250 * time.Millisecond
 	mostSlack  = 5 * time.Second
-	// holdFrom is a limit for waits. If a run must wait at least this long for a call, it gets the
-	// time at which it continues. For a shorter wait, the run stays in the queue of the agent.
+	// holdFrom decides how a run waits for a call. If the wait is at least this long, the run gets the
+	// time at which it continues. If the wait is shorter, the run stays in the queue of the agent.
 	holdFrom = 2 * time.Second
 )
 
-// slack returns how long after its decision a call may be sent.
+// slack returns how long after the decision to start a call the engine may send the call. In this
+// time the decision is committed. The parameter `per` is the period of the rate_limit.
 func slack(per time.Duration) time.Duration { return min(max(per/10, leastSlack), mostSlack) }
 
 // A calls holds the calls of a rate_limit that the engine may start.
@@ -31,9 +31,9 @@ type calls struct {
 	used  int             // granted calls that were started
 	ends  time.Time       // time until which the engine may decide to start granted calls
 	last  time.Time       // last time at which a granted call may be sent
-	sent  time.Time       // time at which the engine asked for these calls
+	sent  time.Time       // time at which the engine asked for the granted calls
 	next  time.Time       // earliest time of the next question
-	full  bool            // the store said that no call is free before the time in next
+	full  bool            // the store said that no call is free before the time in the field `next`
 	// expected is the number of runs that will soon wait for a call (see Prepare).
 	expected int
 }
@@ -66,8 +66,8 @@ func (c *calls) start(now time.Time) (startBy time.Time, ok bool) {
 	return c.last, true
 }
 
-// askCalls asks the store for calls if runs wait for them. It also reports how many of the calls
-// that the store granted last were used, if the engine will use no more of them. The result is the
+// askCalls asks the store for calls if runs wait for them. When the engine will start no more of the
+// granted calls, askCalls also reports to the store how many of them were started. The result is the
 // time until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duration, error) {
 	end, err := l.begin(ctx)

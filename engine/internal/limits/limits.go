@@ -46,9 +46,10 @@ type Config struct {
 	// (Slot.Until). It notifies all runs that wait for such a call, so that they need not stay in
 	// memory.
 	Later func(key string)
-	// Halted reports whether the engine stops at once and has cut off its calls. Their services may
-	// still be at work. So the engine asks nothing more, and its row in the store covers these calls
-	// until the row does not count any more. nil = the engine never stops at once.
+	// Halted reports whether the engine stops at once, without waiting for its calls. The services may
+	// still work on these calls, so their slots must not be given back. Therefore the Limits asks the
+	// store nothing more. The slots become free when the engine's row in the store expires. nil = the
+	// engine never stops at once.
 	Halted func() bool
 }
 
@@ -206,7 +207,7 @@ func (l *Limits) release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// keys returns the keys of all versions of an agent.
+// keys returns the AgentSpec.Key of each version of an agent.
 func (l *Limits) keys(spec invoke.AgentSpec) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -300,9 +301,8 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 // prepareFor is how long Prepare waits at most for the answers about one agent.
 const prepareFor = time.Second
 
-// begin waits until the store has answered the question of any other goroutine. The result `end` is
-// a function that the caller must call after its own question. begin returns an error if ctx ends
-// first.
+// begin waits until no other goroutine has a question to the store in flight. The caller must call
+// the function `end` after its own question. begin returns an error if ctx ends first.
 func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	if l.cfg.Halted != nil && l.cfg.Halted() {
 		<-ctx.Done()
@@ -316,7 +316,7 @@ func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// pause is the longest time that Run waits between two calls of step.
+// pause is the longest time that Run waits between two calls of the method `step`.
 const pause = time.Minute
 
 // Run asks the store for parts of the limits, whenever calls need them, until ctx ends. It returns

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// keep is how long the engine may start calls after it has sent a question that the store
-	// answered.
+	// keep is how long an answer of the store allows the engine to start calls. It counts from the
+	// question.
 	keep = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
@@ -26,23 +26,22 @@ const (
 	idleFor = 10 * time.Second
 	// askFor is how long a question may take.
 	askFor = 5 * time.Second
-	// firstLinger is the longest duration of a call that the engine expects before it has seen a
-	// longer one. It is a little more than the default timeout.
+	// firstLinger is the first value of slots.linger. It is a little more than the default timeout.
 	firstLinger = 40 * time.Second
 )
 
 // A slots holds the engine's part of max_concurrency of one agent.
 type slots struct {
 	used    int           // slots that calls have reserved
-	peak    int           // largest value of used since the last question
+	peak    int           // largest value of the field `used` since the last question
 	most    int           // smallest max_concurrency of the versions in use; 0 = none
 	held    int           // slots in the engine's row, as far as the engine knows
 	limit   int           // slots that calls may use; never more than the field `held`
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time until which the engine's row counts
-	linger  time.Duration // longest time that a call may take: firstLinger, or more if a call with a longer time wanted to start
-	granted time.Duration // value of linger in the last question that the store answered
+	linger  time.Duration // longest time that a call may take: firstLinger, or longer if a call needs more
+	granted time.Duration // value of the field `linger` in the last question that the store answered
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer had too few slots, or the store did not answer
 	// expected is the number of runs that will soon wait for a slot (see Prepare).
@@ -183,7 +182,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 }
 
 // mostLocked returns the smallest max_concurrency of all versions in use; 0 = there is none. It
-// removes versions that no call has used for a while. Runs that wait count as use.
+// removes versions that had no call, and no run that waits for a call, for a while.
 func (a *agent) mostLocked(now time.Time) int {
 	most := 0
 	for key, u := range a.specs {

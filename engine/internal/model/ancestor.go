@@ -6,16 +6,16 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// An Ancestor is an ended run whose results a later run has taken over (engine restart). Two things
-// of a step that was taken over still belong to the ancestor: its calls keep the idempotency keys
-// that they had in the ancestor, and in the expressions of its undo, run.* is the ancestor.
+// An Ancestor is an ended run whose results a later run has taken over (engine restart). The calls
+// of a step that was taken over keep the idempotency keys that they had in the ancestor. In the
+// expressions of the step's undo, run.* describes the ancestor.
 type Ancestor struct {
 	Run     status.RunID // internal id
 	Name    string       // public id
 	Key     string       // unique key; "" = none
 	Trigger string
 	Started Instant
-	From    string   // step from which the next run started again, as a person named it
+	From    string   // step that a person named as the start of the next run
 	Reason  string   // why a person restarted the run; "" = no reason was given
 	Steps   []Legacy // steps that made their calls in the ancestor, ascending by number
 }

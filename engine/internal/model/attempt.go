@@ -2,17 +2,17 @@ package model
 
 import "slices"
 
-// An Attempt describes one call that a node made: of its action, of its undo, or a lookup. The
-// state keeps all open attempts and the last KeptAttempts of the closed ones.
+// An Attempt describes one call that a node made: a call of its action, a call of its undo, or a
+// lookup. The state keeps all open attempts and the last KeptAttempts closed attempts.
 type Attempt struct {
 	Call       int32 // number of the call within its node, counted from 1 over calls of all kinds
 	Number     int32 // number that people see, counted from 1 in each round of attempts
-	Gen        int32 // value of Node.Gen at the start of this call; it is part of the idempotency key
+	Gen        int32 // Node.Gen at the start of this call, which is part of the idempotency key
 	Kind       CallKind
 	Status     AttemptStatus
 	Started    Instant
 	CompleteBy Instant
-	// time at which the attempt expires without a heartbeat; 0 = it needs no heartbeat
+	// time at which the attempt expires if no heartbeat comes; 0 = no heartbeat is necessary
 	Silent Instant
 	Ended  Instant // time at which the attempt was closed; 0 = it is open
 	Said   *Saying // code and message of the failure with which it ended; nil = none

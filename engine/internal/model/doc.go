@@ -11,7 +11,7 @@
 // store.
 //
 // Invariants:
-//   - Several states, records and drafts may point to the same Node, Head, Trouble or Saying.
+//   - Several states and records may point to the same Node, Head, Trouble or Saying.
 //     Only package machine changes a Node, a Head or a Trouble. It changes only copies to
 //     which nothing else points. No code changes a Saying.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number

@@ -10,8 +10,8 @@ import (
 
 // A Field describes one persisted field of a run, a node or an attempt. Its functions compare
 // and copy the field. Package wire has a table of functions that encode and decode the field.
-// A new Field must be added at the end of its table, because its position gives its bit. If a
-// record does not contain a field, the field did not change.
+// Add a new Field at the end of a table: the position in the table gives the bit, and the journal
+// stores bits. If a record does not contain a field, the field did not change.
 type Field[T any] struct {
 	Bit  uint64 // bit of the field in the mask of a patch
 	Same func(a, b *T) bool
@@ -163,8 +163,8 @@ var RunFields = []Field[Run]{
 	},
 }
 
-// HeadBits are the bits of the fields that are in Run.Head. TroubleBits are the bits of the
-// fields that are in Run.Trouble.
+// HeadBits are the bits of the fields in Run.Head. TroubleBits are the bits of the fields in
+// Run.Trouble.
 const (
 	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
 	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
@@ -175,7 +175,7 @@ func sameOutput(a, b Output) bool {
 }
 
 // NodeFields are the fields of a node, in the order of their bits. The fields that change most
-// often come first, because the journal stores a mask of low bits in fewer bytes.
+// often come first, because the journal needs fewer bytes for a mask that has only low bits.
 var NodeFields = []Field[Node]{
 	plainly(NodeStateBit, func(n *Node) *status.StepState { return &n.State }),
 	plainly(NodeFwdActBit, func(n *Node) *Activity { return &n.Fwd.Act }),
@@ -222,7 +222,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
 	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
 	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
-	{ // place of the node in the queue for an agent, and the index of this agent
+	{ // position of the node in the queue for an agent, and the index of this agent
 		Bit:  NodeQueueBit,
 		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },
 		Copy: func(dst, src *Node) { dst.Queue, dst.Hold = src.Queue, src.Hold },
@@ -268,7 +268,7 @@ var NodeFields = []Field[Node]{
 	},
 }
 
-// MoreBits are the bits of the fields of a node that are in Node.More.
+// MoreBits are the bits of the fields in Node.More.
 const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePastBit | NodeUndActBit | NodeUndKindBit |
 
 	NodeUndAttemptBit | NodeUndTotalBit | NodeUndoInputBit | NodeUndBeganBit | NodeUndEndedBit |
@@ -277,11 +277,11 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit |
 	NodeLoopBit | NodeGatheredBit
 
-// ValueBits are the bits of the values that NodeValues returns, in the same order.
+// ValueBits[k] is the bit of the field that contains the value k of NodeValues.
 var ValueBits = [7]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit}
 
-// NodeValues returns pointers to the values of a node that a record can contain. The field
-// Collected has such values, too, but NodeValues leaves them out, because no code changes them.
+// NodeValues returns pointers to the values of a node. It leaves out the values in the field
+// Collected, because no code changes them.
 func NodeValues(n *Node) [7]*Held {
 	return [7]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last}
 }

@@ -2,26 +2,24 @@ package model
 
 import "github.com/saga-engine/engine/dsl"
 
-// An Image holds the state of a run, except what can be computed from the fields of the Image.
-// Package machine makes an Image from a state, and a state from an Image. Package wire encodes the
-// Image. A snapshot of a run is an encoded Image.
+// An Image is the content of a snapshot: the state of a run, without data that can be computed
+// from the rest. Package machine makes an Image from a state, and a state from an Image. Package
+// wire encodes the Image.
 type Image struct {
 	Run        Run
 	Nodes      []*Node
-	Signals    []Signal // early signals, the oldest first
+	Signals    []Signal // signals that no wait step has taken yet, the oldest first
 	SignalIDs  []string // ids of all signals that the run accepted, in ascending order
 	LastSignal int32    // number of the newest signal that the run accepted; 0 = none
 
 	Checkpoints int64 // total size of all checkpoints recorded so far, in bytes
 
-	// Shared holds the origins (where in the state) of the values to which later records of the run
-	// may refer, in ascending order. Another origin may hold an equal value, but no record refers
-	// to it.
+	// Shared says to which values in the state the later records of the run may refer. It has only
+	// one Origin for several equal values. The Origins are in ascending order.
 	Shared []Origin
 }
 
-// A Signal holds the data of one signal that a run has accepted. It is early while no wait step
-// has taken it.
+// A Signal holds the data of one signal that a run has accepted.
 type Signal struct {
 	Number  int32 // a run numbers its signals from 1, in the order in which it accepted them
 	Name    string

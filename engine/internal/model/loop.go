@@ -35,12 +35,12 @@ const (
 // Collected after it was made, so several nodes may point to it.
 //
 // The journal holds each value once. So a patch that was read from a journal holds only the values
-// at the end of the list. For each value, the field Count says which position in the list it has.
+// that its record added. The field Count gives the position of each value in the whole list.
 type Collected struct {
 	Value  dsl.Value
-	Before *Collected // the list without this value; nil = it is empty, or this is a patch, which does not hold it
+	Before *Collected // the list without this value; nil = it is empty, or the patch leaves it out
 	Count  int32      // number of values in the list, up to and including this one
-	Fresh  int32      // how many values one record added: this one, and those just before it
+	Fresh  int32      // number of values that one record added, up to and including this one
 	Bytes  int64      // size of all values as JSON, up to and including this one
 }
 
@@ -77,9 +77,8 @@ func (c *Collected) Tail(n int32) []dsl.Value {
 	return values
 }
 
-// Join returns a longer list: the values of c, and then those values of the list in the parameter
-// `patch` that c does not have yet. The first of these new values must be the one that follows the
-// end of c.
+// Join returns the list c, followed by those values of the list `patch` whose positions come after
+// the end of c. The patch must hold all values from there to its own end.
 func (c *Collected) Join(patch *Collected) *Collected {
 	if c == nil {
 		return patch
@@ -119,9 +118,8 @@ func (c *Collected) List() dsl.Value {
 	return dsl.NewValue(append(doc, ']'), marks, nil)
 }
 
-// Present says whether the iteration to which the next attempt belongs has changed something in the
-// remote service. For a step without a repeat block, the result is the same as that of the method
-// Effect.
+// Present says whether the node has changed something in the remote service, as Effect does. But it
+// considers only one iteration of a repeat step: the iteration to which the next attempt belongs.
 func (n *Node) Present() status.Effect {
 	switch {
 	case n.Loop.Between:

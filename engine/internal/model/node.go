@@ -15,17 +15,17 @@ type Node struct {
 	Attempts []Attempt
 
 	Fwd   Track
-	Quiet Instant // time until which a closed attempt may still be running; 0 = no closed attempt runs
-	// Queue is the place of the node in the queue for its agent; 0 = it does not wait. Nodes with an
-	// earlier place start first. The place is the time at which the node began to wait. If the step has
-	// another priority than the run, the place is earlier or later by line.PerPoint for each point.
+	Quiet Instant // time until which the agent may still work on a closed attempt; 0 = it does not
+	// Queue orders the nodes that wait for an agent: the earliest starts first. It is the time at which
+	// the node began to wait; 0 = it does not wait. Each point of priority that the step has more than
+	// the run makes Queue earlier by line.PerPoint; each point less makes it later.
 	Queue Instant
 	*More
 
 	Step  int32
 	Deps  int32 // number of dependencies that ended as succeeded, skipped or caught
 	Back  int32 // number of dependent steps whose undo has ended or was not needed
-	Doubt int32 // number of attempts that may have had an effect: sent, without a definite failure
+	Doubt int32 // number of sent attempts without a definite failure: each may have had an effect
 	Calls int32 // number of calls made so far; the next call gets the next number
 	// Number of times that the node has got a new idempotency key, for example by
 	// `retry --new-key` or by an undo before the next attempt.
@@ -111,8 +111,8 @@ type Reception struct {
 	Number int32
 }
 
-// A Statement is what a person said about an unknown outcome (engine settle), as long as a person
-// may still correct it. Otherwise it is StatedNothing. The numbers are persisted.
+// A Statement says what a person decided about an unknown outcome (engine settle), while a person
+// may still correct the decision. The numbers are persisted.
 type Statement uint8
 
 // Values of Statement.

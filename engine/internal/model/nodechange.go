@@ -15,10 +15,10 @@ func (n *Node) Box() *Node {
 	return &b.Node
 }
 
-// Share prepares a node for the state of the run after a decision has changed the node. The
-// parameter `old` is the node as it was before the decision. The parameter `mask` has the bits of
-// the changed fields. To save memory, Share lets the node use the memory of the old node for data
-// that is unchanged. It also removes old closed attempts (Forget).
+// Share prepares a node that a decision has changed, before it becomes part of the run's state. The
+// parameter `old` is the node before the decision, and `mask` has the bits of the changed fields.
+// Unchanged values then use the memory of the old node. Share also removes old closed attempts
+// (Forget).
 func (n *Node) Share(old *Node, mask uint64) {
 	if mask&MoreBits == 0 {
 		n.More = old.More
@@ -35,8 +35,8 @@ func (n *Node) Share(old *Node, mask uint64) {
 	n.Attempts = Forget(n.Attempts)
 }
 
-// Own copies m into the More of the node. If the node points to NoMore, Own allocates a new
-// More. Otherwise no other node may point to the More of this node.
+// Own copies m into the More of the node. If the node points to NoMore, Own allocates a new More.
+// Otherwise the caller must make sure that no other node points to the More of this node.
 func (n *Node) Own(m *More) {
 	if n.More == &NoMore {
 		n.More = new(More)
@@ -44,8 +44,8 @@ func (n *Node) Own(m *More) {
 	*n.More = *m
 }
 
-// Tally counts an attempt with a call of the given kind that ended without a result (S63). It
-// does not count lookups.
+// Tally counts a call of the given kind that ended without a result (S63). It does not count
+// lookups.
 func (n *Node) Tally(kind CallKind) {
 	switch kind {
 	case CallDo:

@@ -71,9 +71,8 @@ func (n *Node) Effect() status.Effect {
 // node may have an effect, even if its attempt fails later.
 func (n *Node) Marked() bool { return n.Point != 0 || len(n.Blob) > 0 }
 
-// Correctable reports whether a person may still correct what a person has decided about the
-// node with the verb settle. It returns false if no person has decided anything. The verb
-// settle checks further conditions.
+// Correctable reports whether a person has decided about the node with the verb settle, and may
+// still correct this decision. The verb settle checks further conditions.
 func (n *Node) Correctable() bool {
 	return n.Stated != StatedNothing && !n.Expanded && !n.Clearing && !n.Open() &&
 		(n.Undo == UndoNone || n.Undo == UndoPending || n.Undo == UndoActive || n.Undo == UndoFailed)
@@ -145,8 +144,7 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the place of the node in the queue for the agent Run.Holds[h] (Head.Queue). It
-// returns 0 if the node does not wait for that agent. Nodes with an earlier place start first.
+// Place returns the field Queue if the node waits for the agent Run.Holds[h], and 0 otherwise.
 func (n *Node) Place(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue
@@ -174,7 +172,7 @@ func (n *Node) Weight() int64 {
 	if n.More != &NoMore {
 		sum += len(n.Blob) + len(n.UndoBlob)
 		for _, h := range [...]*Held{&n.Caught, &n.UndoInput, &n.Data, &n.Last} {
-			if !h.V.IsNull() { // an empty More adds nothing: a node weighs the same as with NoMore
+			if !h.V.IsNull() { // so that a node with an empty More has the same weight as a node with NoMore
 				sum += len(h.V.JSON())
 			}
 		}

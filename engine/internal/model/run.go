@@ -159,12 +159,12 @@ func (r *Run) Undoable() bool {
 	return r.State == status.RunSucceeded && r.Parent.Run != 0 && !r.Passed
 }
 
-// DeadlineRuns reports whether the deadline of the run still has an effect when it passes.
+// DeadlineRuns reports whether the engine must act when the deadline of the run passes.
 func (r *Run) DeadlineRuns() bool {
 	return r.Phase == PhaseForward && r.Deadline != 0 && !r.Overdue && !r.Turning
 }
 
-// Begin records that a step of the run has begun. The run does not return to the state queued (S53).
+// Begin records that a step has begun. After that, the run never becomes queued again (S53).
 func (r *Run) Begin() { r.Begun, r.StartBy = true, 0 }
 
 // MustStart reports whether the run fails at the time StartBy, if no step begins before.

@@ -149,7 +149,7 @@ func LastAttempt(last Miss, data dsl.Value) dsl.Value {
 		Message string          `json:"message"`
 	}{last.Code, data.JSON(), last.Message})
 	if err != nil {
-		return dsl.Value{} // data is not valid JSON, so leave out error.data
+		return dsl.Value{} // the JSON in `data` is not valid, so there is no error.data
 	}
 	var marks []string
 	for _, m := range data.Sensitive() {

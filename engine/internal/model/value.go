@@ -8,16 +8,14 @@ import (
 )
 
 // A Held holds one value that belongs to a run, such as an input. If the run already has an equal
-// value, the field From says where this value is. Then the journal stores only From and not the
-// bytes of the value again.
+// value, the field From says where. Then the journal stores only From, and not the value again.
 type Held struct {
 	V    dsl.Value
 	From Origin
 }
 
-// An Origin says where the value of a record is found: in the record itself, or in the state of the
-// run, as it is before the record is applied. The zero Origin means that the record itself contains
-// the value.
+// An Origin says where the reader of a record finds a value: in the record itself (the zero Origin),
+// or in the state of the run before the record.
 type Origin struct {
 	Kind OriginKind
 	Node int32
@@ -52,15 +50,14 @@ func SameValue(v, w dsl.Value) bool {
 // an output from such a value, the output may have to be hidden, too.
 func Confidential(v dsl.Value) bool { return len(v.Sensitive())+len(v.Secrets()) > 0 }
 
-// KeyValue returns the each.value of an instance that belongs to an element of a set. It is
-// the each.key as a string value.
+// KeyValue returns an each.key as a string value. If for_each is a set, this is the each.value of
+// the instance.
 func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach returns the each.value v of an instance in the form in which records hold it. If v
-// equals the each.key, as for an element of a set, the result refers to the key. Then the journal
-// does not store v again.
+// KeepEach returns the Held for the each.value v of an instance. If v equals the each.key, as for an
+// element of a set, the result refers to the key. Then the journal does not store v.
 func KeepEach(key string, v dsl.Value) Held {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {
 		return Held{V: v, From: Origin{Kind: OriginKey}}

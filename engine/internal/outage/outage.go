@@ -35,7 +35,7 @@ const (
 	Commit = "commit"
 )
 
-// Other operations that several places in the code report.
+// Names of other operations.
 const (
 	Inherit = "take over from the former membership"
 	Post    = "hand an answer to the run's owner"
@@ -103,8 +103,8 @@ func (o *Outage) Worked(doing string, began time.Time) {
 	}
 }
 
-// Beside logs a failure that does not show whether the store answers. It logs a warning.
-// During an outage it logs at debug level only, because the outage is the likely cause.
+// Beside logs a failure that does not show whether the store answers. During an outage it logs at
+// debug level, because the outage is the likely cause. Otherwise it logs a warning.
 func (o *Outage) Beside(doing string, err error) {
 	o.mu.Lock()
 	away := !o.since.IsZero()

@@ -42,9 +42,9 @@ type Config struct {
 	Send map[string]func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
-	// Quiet reports whether the store has said a short time ago that no reply waits for a webhook or
-	// an agent. Then the next look waits for a sink that has failed, or for Posted. nil = it is not
-	// known.
+	// Quiet reports whether the store said a short time ago that no reply waits for a webhook or an
+	// agent. Then Run looks again only after a call of Posted, or to try a failed sink again. nil =
+	// Quiet counts as false.
 	Quiet func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
@@ -60,12 +60,12 @@ type Postman struct {
 	sinks  map[string]*sink
 }
 
-// A NotNow is the error of Config.Send if a reply cannot be sent now, and the sink need not be at fault. For
-// example, the agent is missing in this engine.
+// A NotNow is the error of Config.Send if a reply was not sent, but this is no failure of the sink.
+// For example, the agent is missing in this engine.
 type NotNow struct {
 	Why   string
-	Pause time.Duration // time before any engine claims the reply again
-	Here  time.Duration // time before this engine claims any reply for the sink
+	Pause time.Duration // for how long no engine claims the reply again
+	Here  time.Duration // for how long this engine claims no reply for the sink
 }
 
 // Error says why the reply was not sent.
@@ -86,7 +86,7 @@ func New(cfg Config) *Postman {
 	return &Postman{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
 }
 
-// Posted says that a reply to a sink is in the store. It does not block.
+// Posted makes Run look at once, because the store has a new reply to a sink. It does not block.
 func (p *Postman) Posted(to string) {
 	if queue, table := strings.CutPrefix(to, replies.Table); table {
 		p.mu.Lock()
@@ -144,14 +144,15 @@ func (p *Postman) pause() time.Duration {
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
 	for _, s := range p.sinks {
-		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // an older time was no reason to look again
+		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // if s.next is older, Run has looked since then
 			pause = min(pause, left)
 		}
 	}
 	return max(pause, p.cfg.First/10)
 }
 
-// look starts a goroutine for each sink of a kind that has replies to send and that has no goroutine yet.
+// look finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
+// these sinks that has none yet.
 func (p *Postman) look(ctx context.Context, kind string, work *sync.WaitGroup) error {
 	after, end := kind, strings.TrimSuffix(kind, ":")+";"
 	for {
@@ -201,7 +202,7 @@ func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Con
 		p.mu.Lock()
 		p.sinks[to].busy = false
 		p.mu.Unlock()
-		p.Posted("") // a reply may have come meanwhile
+		p.Posted("") // Run looks again, because a reply may have come meanwhile
 	}()
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -279,9 +280,9 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, del
 	return false
 }
 
-// judge looks at the errors of some tries. If one of them is a failure of the sink, judge returns
-// the pause before the next try. After a *NotNow it delays the next try, but the sink has not
-// failed.
+// judge looks at the errors of some tries. If one of them is a failure of the sink, judge records it
+// and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of the
+// sink: judge only delays the next try.
 func (p *Postman) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow

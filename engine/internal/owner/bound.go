@@ -21,8 +21,8 @@ type check struct {
 // bound returns the next_check for the run's row; store.Never if the run has ended or waits
 // for no time. next_check is never later than the run's due time, so that a scan never
 // misses a run. While a call is in flight, next_check is also never later than the time of
-// the last record plus the workflow's shortest timeout. The next attempt cannot be due
-// before that time. So the next records rarely have to write an earlier next_check.
+// the last record plus the workflow's shortest timeout. A further attempt is due after that
+// time, so its record rarely has to write an earlier next_check.
 func (c check) bound() time.Time {
 	switch {
 	case c.final || !c.hasDue:

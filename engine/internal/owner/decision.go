@@ -185,7 +185,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // the workflow's shortest timeout does not count: the run may wait for a long time, and no scan need find it earlier
+	if f.adopting { // with floor 0, scans do not find the run before it is due, which may be much later
 		chk.floor = 0
 	}
 	switch {

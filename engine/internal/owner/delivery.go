@@ -20,7 +20,7 @@ import (
 type delivery struct {
 	call.Answer
 	done    func(error)     // function that is called once with the outcome of the delivery; nil = none
-	call    *call.Call      // the call that the event answers; it gets the outcome, too; nil = none
+	call    *call.Call      // the call that the event answers; finish notifies it, too; nil = none
 	decided func()          // function that is called when the event was decided or dropped; nil = none
 	start   *Start          // set if the event is the first of the run; otherwise nil
 	message store.MessageID // message that contained the event; 0 = none
@@ -137,8 +137,8 @@ func OverFor(err error) bool {
 	return NotOwner(err) || errors.As(err, &loss)
 }
 
-// An OpenOutcome is the error for a submission that was sent, but got no answer of the store.
-// The store may have the new run or not.
+// An OpenOutcome is the error for a submission whose outcome is unknown, because the store did not
+// answer. The store may have the new run or not.
 type OpenOutcome struct{ err error }
 
 // Error returns the text of the store's error.

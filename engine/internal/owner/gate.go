@@ -68,9 +68,9 @@ func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot 
 
 // slots implements starter. The runs that wait in the queue of the agent get free slots first.
 // There is one exception: a run whose call was answered may reuse the slot of that call, so that
-// the run need not wait in the queue between its steps. Every run ends, so no other run waits for
-// ever. But the run leaves the slot to a step in the queue that has a higher priority than its next
-// step (Slot.Yield).
+// the run need not wait in the queue between its steps. The runs in the queue do not wait for ever,
+// because the run gives the slot back when it ends. A step in the queue gets the slot earlier if its
+// priority is higher than that of the run's next step (Slot.Yield).
 func (g *gate) slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot {
 	if g.slotsOf == nil {
 		g.slotsOf = map[string]machine.Slot{}
@@ -118,7 +118,7 @@ func (g *gate) reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, com
 		return "", true
 	}
 	taken := pendingCommit{}
-	var used *invoke.AgentSpec // the agent whose call uses the reservation in own; nil = none
+	var used *invoke.AgentSpec // agent whose call uses the slot in the parameter `own`; nil = none
 	for _, c := range commands {
 		inv, ok := c.(machine.Invoke)
 		if !ok || inv.Agent == r.wf.ChildAgent() {

@@ -34,13 +34,13 @@ type HandKeeper struct {
 	// cause. All other takeovers may run at the same time. So the takeover of a suspect fills the
 	// whole channel `seats`, and every other takeover puts only one value into it.
 	turn  chan struct{} // holds a value while a goroutine fills the channel `seats`
-	seats chan struct{} // holds the values of the takeovers that are running; the takeover of a suspect needs its whole capacity
+	seats chan struct{} // one value for each running takeover; full during the takeover of a suspect
 
 	mu      sync.Mutex           // protects following fields
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
 	wanted  uint64               // number of the latest change; every change raises it
 	written uint64               // number of the latest change that the store has recorded
-	waiting []handWait           // one entry for each goroutine in Hold that still waits
+	waiting []handWait           // one entry for each goroutine that waits in the method Hold
 }
 
 // A handWait belongs to a goroutine that waits until the store has recorded a change.
@@ -73,10 +73,10 @@ func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
 }
 
 // enter begins a takeover: it puts values into the channel `seats`, and waits until there is space
-// for all of them. The parameter `seats` is the number of values: 1 lets other takeovers run at the
-// same time, and the capacity of the channel lets no other run. Only one goroutine at a time does
-// this. The result `leave` is a function that removes the values. If ctx ends first, enter removes
-// them itself and returns the error of ctx.
+// for all of them. The parameter `seats` is the number of values. With 1, other takeovers may be in
+// progress at the same time. With the capacity of the channel, this is the only takeover. Only one
+// goroutine at a time puts values in. The result `leave` is a function that removes the values. If
+// ctx ends first, enter removes them itself and returns the error of ctx.
 func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:

@@ -70,9 +70,9 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	}()
 }
 
-// reload reads a run again after it was moved to another definition. So the run gets the agents of
-// the new definition. The row that moved the run has started no call. The event that reload adds
-// lets the steps start.
+// reload reads a run again after it was moved to another definition, so that it gets the agents of
+// the new definition. The row that moved the run has started no call. Therefore reload adds an event
+// after which the steps can start.
 func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	r.phase, r.specs, r.moved = phaseLoading, nil, true
 	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
@@ -134,7 +134,7 @@ func (sh *shard) unload(r *ownedRun) {
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // the first row of the run was never committed
+		sh.drop(r, store.ErrExists, nil) // the first row was not committed: the caller submits again with a new id
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:
@@ -253,8 +253,8 @@ type loadedMessages struct {
 	err      error
 }
 
-// readInbox starts a goroutine that reads a run's messages. It does nothing if no message
-// can be waiting, if a goroutine is reading already, or if scans must skip the inbox now.
+// readInbox starts a goroutine that reads a run's messages. It does nothing if no message can be
+// waiting, if a goroutine is reading already, or if the time inbox.quiet has not come.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {

@@ -105,8 +105,8 @@ func (sh *shard) accept(ctx context.Context, id status.RunID, d *delivery) {
 		return
 	case r.phase == phaseReady && r.state.Status().Final():
 		if _, freed := d.Event.(machine.SlotsFreed); freed {
-			// The run waited for a slot and has ended since, or ends with the commit in flight. So
-			// it needs no slot, and the next run in the queue of the agent is notified.
+			// The run waited for a slot and has ended since, or ends with the commit in flight. So it
+			// needs no slot, and finish makes the queue of the agent notify the next run.
 			d.finish(nil)
 			return
 		}
@@ -357,7 +357,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		return
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
-		if r.owned { // the row was committed. r.facts counts its facts already, and act counts them again
+		if r.owned { // fill has counted the facts of the row already, and act counts them, too
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)
@@ -411,8 +411,8 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 }
 
 // reopened continues a run that has ended, and that may turn back because its parent is undone. The
-// parameter `owner` is the engine that owned the run when it ended; 0 = none. If that is not this
-// engine, reopened takes the run over.
+// parameter `owner` is the owner of the run; 0 = none. If this engine is not the owner, reopened
+// takes the run over.
 func reopened(ctx context.Context, sh *shard, r *ownedRun, owner store.EngineID) {
 	r.reopening = false
 	if r.owned {

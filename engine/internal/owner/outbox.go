@@ -56,8 +56,8 @@ func (o *outbox) flush(ctx context.Context) {
 }
 
 // commitRow passes a row to the committer at once; it does not wait for the next call of flush.
-// Later the shard's goroutine passes the outcome to the function in the parameter `done`. If this
-// membership is over, commitRow returns false, and this function is not called.
+// Later the shard's goroutine calls the function `done` with the outcome. If this membership is
+// over, commitRow returns false and `done` is not called.
 func (o *outbox) commitRow(ctx context.Context, t store.Transition, done func(commit.Landing)) bool {
 	o.commits++
 	err := o.to.Commit(ctx, &commit.Item{Transition: t, To: o.back, For: func(l commit.Landing) {

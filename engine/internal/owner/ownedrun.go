@@ -62,8 +62,8 @@ type ownedRun struct {
 	adopts  []Adoption            // takeovers of the run that are not complete
 	waiters []chan *machine.State // channels that receive the state when the run has ended or needs a person
 	inbox   inbox
-	heard   *int32 // number of messages that were read before the takeover; nil = there may be more messages
-	unheard bool   // messages that waited at the takeover are not all read yet, so no call may start
+	heard   *int32 // number of messages in the inbox at the takeover, all read; nil = some may be unread
+	unheard bool   // some messages that waited at the takeover may be unread, so no call may start
 
 	// suspect is true if the run may have crashed an engine, because an engine died while it had
 	// the run in hand. Then the shard takes the run in hand before each decision, until a step,
@@ -74,7 +74,7 @@ type ownedRun struct {
 	grasping bool // this engine has asked the store to record that it has the run in hand
 
 	leaving bool      // this engine is asking the store whether another engine lives; see the function leave
-	down    time.Time // store time since which an agent of the run has not worked here; zero = it works
+	down    time.Time // store time since which a step waits for an agent that does not work here; zero = none does
 }
 
 // A pendingCommit is a transition that is being committed, with the work that follows the
@@ -90,7 +90,7 @@ type pendingCommit struct {
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
 	moved      bool               // the transition moves the run to another definition
-	startBy    time.Time          // last time at which calls of agents with a rate_limit may be sent; zero = there are none
+	startBy    time.Time          // latest time to send a call of an agent with a rate_limit; zero = no such call
 	adopting   bool               // the transition takes the run over
 	late       []*delivery        // answers from the inbox that arrived too late to count
 	events     []machine.Event    // events of the records; kept only in builds with failpoints

@@ -66,7 +66,7 @@ func announce(t *store.Transition, rec machine.Record, flow *dsl.Workflow) {
 	}
 }
 
-// post adds the replies that the record causes to the transition.
+// post adds to the transition the replies that follow from the record.
 func post(t *store.Transition, rec machine.Record, before *machine.State) {
 	to, states := rec.Replies(before)
 	if len(states) == 0 {

@@ -289,9 +289,9 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 }
 
 // leave releases a run whose agent does not work in this engine, so that an engine whose agent
-// works can claim the run. It releases the run if a step has waited for the agent for at least a
-// lease, and if the store knows another living engine. This engine does not claim the run back for
-// at least a lease. leave does nothing while a call of the run is in flight.
+// works can claim the run. It releases the run if a step has waited for the agent at least for the
+// duration of a lease, and if the store knows another living engine. This engine does not claim the
+// run again for the same duration. leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
 	if n.cfg.Options.Alone || r.leaving || !leavable(r) {
@@ -300,7 +300,7 @@ func leave(sh *shard, r *ownedRun) {
 	now := n.Clock.Now()
 	switch {
 	case !sh.gate.down(r):
-		if len(r.refusals) == 0 { // otherwise the last call of a step could not be sent to its agent
+		if len(r.refusals) == 0 { // a call that was not sent means that the agent still does not work
 			r.down = time.Time{}
 		}
 		return
@@ -380,7 +380,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		switch {
 		case d.message == 0:
 			rest = append(rest, d)
-		case reopens(r.state, d.Event): // this event opens the run again; an engine can only take over an open run
+		case reopens(r.state, d.Event): // a takeover needs an open run, so the event that opens the run comes first
 			d.quiet = true
 			inTime = append(inTime, d)
 		case d.cameInTime(now) &&
@@ -406,7 +406,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 
 // heardMore continues a takeover that found more messages than one read returns. If the parameter
 // `more` is true, there may still be unread messages, and heardMore requests another read.
-// Otherwise it queues the event that lets held steps start.
+// Otherwise it queues the event after which the steps that waited for the takeover can start.
 func (sh *shard) heardMore(r *ownedRun, more bool) {
 	if more {
 		r.inbox.wanted, r.inbox.first = true, true
@@ -425,8 +425,8 @@ func (sh *shard) keepMessages(ctx context.Context, r *ownedRun, f *pendingCommit
 }
 
 // keepMessage stores a late answer as evidence. After that, it queues the answer again, so that the
-// next row removes the answer's message from the inbox. So the answer is always stored as evidence,
-// in the inbox, or in both.
+// next row removes the answer's message from the inbox. So the store has the answer at any moment:
+// as evidence, as a message in the inbox, or as both.
 func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 	late := lateReply(r.id, r.wf, r.state, d)
 	sh.s.loads.Add(1)

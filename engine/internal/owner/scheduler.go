@@ -22,8 +22,8 @@ import (
 type Scheduler struct {
 	common
 	shards []*shard
-	// Limits counts what this engine uses of the limits that engines share, and lets it use no more
-	// than its part; nil = there are no limits.
+	// Limits keeps this engine within its part of the limits that engines share; nil = there are
+	// no limits.
 	Limits *limits.Limits
 }
 
@@ -95,8 +95,8 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 	}
 }
 
-// slotFreed notifies a run that the agent with this AgentSpec.Key may have a free slot. The
-// SlotQueue is notified after the run has decided.
+// slotFreed notifies a run that the agent with this AgentSpec.Key may have a free slot. After
+// the run has decided whether it uses the slot, the SlotQueue may notify the next run.
 func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	s.deliver(run, &delivery{
 		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
@@ -319,7 +319,7 @@ func (s *Scheduler) Stop() {
 			if l, ok := s.capacity.(*ledger); ok {
 				l.close()
 			}
-			go func() { // this goroutine ends after the shard's task, at the latest with the process
+			go func() { // if the shard hangs for ever, this goroutine stays until the process ends
 				<-sh.ended
 				sh.close(nil)
 			}()

@@ -42,8 +42,8 @@ type common struct {
 	// handing is true if the engine is stopping and other engines are alive. Then the shards
 	// release the runs that have no call in flight, so that other engines can claim them.
 	handing  atomic.Bool
-	loads    sync.WaitGroup // goroutines that read from the store for the shards
-	reads    chan struct{}  // holds one value for each inbox that is being read; the capacity of reads is the limit
+	loads    sync.WaitGroup // goroutines that read or write the store for the shards
+	reads    chan struct{}  // holds one value for each inbox that is being read; its capacity is the limit for such inboxes
 	clearing Claimset       // ended runs whose inbox is being emptied
 }
 
@@ -299,7 +299,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 type LostRun struct {
 	Head   store.Head
 	Seq    int32        // number of the run's next row
-	Before journal.Link // link of the run's last row
+	Before journal.Link // from it, the check of the run's next row is computed
 	At     time.Time    // time of the row that parks the run
 	Event  machine.EngineLost
 }

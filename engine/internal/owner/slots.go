@@ -11,18 +11,19 @@ import (
 )
 
 // A SlotQueue holds, for each agent, a queue of runs that wait for a slot. When a slot becomes
-// free, the SlotQueue notifies only the first run in the queue. It notifies the next run after
-// the first one has decided. So a hundred runs do not compete for one slot. The order in the queue follows
-// from the priority of the first waiting step of each run, and from how long this step has waited.
+// free, the SlotQueue notifies only the first run in the queue. This run decides whether it uses the
+// slot. Only then does the SlotQueue notify the next run, so that a hundred runs do not compete for
+// one slot. The order in the queue follows from the priority of the first waiting step of each run,
+// and from how long this step has waited.
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
 	// tell notifies a run that the agent with this AgentSpec.Key may have a free slot.
 	tell    func(run status.RunID, key string)
-	waiting atomic.Int64 // number of runs in line, for all agents together
+	waiting atomic.Int64 // number of runs in the queues of all agents together
 
 	mu     sync.Mutex           // protects following fields
-	lines  map[string]*waitList // lines of the agents, by AgentSpec.Key
-	joined uint64               // number of times that a run has joined a line
+	lines  map[string]*waitList // queues of the agents, by AgentSpec.Key
+	joined uint64               // number of times that a run has joined a queue
 }
 
 // A waitList is the queue of one agent. It is a heap: the first waiter is notified next.
@@ -38,7 +39,7 @@ type waitList struct {
 type waiter struct {
 	run status.RunID
 	urgency
-	joined uint64 // orders waiters with the same rank
+	joined uint64 // value of SlotQueue.joined when the run joined; orders waiters with the same rank
 	at     int    // position in waitList.line
 }
 
@@ -154,7 +155,7 @@ func (q *SlotQueue) told(key string) {
 		return
 	}
 	l.telling = false
-	if len(l.line) == 0 { // the next run that waits starts a new line
+	if len(l.line) == 0 { // the next run that waits makes a new queue
 		delete(q.lines, key)
 	}
 	q.mu.Unlock()

@@ -79,8 +79,8 @@ func (b *taskQueue) Landed(items []*commit.Item) {
 	}
 }
 
-// take removes and returns all waiting tasks. It reuses the memory of batch for the next tasks. If
-// the parameter `last` is true and no task waits, take closes the queue.
+// take removes and returns all waiting tasks. It reuses the memory of the parameter `batch` for
+// later tasks. If the parameter `last` is true and no task waits, take closes the queue.
 func (b *taskQueue) take(batch []task, last bool) []task {
 	b.mu.Lock()
 	defer b.mu.Unlock()

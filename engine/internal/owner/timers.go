@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A Timers holds a time for each run in memory that waits for a time. The run is due at the held
-// time, or later. With these times the Supervisor wakes at the exact time. For a run without a time
-// in Timers, the Supervisor's scan of the store finds out that the run is due.
+// A Timers records when runs in memory are due, so that the Supervisor wakes them at the exact time.
+// A recorded time may be too early. For a run without a recorded time, the Supervisor's scan of the
+// store finds out that the run is due.
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 

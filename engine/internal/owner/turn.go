@@ -32,7 +32,7 @@ func (t *turn) next(run status.RunID, at int64) {
 		if over == 0 {
 			over = time.Now().UnixNano()
 		}
-		t.most.Store(max(t.most.Load(), over-began)) // no race: only the shard's goroutine writes most
+		t.most.Store(max(t.most.Load(), over-began)) // no race: only the shard's goroutine writes the field `most`
 	}
 	t.run.Store(int64(run))
 	t.began.Store(at)

@@ -74,9 +74,10 @@ func (x *Unstaffed) Due(grace time.Duration) time.Time {
 	return due
 }
 
-// Wake returns the time of the next alert or decision about the run that is later than the
-// parameter `now`. A run needs an alert when it has been overdue for the duration in the parameter
-// `grace`. If nothing is due later than now, Wake returns a time that is not later than now.
+// Wake returns when this engine must look at the run again: at the time of its next decision (Due),
+// or at the time of its next alert. A run needs an alert when it has been overdue for the duration
+// in the parameter `grace`. Of the times later than the parameter `now`, Wake returns the earlier
+// one. If none is later, it returns the time of the alert.
 func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 	due, overdue := x.Due(grace), x.OverdueFrom().Add(grace)
 	if !due.After(now) || overdue.After(now) && overdue.Before(due) {
@@ -86,7 +87,7 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 }
 
 // DecideUnstaffed decides the waiting messages of an unstaffed run, and writes the decision into
-// the fields of the parameter a. If the parameter `spoken` is false, no person has sent a verb;
+// the fields of the parameter `a`. If the parameter `spoken` is false, no person has sent a verb;
 // then DecideUnstaffed also decides the event that time has passed. It returns the answers that
 // came too late. The caller must keep them as evidence before it commits the row, which removes
 // their messages.

@@ -1,8 +1,8 @@
 // Package replyto calls actions of agents with replies of runs.
 //
 // In: a reply whose sink is agent:NAME.ACTION. Out: one call of the action, and whether the agent
-// has taken the reply. The call goes through the Invoker of the engine, so the circuit of the agent
-// counts. It uses a slot of the agent and counts against the agent's rate_limit, as every call
+// has taken the reply. The Invoker of the engine sends the call, unless the circuit of the agent is
+// open. The call uses a slot of the agent and counts against the agent's rate_limit, as every call
 // does. All calls for one reply have the same idempotency key. Package outbox repeats failed calls
 // and keeps the replies; this package does neither.
 package replyto
@@ -29,7 +29,7 @@ import (
 
 const (
 	fullPause      = time.Second // pause if all slots of the agent are in use
-	elsewherePause = time.Minute // how long an engine leaves a sink to others if it cannot call the agent
+	elsewherePause = time.Minute // how long an engine that cannot call the agent leaves the sink to other engines
 	maxPause       = 5 * time.Minute
 	maxText        = 1000    // bytes of an agent's message that are kept
 	step           = "reply" // name of the step in the requests, as agents and log lines see it
@@ -183,7 +183,8 @@ func (c *Caller) call(ctx context.Context, call invoke.Call, accept func([]byte)
 	return errors.New("the agent answered " + strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// secrets returns the sensitive texts that the agent knows or gets.
+// secrets returns the sensitive texts and the secrets in the configuration of the agent and in the
+// input.
 func (c *Caller) secrets(spec invoke.AgentSpec, input dsl.Value) []string {
 	out := append(input.SensitiveStrings(), spec.Config.SensitiveStrings()...)
 	for _, s := range append(input.Secrets(), spec.Config.Secrets()...) {
@@ -191,7 +192,7 @@ func (c *Caller) secrets(spec invoke.AgentSpec, input dsl.Value) []string {
 			if part.Ref == "" {
 				continue
 			}
-			if known, err := c.cfg.Secrets(part.Ref); err == nil { // without the secret, the call is not sent
+			if known, err := c.cfg.Secrets(part.Ref); err == nil { // if the secret cannot be read, the call is not sent
 				out = append(out, known)
 			}
 		}

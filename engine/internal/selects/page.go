@@ -13,8 +13,8 @@ import (
 type Result struct {
 	Name    string // public name of the run that exists now
 	Exists  bool   // true = a run with this name or unique key existed before
-	Refused bool   // true = the run was refused for a reason that concerns no other run, such as a full limit
-	Lasting bool   // true = Err is about this run, so another try has the same error
+	Refused bool   // true = the run was refused because its concurrency limit is full
+	Lasting bool   // true = another try would have the same error
 	Err     error
 }
 

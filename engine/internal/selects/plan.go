@@ -30,7 +30,7 @@ type plan struct {
 	keep   func(row []byte) (bool, error)
 	// trigger is the text that the history of the runs stores about their start.
 	trigger string
-	given   []dsl.Assignment // values of the variables outside of workflows
+	given   []dsl.Assignment // values of the deployment variables
 	query   firings.Query
 }
 
@@ -72,8 +72,8 @@ func (p *plan) block() {
 	}
 }
 
-// QueryOf returns the query of a selection for a firing. If f is nil, all parameters without a value in
-// the definition are NULL.
+// QueryOf returns the query of a selection for a firing. If f is nil, a parameter is NULL if the
+// definition gives no value to it.
 func QueryOf(s *selection.Selection, f *firings.Firing) (firings.Query, error) {
 	q := firings.Query{Text: s.Query.Text, Key: s.Key, PageSize: s.PageSize, Parallel: s.Parallel, Repeats: s.Strategy.Repeats(), Lock: s.Strategy == selection.Locked}
 	var own map[string]*string
@@ -117,8 +117,8 @@ type Run struct {
 	By         string
 }
 
-// run returns the run of a row. If the filter leaves the row out, keep is false. An error says why
-// the row can start no run.
+// run returns the run of a row. The result `keep` is false if the filter leaves the row out. An error
+// says why the row can start no run.
 func (p *plan) run(r firings.Row) (run Run, keep bool, err error) {
 	switch {
 	case r.Copies > 1:

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	leastPause = 100 * time.Millisecond // shortest pause between two looks for a firing
+	leastPause = 100 * time.Millisecond // shortest pause between two searches for a firing
 	afterFault = 5 * time.Second        // pause of a firing that could not continue
 )
 
@@ -36,9 +36,9 @@ type Config struct {
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
 	Submit     SubmitFunc
 	Hints      <-chan struct{} // receives a value when there may be an open firing
-	MaxPause   time.Duration   // longest pause between two looks for a firing
-	// Quiet reports whether the store has said a short time ago that no firing is open. Then no look
-	// follows a pause. nil = it is not known.
+	MaxPause   time.Duration   // longest pause between two searches for a firing
+	// Quiet reports whether the store has said a short time ago that no firing is open. If so,
+	// the end of a pause starts no search: only a hint does. nil = it is not known.
 	Quiet func() bool
 }
 
@@ -48,8 +48,8 @@ type Worker struct{ cfg Config }
 // New returns a Worker.
 func New(cfg Config) *Worker { return &Worker{cfg} }
 
-// Run works on firings until ctx ends. While there are none, the pause between two looks doubles each
-// time, up to Config.MaxPause. A hint ends the pause.
+// Run works on firings until ctx ends. While there are none, the pause between two searches doubles
+// each time, up to Config.MaxPause. A hint ends the pause.
 func (w *Worker) Run(ctx context.Context) {
 	wait.Loop{Least: leastPause, Most: w.cfg.MaxPause, Hints: w.cfg.Hints, Quiet: w.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
 		worked, err := w.Work(ctx)
@@ -114,7 +114,7 @@ func (w *Worker) firing(ctx context.Context, f *firings.Firing) error {
 	return nil
 }
 
-// keys works on a firing of the strategy in_memory: it reads all keys, and then the rows of these keys.
+// keys works on a firing with strategy = "in_memory": it reads all keys, and then their rows.
 func (w *Worker) keys(ctx context.Context, p *plan) error {
 	most := p.sel.MaxKeys
 	keys, err := w.cfg.Store.Keys(ctx, p.f, p.query, most+1)
@@ -165,8 +165,8 @@ func (w *Worker) hand(ctx context.Context, p *plan, q firings.Query) error {
 	}
 }
 
-// renew renews the lease of a firing until stop is closed. If the firing is lost, renew cancels the
-// work on it.
+// renew renews the lease of a firing until the channel `stop` is closed. If the firing is lost, renew
+// cancels the work on it.
 func (w *Worker) renew(ctx context.Context, f *firings.Firing, stop <-chan struct{}, cancel context.CancelCauseFunc) {
 	ticker := time.NewTicker(w.cfg.Lease / 3)
 	defer ticker.Stop()
@@ -181,7 +181,7 @@ func (w *Worker) renew(ctx context.Context, f *firings.Firing, stop <-chan struc
 			w.cfg.Logger.Warn("renew the lease of a firing", "error", err)
 		case !held:
 			select {
-			case <-stop: // the firing is not lost: the page has stored its progress, which gives the firing another version
+			case <-stop: // the firing is not lost: its version has changed because the progress was stored
 			default:
 				cancel(errLost)
 			}

@@ -21,21 +21,21 @@ func (r *remote) more(a *sdk.Agent, codes sdk.Option) {
 	sdk.Action(a, "ring", r.ring)
 }
 
-// out returns the output of a call that has its effect under this key.
+// out returns the output of the call with this idempotency key.
 func (r *remote) out(key string) callOut {
 	h := fnv.New32a()
 	h.Write([]byte(key))
 	return callOut{ID: key, N: int(h.Sum32() >> 8 % 10), OK: true}
 }
 
-// stated returns what a person says that a call with this key has answered.
+// stated returns the output of the call with this idempotency key, as a person states it in a verb.
 func (r *remote) stated(key string) map[string]any {
 	out := r.out(key)
 	return map[string]any{"id": out.ID, "n": out.N, "ok": out.OK}
 }
 
-// ask works like do. But if it refuses a call, it says so in its reply, and does not return a
-// failure. A refused call has no effect.
+// ask works like the method `do`, except when it refuses a call: then its reply says so, and it
+// returns no failure. A refused call has no effect.
 func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	out, err := r.work(ctx, c, in, true)
 	var f *sdk.Failure
@@ -45,7 +45,7 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 	return out, err
 }
 
-// long works like do, but in two halves. In the first half it gives signs of life, and at the end
+// long works like the method `do`, but in two halves. In the first half it gives signs of life, and at the end
 // of that half it records a checkpoint.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
@@ -66,8 +66,8 @@ type getIn struct {
 	Key string `agent:"key"`
 }
 
-// get says whether a call with the given key has had its effect. If there was none, the service
-// refuses every later call with this key.
+// get looks up whether the call with the given idempotency key has had its effect. If it has had
+// none, the service refuses every later call with this key.
 func (r *remote) get(_ context.Context, c *sdk.Call, in getIn) (callOut, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ type rawOut struct {
 	Doc json.RawMessage `agent:"doc"`
 }
 
-// raw reads something and has no effect. A part of its output has no type.
+// raw has no effect. The field Doc of its output has no type.
 func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error) {
 	switch r.mood2(in.Name) {
 	case busy, refuses:

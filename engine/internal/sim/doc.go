@@ -8,7 +8,7 @@
 // effects. They compute the states of runs from the journal rows (fold.go). They do not use the
 // states that engines keep in memory.
 //
-// One world of three has families (kin.go): package flows generates a module whose runs start child
-// runs, announce their states, and share limits over all engines. There people help until every run
-// has ended. Further checks (kinjudge.go) compare parents, child runs and notifications.
+// A third of the simulations have families (kin.go): package flows generates a module whose runs
+// start child runs, announce their states, and share limits over all engines. In these simulations,
+// people send verbs until every run has ended. Further checks (kinjudge.go) compare parents, child runs and notifications.
 package sim

@@ -25,7 +25,7 @@ type planStep struct {
 }
 
 // quiet holds what steps without a call do: they compute a value, wait for a time, or wait for a
-// signal. A wait without a signal ends at its deadline: then the run continues, or the step fails.
+// signal. If no signal comes until the deadline of a wait step, the run continues or the step fails.
 var quiet = []string{
 	"value = { at = run.started_at }",
 	"timer { duration = \"3s\" }",

@@ -26,7 +26,7 @@ type runLog struct {
 	facts   []story.Fact
 	started map[attempt]int
 	sent    map[attempt]int
-	row     store.Head // the run's own row, as it was after the last journal row that was read
+	row     store.Head // the run as the store lists it, read after the last journal row that was checked
 	// Number of answers to an attempt that reached an engine before complete-by.
 	heard    map[attempt]int
 	accepted int // number of accepted verbs
@@ -49,10 +49,10 @@ type attempt struct {
 	number int
 }
 
-// landed checks a run after each commit of a row. The engine that wrote the row must be the
-// owner, and the store must not have declared that engine dead (I3). The run's own row must
-// have the status that the journal gives (I10). The row's next_check must not be later than the
-// run's earliest due time (promise 13).
+// landed checks a run after each commit of a journal row. The engine that wrote the row must be
+// the owner, and the store must not have declared that engine dead (I3). The row of the run in the
+// store's list of runs must have the status that the journal gives (I10). Its next_check must not
+// be later than the run's earliest due time (promise 13).
 func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run status.RunID, seq int32) {
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()

@@ -153,7 +153,7 @@ func (w judges) judgeStory(name string, run status.RunID, state *machine.State, 
 }
 
 // judgeEffect checks that the effects with one idempotency key fit the final status of the run.
-// e is the entry of the remote service's ledger for this key.
+// The parameter `e` is the entry of the remote service's ledger for this key.
 func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
 	i, ok := state.FindNode(wf, e.name)
 	if !ok {

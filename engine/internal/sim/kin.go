@@ -30,10 +30,10 @@ type kin struct {
 
 	// The mutex of the world protects the following fields.
 	home   map[store.EngineID]*node // engine process of each membership
-	flying int                      // calls of the agent far that are in flight
+	flying int                      // calls of the agent `far` that are in flight
 	most   int                      // largest value of the field `flying`
 	starts []time.Time              // times at which calls of the agent `far` started in the last second
-	hits   map[string]int           // how many times each kind of trouble hit each construct
+	hits   map[string]int           // number of faults, by kind of fault and construct
 	full   int                      // submissions that were refused because a limit was reached
 }
 
@@ -47,8 +47,8 @@ func definitions(w *world) *journal.Definitions {
 	return journal.NewDefinitions(w.store, nil)
 }
 
-// newKin decides whether the world has families. It uses its own random numbers, so that worlds
-// without families do not depend on it.
+// newKin decides whether the world has families. It has its own generator of random numbers, so that
+// worlds without families do not change when families change.
 func newKin(w *world) *kin {
 	rng := rand.New(rand.NewPCG(w.seed, 0xfa7))
 	if rng.IntN(3) > 0 {
@@ -56,7 +56,7 @@ func newKin(w *world) *kin {
 	}
 	c := &w.conditions
 	c.engines, c.runs, c.venom = 3, 2+rng.IntN(3), harmless
-	c.stubborn = w.seed%2 == 0 // undos that fail are rare, because many runs succeed
+	c.stubborn = w.seed%2 == 0 // true in half of the worlds: many runs succeed, so there are few undos that can fail
 	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
 		c.slots = 8
 	}
@@ -225,7 +225,7 @@ func (k *kin) all(accepted map[string]status.RunID) map[string]status.RunID {
 	return accepted
 }
 
-// widow kills the engine of a child run, that of its parent, or both, at random times.
+// widow kills, at random times, the engine of a child run, the engine of its parent, or both.
 func (k *kin) widow(ctx context.Context) {
 	if k == nil {
 		return
@@ -246,7 +246,8 @@ func (k *kin) widow(ctx context.Context) {
 	})
 }
 
-// couple chooses an open child run, and which engines die: its own, that of its parent, or both.
+// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner of
+// the parent, or both.
 func (k *kin) couple() (which string, nodes []*node) {
 	w := k.w
 	w.mu.Lock()
@@ -285,7 +286,7 @@ func (k *kin) couple() (which string, nodes []*node) {
 	return which, nodes
 }
 
-// moves records which engine process has got a membership.
+// moves records the engine process to which a membership belongs.
 func (k *kin) moves(e store.EngineID, n *node) {
 	k.w.mu.Lock()
 	defer k.w.mu.Unlock()
@@ -338,7 +339,7 @@ func (k *kin) hitRun(trouble string, run status.RunID) {
 	}
 }
 
-// hitCall counts that trouble hits a call.
+// hitCall counts a fault of a call, once for each construct that the step of the call uses.
 func (k *kin) hitCall(trouble string, call invoke.Call) {
 	if k == nil {
 		return
@@ -407,7 +408,7 @@ func noticeUses(flow *flows.Flow, name string) (uses []string) {
 }
 
 // count adds the numbers of this world to the parameter `counts`: for each construct, how many runs
-// or steps have used it, and how many faults have met it.
+// or steps have used it, and how many faults happened while they used it.
 func (k *kin) count(counts map[string]int) {
 	counts["families"]++
 	counts["refused submissions"] += k.full
@@ -450,8 +451,8 @@ func (k *kin) count(counts map[string]int) {
 	}
 }
 
-// outcomes adds how steps of a run have ended to the counts: the codes with which they failed, and
-// failures that a catch block has replaced. It also counts child runs that have waited in line.
+// outcomes adds numbers of one run to the parameter `counts`: the error codes of its steps, and the
+// caught failures whose catch.output names self.error. It also counts groups that waited in line.
 func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
 	for _, f := range s.facts {
 		switch {

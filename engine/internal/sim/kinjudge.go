@@ -40,7 +40,7 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 		}
 		for _, key := range []string{"", "n", "r", "s", "a", "b", "c"} { // first letters of var.tag, and keys of for_each
 			p, err := k.w.store.Places(ctx, name, key, 100)
-			again := 0 // a child run that is undone after it had succeeded waits for no place
+			again := 0 // open child runs that had succeeded and turn back: they need no place
 			for _, c := range k.w.order {
 				// The row that lets this child run turn back may be in the same commit as the
 				// present row, and be checked after it.
@@ -67,7 +67,7 @@ func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
 	return child.state.Status().Final()
 }
 
-// forwardLocked checks that a run starts no forward attempt after its parent has ended.
+// forwardLocked checks that a run starts no attempt after its parent has ended, except for undos.
 func (k *kin) forwardLocked(s *runLog, f story.Fact) {
 	if k == nil {
 		return
@@ -148,13 +148,13 @@ func (k *kin) departs(call invoke.Call) (landed func()) {
 	}
 }
 
-// judgeKinEffect checks what an entry of the ledger must hold in every run of a family. It returns
-// false if the usual checks do not apply to the entry.
+// judgeKinEffect checks that an effect was undone under one idempotency key at most. It returns false
+// if judgeEffect must not check the effect.
 func (w judges) judgeKinEffect(name string, e *effect, step *dsl.Step) bool {
 	if len(e.undos) > 1 {
 		w.fault("%s: the effect of %s was undone under %d keys", name, e.name, len(e.undos))
 	}
-	// The engine may undo an attempt before the next one, which then has another key.
+	// With on_rerun = "undo_first", a failed attempt is undone, and the next one has another key.
 	return step.OnRerun != dsl.RerunUndoFirst || e.undone == 0
 }
 
@@ -275,7 +275,7 @@ func (w judges) judgeRings() {
 }
 
 // judgeKinOrder checks the order of the undos in a family. If step b depends on step a, the effects of
-// b are undone before those of a, also if these are effects of child runs.
+// b must be undone before the effects of a. This includes effects of child runs.
 func (w judges) judgeKinOrder(s *runLog) {
 	flow := w.kin.module.Flows[s.flow.Name]
 	if flow == nil {
@@ -299,9 +299,8 @@ func (w judges) judgeKinOrder(s *runLog) {
 	}
 }
 
-// under returns the effects of those steps that were undone. It includes the effects of child runs
-// that were undone together with their parent. If the parameter `steps` is nil, it returns the
-// effects of all steps of the run.
+// under returns the undone effects of the steps in the parameter `steps`; nil = all steps of the run.
+// It includes the effects of child runs that were undone together with their parent.
 func (w judges) under(s *runLog, steps []string) (all []*effect) {
 	for _, e := range w.remote.keys {
 		if e.run == s.name && e.applied > 0 && e.undone > 0 && (steps == nil || slices.Contains(steps, e.name)) {

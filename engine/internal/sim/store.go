@@ -225,7 +225,7 @@ func (w registry) late() {
 }
 
 // Wakes returns the channel with the store's hints. If the fault plan has no hints, the channel
-// never gets one.
+// receives none.
 func (w *wire) Wakes(ctx context.Context) <-chan struct{} {
 	if w.world.conditions.hints {
 		return w.world.store.Wakes(ctx)

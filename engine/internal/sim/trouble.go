@@ -72,8 +72,8 @@ func (w *world) isHealed() bool {
 	return !w.healedAt.IsZero()
 }
 
-// heal ends all faults. Engines that run now and got an end from lifetime still end at that
-// time.
+// heal ends all faults. An engine that runs now still ends at the time that lifetime has chosen
+// for it.
 func (w *world) heal() {
 	w.remote.heal()
 	w.mu.Lock()

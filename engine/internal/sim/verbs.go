@@ -82,7 +82,7 @@ func (w people) status(s *runLog) status.RunState {
 }
 
 // some chooses a run at random and returns it. It returns nil if there is no run, or if it has
-// chosen the poisonous run.
+// chosen the poisonous run or a notification.
 func (w people) some() *runLog {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +96,8 @@ func (w people) some() *runLog {
 	return nil
 }
 
-// ask sends a verb to a run in the name of a random person, and records it in the field
-// questions. It records nothing if the verb is refused at once.
+// ask sends a verb to a run in the name of a random person, and records the verb in the field
+// `questions`. It records nothing if the verb is refused at once.
 func (w people) ask(ctx context.Context, run status.RunID, name string, verb machine.Event) {
 	by := fmt.Sprintf("person-%d", w.draw(1000))
 	w.kin.hitRun("verb", run)

@@ -75,7 +75,7 @@ type node struct {
 	w *world
 	n int
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields `node` and `slots`
 	node   *engine.Node
 	slots  *slots
 	lease  time.Time     // end of the engine's lease, by the engine's clock; protected by world.mu
@@ -161,7 +161,6 @@ func (w *world) faultLocked(format string, args ...any) {
 	}
 }
 
-// stepLocked counts a step of the world.
 func (w *world) stepLocked() {
 	if w.steps++; w.steps > maxSteps {
 		panic(fmt.Sprintf("seed %d: the world has not ended after %d steps", w.seed, maxSteps))
@@ -242,6 +241,6 @@ type relation struct {
 	step    string          // step or instance of the parent that started the run
 	void    bool            // the parent had turned back before the run began
 	undone  bool            // the run had succeeded, and turned back because its parent was undone
-	must    map[string]bool // states in which the run was after a commit
-	reached map[string]bool // all states that the run has reached
+	must    map[string]bool // states that the run had after a commit; a notify block that names one must announce it
+	reached map[string]bool // all states that the run has reached, even if it left them within one commit
 }

@@ -48,11 +48,11 @@ type Config struct {
 	Selections Selections
 	// Hints receives a value when a schedule may be due; nil = never.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that no schedule is due. Then the next
-	// scan waits for the next tick that is known. nil = it is not known.
+	// Quiet reports whether the store has said a short time ago that no schedule is due. If so, the
+	// next scan is at the next known tick, or after a hint. nil = it is not known.
 	Quiet func() bool
-	// MaxPause is the longest pause between two scans. After this time at the latest, the Firer finds
-	// a schedule that was published during the pause.
+	// MaxPause is the longest pause between two scans, unless Quiet makes the pause longer. Without
+	// hints, the Firer finds a schedule that was published during the pause only after the pause.
 	MaxPause time.Duration
 }
 
@@ -98,7 +98,7 @@ func (f *Firer) Run(ctx context.Context) {
 
 // rest waits until a schedule may be due: until the given tick, until a hint, or until
 // Config.MaxPause has passed and Config.Quiet returns false. A zero tick means that no tick is
-// known. If the parameter `known` is false, Config.Quiet does not count.
+// known. If the parameter `known` is false, Config.Quiet is not called.
 func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	pause := func() time.Duration {
 		if due.IsZero() {
@@ -162,7 +162,7 @@ func (f *Firer) forget(rows []schedules.Row) {
 // A decision says what a schedule does now.
 type decision struct {
 	next    schedules.Row // the schedule with its next tick
-	moves   bool          // next is stored
+	moves   bool          // the caller must store the field `next`
 	started bool          // the run of a tick is in the store
 	err     error
 }

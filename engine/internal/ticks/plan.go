@@ -38,7 +38,7 @@ func planOf(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer) (*plan, e
 		return nil, err
 	}
 	if p.selects() {
-		return p, nil // each row gives its own values
+		return p, nil // each row of the selection gives its own values
 	}
 	vars, diags := p.wf.Bind(append(given, p.wf.Schedules[p.i].Variables...))
 	if err := diags.Err(); diags.HasErrors() {
@@ -48,7 +48,6 @@ func planOf(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer) (*plan, e
 	return p, nil
 }
 
-// schedule returns the schedule of the plan.
 func (p *plan) schedule() *cron.Schedule { return &p.wf.Schedules[p.i].Schedule }
 
 // run returns the run that starts at a tick.

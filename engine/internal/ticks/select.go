@@ -24,7 +24,7 @@ type Selections interface {
 // errNoSelections says that a schedule has a select block, and the store has no business tables.
 var errNoSelections = errors.New("a select block needs a PostgreSQL database with the business tables; this store has none")
 
-// selects reports whether each tick of the schedule opens a firing, and starts no run itself.
+// selects reports whether a tick of the schedule opens a firing instead of starting a run.
 func (p *plan) selects() bool { return p.wf.Schedules[p.i].Select != nil }
 
 // Before returns the tick before a time; zero = there is none within about the last four years.

@@ -17,8 +17,8 @@ const (
 type Loop struct {
 	Least, Most time.Duration   // shortest and longest pause between two searches
 	Hints       <-chan struct{} // a value means that there may be work, and ends the pause; nil = no hints
-	// Quiet reports whether the store has said a short time ago that there is no work. Then no search
-	// is made after a pause. nil = it is not known.
+	// Quiet reports whether the store has said a short time ago that there is no work. Then the Loop
+	// pauses again instead of searching. nil = the store says nothing about this.
 	Quiet func() bool
 	// Look searches once and works on what it finds. It returns Nothing, Some or More.
 	Look func(ctx context.Context) (found int, err error)

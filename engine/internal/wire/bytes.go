@@ -27,15 +27,15 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part // where in b the record's strings are that were written in full, in the order of writing
+	strings []part // ranges of b: the strings of the record that were written in full, in order
 	// named maps a text to its index in the field `strings`. It is nil while that list is short.
 	named map[string]int
-	docs  []part // where in b the record's values are that were written in full, each with its tag
+	docs  []part // ranges of b: the values of the record that were written in full, each with its tag
 	// valued maps the bytes of a value to the value's index in the field `docs`. It is nil while
 	// that list is short.
 	valued  map[string]int
-	general bool // true: use no templates. Tests compare records that were written with and without templates
-	full    bool // true: write an image. The value follows each reference, and lists are complete
+	general bool // true: use no templates, as for an image and in tests
+	full    bool // true: write a whole state (model.Image), so all values and lists are complete
 	bare    bool // true: write values without references (SameState)
 }
 
@@ -60,10 +60,9 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends s to a list of parts and returns the longer list. If the list has more than
-// manyParts parts, note also keeps a map from the bytes of each part to its index in the list, so
-// that a search is fast. The parameter `many` is this map; nil = it does not exist yet. note also
-// returns the map.
+// note appends the part `s` to a list and returns the longer list. If the list has more than
+// manyParts parts, a map from the bytes of each part to its index makes a search fast. The
+// parameter `many` is this map; nil = there is none yet. The second result is the map, too.
 func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
 	list = append(list, s)
 	switch {
@@ -141,7 +140,7 @@ type decoder struct {
 	strings []string
 	values  []dsl.Value
 	pool    *pool
-	full    bool // true: read an image; see encoder.full
+	full    bool // true: read a whole state; see encoder.full
 }
 
 func (d *decoder) fail() {

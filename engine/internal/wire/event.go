@@ -35,11 +35,11 @@ const (
 	kindAttemptRefused
 	kindChildStarted
 	kindUndoRequested
-	kindStartedInLine      // a Started with a priority or a limit, or of a run that waits
+	kindStartedInLine      // a Started with a priority or a limit, or with the field Waits
 	kindAdmitted           // a SlotsFreed that admits the run
 	kindChildStartedInLine // a Started of a child run with a priority or a limit
 	kindMigrated
-	kindStartedBy       // a Started with a time StartBy; it has the fields of all other kinds of Started
+	kindStartedBy       // a Started with a time StartBy; it also has a parent, a priority and a limit
 	kindRestarted       // a Started of a run that takes over results of another run
 	kindStartedReplying // a Started whose run has replies; it also has a priority, a limit and a time StartBy
 	kindCancelWithCode  // a CancelRequested with a code
@@ -50,12 +50,12 @@ const (
 func (e *encoder) started(ev machine.Started) {
 	child, inLine, by, replies := ev.Parent != 0, ev.Waits || ev.Line != line.Line{}, !ev.StartBy.IsZero(), ev.ReplyTo != ""
 	switch {
-	case replies: // a child run has no replies
+	case replies: // such a run is never a child run, so no parent is written
 		e.uint(kindStartedReplying)
 	case by:
 		child, inLine = true, true
 		e.uint(kindStartedBy)
-	case ev.From.Run != 0: // a restarted run is no child run and has no time StartBy, so the event has no fields for them
+	case ev.From.Run != 0: // such a run has no parent and no StartBy, so neither is written
 		e.uint(kindRestarted)
 		inLine = true
 	case child && inLine:

@@ -62,9 +62,8 @@ func sameNode(p, q *model.NodePatch, at model.Instant) error {
 	return nil
 }
 
-// samePatch compares two patches. The sets m and n contain the fields that the patches change; a
-// and b hold the new values of these fields. samePatch returns an error that names the first
-// difference, and nil if there is none.
+// samePatch compares two patches. The sets `m` and `n` contain the fields that the patches change;
+// `a` and `b` hold the new values. The error names the first difference; nil = there is none.
 func samePatch[T any](what string, fields []codec[T], at model.Instant, m, n uint64, a, b *T) error {
 	if m != n {
 		return fmt.Errorf("%s: fields %b became %b", what, m, n)
@@ -99,7 +98,8 @@ type Form struct {
 }
 
 // Forms returns how the patches of the record r are written: a Form for the patch of the run, and
-// one Form for each patch of a node, in order. The first Form is zero if r does not change the run.
+// one Form for each patch of a node, in order.
+// The result `run` is zero if r does not change the run.
 func Forms(r *machine.Record) (run Form, nodes []Form) {
 	d, event := r.Delta(), r.Event()
 	if d.Run != nil {

@@ -73,12 +73,14 @@ func (e *encoder) run(p *model.RunPatch, event machine.Event) {
 	put(e, runCodec, p.Mask&^kind.follows(), &p.To)
 }
 
-// node writes a number and then the values that cannot be computed from the template. Bits 1 and
-// 2 of the number are the template. The bits above them are a distance: the number of nodes
-// between this node and the previous one. If the template is for the end of an attempt, there is
-// no distance, because the event names the node and the attempt. Bit 0 is 1 if the changed fields
-// differ from those of the template, or if the call number of a start is not 1. In that case the
-// sets of the differing fields follow the number, and for a start the call number, too.
+// node writes a number and then the values that cannot be computed from the template. The number
+// has these bits:
+//   - Bit 0 is 1 if the changed fields differ from those of the template, or if the call number of
+//     a start is not 1. Then the sets of the differing fields follow the number, and for a start
+//     also the call number.
+//   - Bits 1 and 2 are the template. Without a template, the sets of all changed fields are written.
+//   - The bits above are the number of nodes between the previous node and this one. The end of an
+//     attempt does not need them, because its event names the node.
 func (e *encoder) node(p *model.NodePatch, distance int, event machine.Event) {
 	kind := noTemplate
 	if !e.general {
@@ -196,8 +198,8 @@ func (d *decoder) run(event machine.Event) (runTemplate, uint64) {
 	return kind, mask
 }
 
-// runFields sets the run's fields in mask. It computes the fields that the template determines, and
-// reads the other fields.
+// runFields sets those fields of the run whose bits are in `mask`. It computes the fields that the
+// template determines, and reads the others.
 func (d *decoder) runFields(kind runTemplate, mask uint64, to *model.Run, event machine.Event) {
 	kind.set(to, mask&kind.follows(), d.at, event)
 	get(d, runCodec, mask&^kind.follows(), to)

@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// A runTemplate is a short form for a frequent change of the run. The type template is the same for
-// changes of nodes. The comment of the type template explains how templates work.
+// A runTemplate is a short form for a frequent change of the run. It works like a `template`, which
+// is for changes of nodes.
 type runTemplate uint8
 
 const (
@@ -76,7 +76,7 @@ func runTemplateOf(p *model.RunPatch, at model.Instant, event machine.Event) run
 	return runAccepted
 }
 
-// set computes the fields in mask from the template, and sets them in r. Each of these fields
+// set computes the fields in `mask` from the template, and sets them in r. Each of these fields
 // must also be in the set that k.follows() returns.
 func (k runTemplate) set(r *model.Run, mask uint64, at model.Instant, event machine.Event) {
 	switch k {
@@ -113,7 +113,7 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 	return m
 }
 
-// setAccepted sets the fields in mask to the values of a run that was just accepted.
+// setAccepted sets the fields in `mask` to the values of a run that was just accepted.
 // acceptDiffers compares a run with the same values.
 func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Started) {
 	if mask&model.RunStateBit != 0 {
@@ -161,7 +161,7 @@ func endedDiffers(r *model.Run, at model.Instant) uint64 {
 	return m
 }
 
-// setEnded sets the fields in mask to the values of a run that has just succeeded.
+// setEnded sets the fields in `mask` to the values of a run that has just succeeded.
 // endedDiffers compares a run with the same values.
 func setEnded(r *model.Run, mask uint64, at model.Instant) {
 	if mask&model.RunStateBit != 0 {

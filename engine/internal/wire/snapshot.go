@@ -8,8 +8,9 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 )
 
-// ImageFormat is the number of the present format of an encoded image. A reader accepts only this
-// number, because an image can always be computed from the journal again.
+// ImageFormat is the number of the present format of an encoded image. An image is the state of a
+// run, as a snapshot holds it. A reader accepts only this number, because the state can always be
+// computed from the journal again.
 const ImageFormat = 1
 
 // AppendState encodes the image of a state, and appends the bytes to b. The state must not be changed
@@ -19,10 +20,9 @@ func AppendState(b []byte, s *machine.State) []byte {
 	return appendImage(b, &im)
 }
 
-// SameState reports whether two states have the same content. A state also knows to which of
-// several equal values a later record refers. SameState does not compare this: an engine that has
-// read a run from an image may refer to another one of the equal values than an engine that has
-// read the whole journal.
+// SameState reports whether two states have the same content. If a state has several equal values,
+// it also stores which of them later records refer to. SameState does not compare this choice: it
+// may depend on whether an engine has read the run from an image or from the whole journal.
 func SameState(a, b *machine.State) bool {
 	plain := func(s *machine.State) []byte {
 		im := new(machine.Loader).Image(s.Clone())

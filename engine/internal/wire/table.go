@@ -222,7 +222,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
 	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
 	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
-	{ // the place of the node in the queue for an agent, as a time; the index + 1 of the agent in Run.Holds
+	{ // position of the node in the queue for an agent, as a time; index + 1 of the agent in Run.Holds
 		bit: model.NodeQueueBit,
 		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
 		get: func(d *decoder, n *model.Node) { n.Queue = d.instant(); n.Hold = int32(d.index()) },
@@ -356,9 +356,8 @@ func getCollected(d *decoder) *model.Collected {
 	return c
 }
 
-// putAllCollected writes all values of a list, and the field Fresh of each value. An engine needs
-// Fresh to write later records: their bytes must be the same, whether the engine has read the run
-// from an image or from the journal.
+// putAllCollected writes all values of a list, each with its field Fresh. Without Fresh, an engine
+// that has read the run from an image would write later records with other bytes.
 func putAllCollected(e *encoder, c *model.Collected) {
 	e.uint(uint64(c.Len()))
 	fresh := make([]int32, c.Len())

@@ -109,7 +109,7 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 	return noTemplate
 }
 
-// set computes the fields in mask from the template, and sets them in n. Each of these fields must
+// set computes the fields in `mask` from the template, and sets them in n. Each of these fields must
 // also be in the set `templates[k].follow`.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
@@ -157,7 +157,7 @@ func startDiffers(n *model.Node, at model.Instant, call int32) uint64 {
 	return m
 }
 
-// setStart sets the fields in mask to the values of a node whose attempt has just started.
+// setStart sets the fields in `mask` to the values of a node whose attempt has just started.
 // startDiffers compares a node with the same values.
 func setStart(n *model.Node, mask uint64, at model.Instant, call int32) {
 	if mask&model.NodeStateBit != 0 {
@@ -217,7 +217,7 @@ func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	return m
 }
 
-// setEnd sets the fields in mask to the values of a node that has just succeeded. endDiffers
+// setEnd sets the fields in `mask` to the values of a node that has just succeeded. endDiffers
 // compares a node with the same values.
 func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 	if mask&model.NodeStateBit != 0 {
@@ -269,7 +269,7 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt sets the fields in mask to the values that a template gives them. attemptStartDiffers
+// setAttempt sets the fields in `mask` to the values that a template gives them. attemptStartDiffers
 // and attemptEndDiffers compare an attempt with the same values.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {

@@ -150,8 +150,8 @@ func (d *decoder) valueOf(tag uint64) dsl.Value {
 	return dsl.Value{}
 }
 
-// earlier returns the k-th value that was read in full, not as a reference. k counts from 0. If
-// there is no such value, earlier fails.
+// earlier returns the value with the number k among the values that were read in full, not as a
+// reference. The first number is 0. If there is no such value, earlier fails.
 func (d *decoder) earlier(k uint64) dsl.Value {
 	if k >= uint64(len(d.values)) {
 		d.fail()

@@ -12,7 +12,7 @@ import "fmt"
 // A Check is one admit block with the values of one submission.
 type Check struct {
 	Name     string    // label of the block
-	SQL      string    // one SELECT, without a locking clause of the engine
+	SQL      string    // one SELECT, to which the store adds the locking clause Lock.Clause
 	Args     []*string // the parameters $1, $2 and so on of SQL as texts; nil = NULL
 	Message  string    // text for people if the check refuses the run
 	Lock     Lock

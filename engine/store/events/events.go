@@ -42,9 +42,9 @@ type Store interface {
 	// event, and it is not quarantined. Its failed keys wait again, too. RetryEvent returns false if
 	// there is no such event.
 	RetryEvent(ctx context.Context, id string) (found bool, err error)
-	// AdvanceEvent stores how far engines have come with the lists of an event, and what became of the
-	// keys of a page. It changes nothing and returns false if the stored event has another Version than
-	// e. Otherwise it increases the version.
+	// AdvanceEvent stores the result of a page of keys of the event `e`. If the stored event has
+	// another Version than `e`, AdvanceEvent changes nothing and returns false. Otherwise it
+	// increases the version.
 	AdvanceEvent(ctx context.Context, e Event, p Page) (bool, error)
 	// ReleaseEvents ends the claims of events, so that any engine can claim them.
 	ReleaseEvents(ctx context.Context, seqs ...int64) error
@@ -64,7 +64,7 @@ type Event struct {
 	// Done lists the workflows that do not need the event any more: their runs are in the store,
 	// or their condition was false.
 	Done    []string
-	Lists   []List // how far engines have come with the keys of the event, for each workflow that has begun
+	Lists   []List // how far engines have come with the keys of the event; one List for each workflow
 	Version int64  // number of calls of AdvanceEvent that have changed the event
 	// Quarantined says why engines do not work on the event; "" = the event waits.
 	Quarantined string
@@ -79,7 +79,7 @@ type List struct {
 	Failed   int64  `json:"failed"`  // number of keys that could start no run
 }
 
-// A Page is what became of some keys of an event.
+// A Page says which keys of an event have started runs, and which have failed.
 type Page struct {
 	Lists    []List // Event.Lists after the page
 	Workflow string // workflow whose keys these are
@@ -93,7 +93,7 @@ type FailedKey struct {
 	Workflow string
 	Key      string
 	Error    string
-	Waits    bool // true = a person retries the event, and engines have not tried the key again yet
+	Waits    bool // true = a person has retried the event, and engines have not tried the key again yet
 }
 
 // A KeyFilter selects failed keys of an event.

@@ -34,13 +34,13 @@ type Firing struct {
 	Args       []byte           // JSON object with the parameters that a person gave; nil = none
 	State      string
 	Pass       int     // number of finished passes over the rows
-	Fresh      bool    // true = the present pass has handled a row
+	Fresh      bool    // true = the present pass has handled a row; set only with Query.Repeats
 	Watermark  *string // key of the last row that was handled in this pass; nil = none yet
 	Report     Report
 	Error      string // why the firing does not continue; "" = it does
 	Holder     string // engine that works on the firing, or worked on it last
 	Version    int64  // number of times that the progress was written
-	Given      []byte // schedules.Workflow.Given of the published workflow
+	Given      []byte // values of deployment variables: schedules.Workflow.Given
 	Published  bool   // false = the workflow is not published any more
 }
 
@@ -68,8 +68,8 @@ func (r *Report) Add(other Report) {
 	r.Missed += other.Missed
 }
 
-// A Query reads the rows of a firing. The text is the query of a definition, and is not made from
-// data.
+// A Query reads the rows of a firing. Text comes from the definition only; values of data are in
+// Args.
 type Query struct {
 	Text     string
 	Args     []*string // values of $1, $2 and so on; nil = NULL
@@ -81,7 +81,7 @@ type Query struct {
 	// Keys are the keys of the next page: the next call of Hand reads the rows with these keys. nil =
 	// Hand finds the next page with the query.
 	Keys []string
-	Last bool // true = no more Keys follow
+	Last bool // true = no keys follow after those in Keys
 }
 
 // A Row is a row of a query.
@@ -109,20 +109,20 @@ type Progress struct {
 // A Store is a store that keeps firings. The role is optional: only a store in the same database as
 // the business tables can have it.
 type Store interface {
-	// Columns returns the columns of a query. It returns an error that explains what is wrong if the
-	// database does not accept the query in a page.
+	// Columns returns the names of the columns of a query. It also checks the statement that reads
+	// a page of the query. If the database does not accept this statement, the error says why.
 	Columns(ctx context.Context, q Query) ([]string, error)
-	// Fire opens a firing, if there is no firing with this workflow, schedule and tick. It reports
-	// whether it has opened the firing. It opens a cancelled firing again, which then continues after
-	// its watermark. If f.Event is set, Fire opens a firing only if there is none with this workflow
-	// and event, and it does not open a cancelled one again. If `windowed` is true, the interval of
-	// the firing ends at its tick. The interval begins at the end of the previous interval, or at
-	// f.From if there is no previous interval. If another firing has covered the interval already,
-	// Fire opens no firing.
+	// Fire opens a firing, and reports whether it has done so. It opens none if there is already a
+	// firing with this workflow, schedule and tick. But if that firing is cancelled, Fire opens it
+	// again, and it continues after its watermark. If f.Event is set, Fire opens a firing only if
+	// there is none with this workflow and event, not even a cancelled one. If `windowed` is true,
+	// the interval of the firing ends at its tick. The interval begins where the previous interval
+	// ends, or at f.From if there is none. If another firing has covered the interval already, Fire
+	// opens no firing.
 	Fire(ctx context.Context, f Firing, windowed bool) (bool, error)
-	// Claim gives the holder an open firing that no engine holds, for the time of the lease. It
-	// returns nil if there is no such firing. Firings of one schedule are claimed one after the
-	// other. The firings of events do not wait for each other.
+	// Claim selects an open firing without a holder. The parameter `holder` becomes its holder
+	// until the lease ends. Claim returns nil if there is no such firing. Firings of one schedule
+	// are claimed one after the other. The firings of events do not wait for each other.
 	Claim(ctx context.Context, holder string, lease time.Duration) (*Firing, error)
 	// Renew extends the lease of a claimed firing. It reports whether the holder still has the
 	// firing.
@@ -130,11 +130,11 @@ type Store interface {
 	// Release gives a claimed firing back. Another engine may claim it after the pause. The parameter
 	// `why` is the reason; "" = there was no error.
 	Release(ctx context.Context, f *Firing, pause time.Duration, why string) error
-	// Hand reads the next page of a claimed firing, calls the function `hand` with its rows, and
-	// stores the progress. It changes f to the new progress. If the function `hand` returns an error,
-	// Hand stores nothing and returns the error. If Query.Parallel is above 1, several goroutines call
-	// the function `hand`. Hand reports false if the holder has lost the firing, or if the firing was
-	// cancelled.
+	// Hand reads the next page of a claimed firing and calls the function `hand` with the rows of
+	// the page. Then it writes the new progress to the store and to `f`. If the function `hand`
+	// returns an error, Hand stores nothing and returns the error. If Query.Parallel is above 1,
+	// several goroutines call the function `hand`. Hand returns false if the holder has lost the
+	// firing, or if the firing was cancelled.
 	Hand(ctx context.Context, f *Firing, q Query, hand func(ctx context.Context, rows []Row) (Progress, error)) (bool, error)
 	// Keys returns the keys of all rows after the watermark, in order, with duplicates. It returns no
 	// more keys than the parameter `limit` says.

@@ -1,10 +1,11 @@
 // Package goals is the role of a store that shows which run holds each unique key, and that frees the
 // keys of goals that were reached.
 //
-// In: the unique keys of submitted runs (naming.Names), and the resets of people. Out: a list of keys
-// with the runs that hold them. A store keeps one row for each workflow and key, the context of the
-// key. The state of a context follows from the state of its run, so no commit has to keep the two
-// equal. The context stays when retention removes the run, as long as the run holds the key.
+// In: the unique keys of submitted runs (naming.Names), and the resets of people. Out: a list of
+// keys with the runs that hold them. A store keeps one row for each workflow and key: the context
+// of the key. The context names the run that took the key last. Whether the key is free is computed
+// from the state of this run, so no commit changes the context when the run ends. After retention
+// has removed the run, the context stays as long as the run holds the key.
 package goals
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A State says what a context means for the next run of its key.
+// A State says whether another run of a key can start, and why not.
 type State string
 
 // The states of a context. In the first four, no other run of the key can start.
@@ -100,10 +101,10 @@ func (r Reset) Validate() error {
 
 // A Filter selects contexts.
 type Filter struct {
-	Workflow string // "" = of all workflows
+	Workflow string // "" = all workflows
 	Key      string // "" = all keys; only together with Workflow
-	// Only contexts that come after this workflow and key in the order of a list. Both "" = from the
-	// first one on.
+	// To read page by page: only contexts after this workflow and key, in the order of Goals. Both
+	// "" = the first page.
 	AfterWorkflow, AfterKey string
 	Limit                   int // largest number of contexts
 }
@@ -111,8 +112,8 @@ type Filter struct {
 // A Keeper is a store that keeps contexts. The role is optional. On a store without this role,
 // goals cannot be shown or reset.
 type Keeper interface {
-	// Goals returns the unique keys that a filter selects, each with the run that took it last, ascending
-	// by workflow and key. It never blocks a writer.
+	// Goals returns the contexts that a filter selects, ascending by workflow and key. It never
+	// blocks a writer.
 	Goals(ctx context.Context, f Filter) ([]Goal, error)
 	// ResetGoal frees the key of a goal that was reached, and records who did it and why. It returns
 	// the context as it was before. It returns an error that wraps ErrOpen, ErrNotReached or ErrEver

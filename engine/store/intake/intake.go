@@ -22,20 +22,20 @@ type Store interface {
 	// Accept removes submissions whose runs are in the store.
 	Accept(ctx context.Context, ids ...int64) error
 	// Refuse records why a submission starts no run. People see the reason in the view
-	// engine.submissions. Submissions does not return a refused submission, unless the program
-	// submits the same id again.
+	// engine.submissions. The method Submissions does not return a refused submission, unless the
+	// program submits the same id again.
 	Refuse(ctx context.Context, id int64, why string) error
 	// RefusedSubmissions says which submissions are refused. People must look at them: the program that
 	// submitted them waits for runs that do not exist.
 	RefusedSubmissions(ctx context.Context) (Refusals, error)
-	// FindSubmission returns the submission of the run with this public id. The submission waits, or an
-	// engine has refused it. FindSubmission returns ErrNotFound if there is no such submission.
+	// FindSubmission returns the submission of the run with this public id, if it waits or was
+	// refused. Otherwise it returns ErrNotFound.
 	FindSubmission(ctx context.Context, run string) (Submission, error)
 }
 
 // Refusals are the submissions that are refused.
 type Refusals struct {
-	Count  int        // at most CountLimit: then there may be more
+	Count  int        // number of refused submissions; CountLimit = there may be more
 	Oldest Submission // submission that was refused first; only Run, Workflow, Refused and RefusedAt are set
 }
 
@@ -60,8 +60,8 @@ type Submission struct {
 	Priority   *int             // priority of the run, from 0 to 100; nil = as the workflow says
 	WorkflowID store.WorkflowID // published workflow; 0 = the workflow is not published any more
 	Given      []byte           // values of deployment variables: schedules.Workflow.Given
-	// Why and when an engine has refused the submission; "" and zero = none has. Submissions does not set
-	// them.
+	// Why and when an engine has refused the submission; "" and zero = it is not refused. The
+	// method Submissions does not set these fields.
 	Refused   string
 	RefusedAt time.Time
 }

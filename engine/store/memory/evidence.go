@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An alert (this type) holds the row of an alert, and whether the alert was pushed. The row
+// An alert is the row of an alert. The field `delivered` is true if the alert was pushed. The row
 // has no names of the run: the method `namedLocked` adds them when the alert is read.
 type alert struct {
 	store.AlertRow

@@ -47,8 +47,8 @@ func (w *Writer) mayCommitLocked() bool {
 	return m != nil && m.fence[w.n]
 }
 
-// begin returns a new token for a batch. The store saves the token with each row of the
-// batch.
+// begin returns a new token for a batch: a number that the store saves with each row of the batch.
+// If the batch is sent again, the token shows which rows an earlier try has committed.
 func (w *Writer) begin(ctx context.Context) (int64, error) {
 	if err := w.s.lock(ctx); err != nil {
 		return 0, err
@@ -114,9 +114,9 @@ type journal struct {
 	*evidence
 	token int64 // the last token that was used for a commit
 
-	// lose is set only by tests; nil = nothing is lost. The store calls lose before it
-	// commits a batch (landed is false) and afterwards (landed is true). If lose returns
-	// true, the store behaves as if the request or the reply was lost.
+	// The function `lose` is set only by tests; nil = nothing is lost. The store calls it before
+	// each commit (`landed` is false) and after it (`landed` is true). If `lose` returns true, the
+	// store behaves as if the request or the reply was lost.
 	lose func(landed bool) bool
 }
 
@@ -138,7 +138,8 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if s.mineLocked(token, t) {
 		return nil
 	}
-	keyed, err := s.keyLocked(r, t) // context of the key that the transition gives to its run; nil = it gives no key
+	// The context of the unique key that the transition gives to its run; nil = it gives no key.
+	keyed, err := s.keyLocked(r, t)
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	}
 	for _, n := range t.NewNodes {
 		n.Name = naming.CleanText(n.Name)
-		r.nodes = append(r.nodes, n) // FoldSteps uses the last name of a node
+		r.nodes = append(r.nodes, n) // if a node is twice in the list, FoldSteps uses the later name
 	}
 	for _, a := range t.Alerts {
 		a = store.Alert{Kind: naming.CleanText(a.Kind), Step: naming.CleanText(a.Step), Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)}
@@ -225,15 +226,17 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
-// heldLocked returns the outcome of a submission that gets no key, and true. The parameter `h` is
-// the context of its unique key; nil = no run has had the key.
+// heldLocked reports whether the unique key of a submission forbids to commit it. If so, it also
+// returns the outcome of the submission. The parameter `h` is the context of the key; nil = no run
+// has had the key.
 func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, held bool) {
 	now := s.now()
 	switch {
 	case t.Replaces != nil && (h == nil || !h.holdsAt(now) && !h.waits()):
 		return store.Outcome{Err: naming.ErrFree}, true
 	case h == nil, t.Replaces != nil && !(h.holdsAt(now) && h.run.head.State.Final()):
-		// With Replaces: all runs that hold the key or wait for it are open, so the new run replaces them.
+		// If t.Replaces is set, the runs that hold the key or wait for it are open. The new run
+		// replaces them.
 		return o, false
 	case h.run.head.Run != t.Names.From && h.holdsAt(now):
 		return h.existsLocked(), true
@@ -243,8 +246,9 @@ func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, he
 	return o, false
 }
 
-// replaceLocked notes that the run r gets the key of the context h next. It posts the message of
-// the transition to the open runs that the run r replaces.
+// replaceLocked records in the context `h` that the run `r` is the next run that takes the key. It
+// posts the message t.Replaces to the replaced runs, except to runs that have ended or are
+// compensating.
 func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {
 	replaced := []*run{h.run}
 	if h.waits() {
@@ -406,8 +410,8 @@ func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]statu
 	return slices.Compact(found), nil
 }
 
-// LoadShort returns the head of a run, its snapshot, and the rows from Snapshot.Next-1 on. If the
-// run has no snapshot, it returns all rows.
+// LoadShort returns the head of a run, its snapshot, and the rows from the last row in the snapshot
+// on (Snapshot.Next-1). If the run has no snapshot, it returns all rows.
 func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return snapshots.Loaded{}, err

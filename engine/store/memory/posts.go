@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/replies"
 )
 
-// posts is the part of a Store that keeps replies. It implements replies.Keeper and replies.Outbox.
+// posts is the part of a Store that keeps replies. It implements replies.Keeper.
 type posts struct{ *state }
 
 // Replies returns the outbox.
@@ -129,7 +129,7 @@ func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Du
 	return out, nil
 }
 
-// dueLocked sets the time before which no engine can claim a reply, or a later reply of the same
+// dueLocked sets the time from which an engine can claim a reply, and the later replies of the same
 // run.
 func (s *outbox) dueLocked(id replies.ID, due time.Time) {
 	for _, p := range s.posted {
@@ -164,7 +164,7 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 	return nil
 }
 
-// Later records why a reply was not delivered.
+// Later records why a reply was not delivered. No engine can claim the reply during the pause.
 func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, why string) error {
 	if err := s.lock(ctx); err != nil {
 		return err

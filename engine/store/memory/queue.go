@@ -9,7 +9,7 @@ import (
 // A queue holds the open runs of one owner as a heap: the run with the earliest next_check
 // is the first. So a tick reads only the runs that are due, and not all runs.
 type queue struct {
-	runs []*run // the heap; the field `place` of a run is the index of the run in this list
+	runs []*run // the heap; run.place is the index of a run in this list
 }
 
 // before reports whether the run r must come earlier in a queue than the run in the parameter
@@ -99,7 +99,7 @@ func (p *places) Pop() any {
 	return i
 }
 
-// queueLocked moves a run into the queue of its present owner, to the place for its present
+// queueLocked moves a run into the queue of its present owner, and sorts it in by its present
 // next_check. If the run has ended, queueLocked removes it from its queue.
 func (s *state) queueLocked(r *run) {
 	var q *queue
@@ -122,7 +122,6 @@ func (s *state) queueLocked(r *run) {
 	}
 }
 
-// unqueueLocked removes a run from its queue.
 func (s *state) unqueueLocked(r *run) {
 	heap.Remove(r.queue, r.place)
 	if r.queue.Len() == 0 {

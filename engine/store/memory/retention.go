@@ -93,7 +93,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	return stats, nil
 }
 
-// waitingLocked returns the runs that stay because a reply waits for its sink.
+// waitingLocked returns the runs that Retain must keep, because one of their replies waits for its
+// sink.
 func waitingLocked(s *state, now time.Time) map[status.RunID]bool {
 	waiting := map[status.RunID]bool{}
 	for _, p := range s.posted {

@@ -39,9 +39,9 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	return holders, line
 }
 
-// keyLocked returns the context of the unique key for which the run of an admission waits; nil = the
-// transition admits no run, or the run waits for no key. It returns naming.ErrFull if the key is not free,
-// or if a newer run waits for it.
+// keyLocked returns the context of the unique key that the transition gives to the run `r`. It
+// returns nil if the transition admits no run, or if the run waits for no key. It returns
+// naming.ErrFull if the key is not free, or if a newer run waits for the key.
 func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 	if r == nil || !t.Admit || r.key.key == "" {
 		return nil, nil
@@ -56,8 +56,9 @@ func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {
 	}
 }
 
-// waitingKeysLocked returns the runs of an engine that wait for a unique key which is free. It leaves
-// out runs that also wait for a place. The result `beaten` has the runs that cannot get their key.
+// waitingKeysLocked returns the runs of an engine that wait for a unique key which is free. It
+// leaves out runs that also wait for a place. The result `beaten` has the runs that cannot get
+// their key, because another run has reached the goal.
 func (s *state) waitingKeysLocked(engine store.EngineID, limit int) (next []status.RunID, beaten []naming.Beaten) {
 	for _, h := range s.keys {
 		switch held := h.holdsAt(s.now()); {
@@ -79,10 +80,10 @@ func (s *state) keylessLocked(r *run) bool {
 	return h != nil && h.next == r && h.holdsAt(s.now())
 }
 
-// roomLocked returns the share that the transition's run has after the transition. The result is nil
-// if the run has no limit. roomLocked returns naming.ErrFull if the transition needs a place and no
-// place is free. It returns another error if the transition admits a run that has no limit and gets no
-// key (keyed is false).
+// roomLocked returns the new value of the field `share` of the transition's run; nil = the run has
+// no limit. It returns naming.ErrFull if the transition needs a place and no place is free, or if a
+// new run must wait in line. It returns another error if the transition admits a run that has no
+// limit and gets no key (`keyed` is false).
 func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, error) {
 	var p share
 	switch {
@@ -108,9 +109,9 @@ func (s *state) roomLocked(r *run, t store.Transition, keyed bool) (*share, erro
 	return &p, nil
 }
 
-// nextLocked returns the runs of an engine that are next in line and for which there is room. It
-// skips runs whose owner is not alive, and runs whose unique key is not free, so that they do not stop
-// the line. It returns no more runs than the parameter `limit` says.
+// nextLocked returns the runs of an engine that are next in line and for which a place is free. It
+// skips runs whose owner is not alive, and runs whose unique key is not free, so that they do not
+// stop the line. It returns no more runs than the parameter `limit` says.
 func (s *state) nextLocked(engine store.EngineID, limit int) []status.RunID {
 	type shared struct{ workflow, key string }
 	seen := map[shared]bool{}

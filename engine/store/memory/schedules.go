@@ -18,7 +18,7 @@ type published struct {
 	rows      map[place]schedules.Row
 }
 
-// A place identifies a schedule.
+// A place identifies a schedule by two names. It is no place in a limit.
 type place struct{ workflow, name string }
 
 // Publish replaces a published workflow and its schedules.

@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// A state holds the data that the parts share.
+// A state holds the data that the parts of a Store share.
 type state struct {
 	now func() time.Time
 
@@ -45,14 +45,15 @@ type flow struct {
 
 type key struct{ workflow, key string }
 
-// A holder is the context of a unique key: the run that took the key last.
+// A holder is the context of a unique key: the run that took the key last, and the run that waits
+// for it.
 type holder struct {
-	run   *run // may be removed (gone); then it stays as it was
+	run   *run // last run that took the key; if it was removed (gone), the run as it was before
 	hold  naming.Hold
 	reset bool // the goal was reset after the run had reached it
 	gone  bool // retention has removed the run
-	// The run that waits until the key is free, and how long it will hold the key; nil = none. If that
-	// run has ended, it does not count any more.
+	// The run that waits until the key is free, and how long it will hold the key. If `next` is nil
+	// or has ended, no run waits.
 	next     *run
 	nextHold naming.Hold
 }
@@ -65,7 +66,8 @@ func (h *holder) holdsAt(now time.Time) bool {
 // waits reports whether an open run waits until the key is free.
 func (h *holder) waits() bool { return h.next != nil && !h.next.head.State.Final() }
 
-// existsLocked returns the outcome of a submission whose key this run holds.
+// existsLocked returns the outcome of a submission whose unique key is held by the run in the
+// context.
 func (h *holder) existsLocked() store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: h.run.head.Run, Name: h.run.head.Name, Exists: true, Gone: h.gone}}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Heirs is the role of a store that records which new run has taken over the results of an ended
-// run. A run has one heir at most, for as long as the store keeps the run. Two heirs would undo the
-// same effects twice. The store checks and writes this in the commit that submits the heir
+// run. A run has one heir at most, for as long as the store keeps the run: two heirs would undo the
+// same effects twice. The commit that submits an heir checks this and records the heir
 // (Names.From).
 type Heirs interface {
 	// Heir returns the id of the run that has taken over the results of the given run; 0 = there is

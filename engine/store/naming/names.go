@@ -17,10 +17,10 @@ const (
 
 // Names are the public names with which a run is submitted.
 type Names struct {
-	Name     string // public name, at most 100 characters; "" = the run gets the result of RunName
+	Name     string // public name, at most 100 characters; "" = the name that RunName returns
 	Workflow string // name of the workflow; another workflow may use the same Key
 	Key      string // unique key; "" = none
-	Hold     Hold   // how long the run holds Key; the zero value = until its goal is reset
+	Hold     Hold   // how long the run holds Key; the zero value = ScopeGoal, until the goal is reset
 	// Parent is the internal id of the run that starts this run; 0 = the run is no child run. A
 	// child run must have a Name.
 	Parent status.RunID
@@ -28,7 +28,8 @@ type Names struct {
 	// accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a *HeirError,
 	// or ErrNoOrigin.
 	From status.RunID
-	// Trigger is the kind of start of the run. A run without a Name, a Key and a Parent must have ByHand.
+	// Trigger says what has started the run. If both Name and Key are "", it must be ByHand,
+	// because the store keeps no names of the run (Kept).
 	Trigger Trigger
 }
 

@@ -9,8 +9,8 @@ import (
 // A Room is the limit that a run shares with the other runs that have the same Workflow and Key. At
 // most Limit of these runs may be open and hold a place at the same time. A store keeps one row for
 // each run with a Room. When the store admits a run, it locks the limit and counts the rows of the
-// open runs that hold a place. There is no counter that could become wrong: each end of a run frees
-// its place.
+// open runs that hold a place. A run that ends is not counted any more, so there is no counter that
+// could become wrong.
 type Room struct {
 	Workflow string    // name of the workflow
 	Key      string    // "" = the workflow has one limit for all its runs

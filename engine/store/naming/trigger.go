@@ -1,14 +1,14 @@
 package naming
 
-// A Trigger is the kind of start of a run: what has submitted it. A store keeps the number.
+// A Trigger says what has started a run. A store keeps the number.
 type Trigger uint8
 
-// The kinds of starts. New kinds get new numbers.
+// What can start a run. New constants get new numbers.
 const (
 	ByHand         Trigger = iota // a person or a program, through the command line or the API
-	ByEvent                       // an event, also for a key of a list
+	ByEvent                       // a sent event, also if it starts one run for each of its keys
 	BySchedule                    // a tick of a schedule
-	BySelection                   // a row of a selection, whatever opened the firing
+	BySelection                   // a row of a selection, also if an event or a person opened the firing
 	BySubmission                  // another program, with SQL
 	ByParent                      // a step of another run
 	ByNotification                // a state of another run that has to be announced

@@ -72,8 +72,8 @@ func (s *pointed) Retained(ctx context.Context) (status.RunID, error) {
 	return 0, nil
 }
 
-// The type pointed implements rekey.Resealer. Each of these methods calls the method with the same
-// name of the wrapped store. It returns an error if the wrapped store is not a rekey.Resealer.
+// The type `pointed` implements rekey.Resealer. Each of these methods calls the same method of the
+// wrapped store. If the wrapped store is not a rekey.Resealer, the methods return an error.
 
 func (s *pointed) resealer() (rekey.Resealer, error) {
 	r, ok := rekey.Of(s.Full)
@@ -123,9 +123,9 @@ func (s *pointed) ResealDefinition(ctx context.Context, digest string, data []by
 	return r.ResealDefinition(ctx, digest, data)
 }
 
-// The type pointed implements notice.Keeper. Each of these methods calls the method with the same
-// name of the wrapped store. If the wrapped store is not a notice.Keeper, the methods return no
-// notices and mark none.
+// The type `pointed` implements notice.Keeper. Each of these methods calls the same method of the
+// wrapped store. If the wrapped store is not a notice.Keeper, the methods return no notices and
+// mark none.
 
 func (s *pointed) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	if k, ok := notice.Of(s.Full); ok {
@@ -223,7 +223,7 @@ func (s *pointed) KeepLate(ctx context.Context, l store.LateReply) error {
 	return s.Full.KeepLate(ctx, l)
 }
 
-// The type pointed implements snapshots.Keeper. If the wrapped store is not a snapshots.Keeper,
+// The type `pointed` implements snapshots.Keeper. If the wrapped store is not a snapshots.Keeper,
 // these methods find no snapshots, and KeepSnapshot stores nothing.
 
 func (s *pointed) KeepSnapshot(ctx context.Context, engine store.EngineID, x snapshots.Snapshot) error {
@@ -284,8 +284,8 @@ func (w *pointedWriter) Commit(ctx context.Context, batch []store.Transition) ([
 	return w.Writer.Commit(ctx, batch)
 }
 
-// The type pointed implements goals.Keeper. Each of these methods calls the method with the same name
-// of the wrapped store. If the wrapped store is not a goals.Keeper, there are no goals.
+// The type `pointed` implements goals.Keeper. Each of these methods calls the same method of the
+// wrapped store. If the wrapped store is not a goals.Keeper, there are no goals.
 
 func (s *pointed) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
 	if k, ok := goals.Of(s.Full); ok {

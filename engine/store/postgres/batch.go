@@ -19,8 +19,8 @@ type batch struct {
 	moves   bool // some transition changes the row of an existing run
 	names   bool // some transition submits a run with a name or a key
 	keys    bool
-	// Some transition adds instances, alerts, notices or replies. A statement that inserts such rows
-	// can also insert names and keys.
+	// Some transition adds instances, alerts, notices or replies. The statement for them also
+	// inserts names and keys.
 	side    bool
 	heard   bool // some transition has the field Heard set
 	consume bool // some transition consumes messages; then the statement has all parts
@@ -95,8 +95,8 @@ func (b *batch) addNames() {
 	}
 }
 
-// originOf returns the origin of a run as one number, which the statements take apart: the id of its
-// parent or, if it has none, the negative number of its kind of start.
+// originOf returns what started a run, as one number: the id of its parent or, if the run has none,
+// its Trigger as a negative number. The statements turn the number into two columns again.
 func originOf(n *naming.Names) int64 {
 	if n.Parent != 0 {
 		return int64(n.Parent)
@@ -196,8 +196,7 @@ func (b *batch) add(t *store.Transition) {
 	}
 }
 
-// addNotices encodes the notices of a transition. They are elements of the arrays of alerts, with
-// the kind noticeKind.
+// addNotices appends the notices of a transition to the arrays of alerts, with the kind noticeKind.
 func (b *batch) addNotices(t *store.Transition) {
 	for _, state := range t.Announce {
 		b.alertRun.int8(int64(t.Run))
@@ -209,8 +208,7 @@ func (b *batch) addNotices(t *store.Transition) {
 	}
 }
 
-// addReplies encodes the replies of a transition. They are elements of the arrays of alerts, with the
-// kind replyKind.
+// addReplies appends the replies of a transition to the arrays of alerts, with the kind replyKind.
 func (b *batch) addReplies(t *store.Transition) {
 	if t.Post == nil {
 		return

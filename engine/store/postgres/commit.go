@@ -70,11 +70,11 @@ type commit struct {
 	cast  bool  // the method `bisect` has refused a row with the verdict `suspected`
 }
 
-// sortOut selects the transitions that can be committed with one statement, and returns them as
-// the result `send`. It sets the outcome of each invalid transition. A submission goes into the
-// field `doubt` if its name or key occurs earlier in the batch, or if it is not certain that its
-// workflow is in the database. The result `where` has the index in c.items of each transition in
-// `send`; it is nil if `send` has all transitions.
+// sortOut selects the transitions that can be committed with one statement, and returns them as the
+// result `send`. It sets the outcome of each invalid transition. Admissions go into the field
+// `doubt`. So do submissions that the statement cannot check, for example if the same name or key
+// occurs earlier in the batch. The result `where` has the index in c.items of each transition in
+// `send`; nil = `send` has all transitions.
 func (c *commit) sortOut() (send []store.Transition, where []int) {
 	names, keys := c.w.names, c.w.keys
 	clear(names)
@@ -120,9 +120,9 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 	return send, where
 }
 
-// finish returns the outcomes. If every outcome is an error and one of them is ErrFenced,
-// finish returns the error ErrFenced instead. If a submitted run has no owner, finish sends
-// a hint to the engines.
+// finish returns the outcomes. If every outcome is an error and one of them is ErrFenced, finish
+// returns the error ErrFenced instead. If the commit makes work for other engines, such as a run
+// without an owner, finish sends a hint to the engines.
 func (c *commit) finish() ([]store.Outcome, error) {
 	fenced, told := false, false
 	for i := range c.out {
@@ -179,8 +179,8 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// Some transitions are committed. For each of the other transitions, it is unknown which batch
-			// wrote the journal row.
+			// This try has not committed all transitions, and settle could not read whether an
+			// earlier try has committed the others. So ask again.
 			s.open, s.ifNone = true, true
 		}
 		if done, result := c.failed(ctx, &s, err); done {
@@ -212,15 +212,15 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 	case v == taken && !s.ifNone:
 		s.ifNone, s.try = true, -1 // at once, send the statement that leaves out conflicting rows
 	case v == taken && c.w.batch.names && s.try < giveUp:
-		// Another client has committed the same name or key first. Send again: the next
-		// statement sees this row.
+		// Another client has committed the same name or key first. Send again: the next statement
+		// sees the row of that client.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected && (c.any() || (c.cast || s.try >= giveUp) && c.w.takes(ctx)):
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected:
-		// If a single row fails, the reason may be that the server refuses all rows at
-		// present. Then this row is not the reason, so send it again.
+		// A single row has failed. Perhaps the server refuses all rows at present, so send the row
+		// again.
 	case v == later, s.open, c.split:
 		// This try committed nothing. But the next try may succeed, or an earlier try may
 		// have committed the part. So send the part again.
@@ -291,9 +291,8 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 			return nil
 		}
 		if open {
-			// The server refuses the row now, but an earlier try may have committed it. The
-			// server ended the earlier try before this try, so the table now shows the
-			// final outcome.
+			// The server refuses the row now, but an earlier try may have committed it. The earlier
+			// try has ended, so the journal shows whether it did.
 			mine, err := c.stands(ctx, from)
 			if mine || err != nil {
 				c.out[from].Landed = mine
@@ -405,8 +404,8 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 		case there && t.Seq == 0:
 			c.out[i] = store.Outcome{Err: store.ErrExists}
 		default:
-			// If the journal has no row with this number, the engine was declared dead.
-			// Then another engine takes the run over, so ErrStale is correct, too.
+			// Another commit has written the journal row with this number. Or there is no such row,
+			// because the engine was declared dead, and another engine takes the run over.
 			c.out[i] = store.Outcome{Err: store.ErrStale}
 		}
 	}

@@ -35,8 +35,8 @@ UNION ALL SELECT 0 FROM engine.setting
 WHERE name = 'retained' AND value::int8 >= $1::int8 AND NOT EXISTS (SELECT FROM engine.run WHERE run_id = $1::int8)`
 )
 
-// A checked is a connection of the driver. The identity of its server was compared with the
-// lineage.
+// A checked is a connection of the driver. Its server was compared with the lineage, which says to
+// which server the store wrote last.
 type checked struct {
 	wire
 	lineage *lineage
@@ -56,8 +56,8 @@ func (c *checked) ResetSession(ctx context.Context) error {
 // server was replaced.
 func (c *checked) IsValid() bool { return !c.lineage.stale(c.line) && c.wire.IsValid() }
 
-// A connector opens connections, and compares the identity of their servers with the
-// lineage.
+// A connector opens connections. It checks that the server of each connection has the commits that
+// the lineage records.
 type connector struct {
 	*pq.Connector
 	s *access
@@ -106,7 +106,6 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 	return out, nil
 }
 
-// identify reads the identity of a server.
 func (s *access) identify(ctx context.Context, w wire) (id identity, err error) {
 	query := serverIdentity
 	if !s.keeps() {
@@ -131,8 +130,8 @@ func (s *access) identify(ctx context.Context, w wire) (id identity, err error) 
 	return id, nil
 }
 
-// stands reports whether the journal still has the row that m names, with the same token. It also
-// returns true if retention has removed the run.
+// stands reports whether the journal still has the row to which the mark `m` points, with the same
+// token. It also returns true if retention has removed the run.
 func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
 	if unmigrated(err) || errors.Is(err, errNoRow) {

@@ -107,8 +107,8 @@ func (s *catalogue) workflowIDs(ctx context.Context, digest string) (map[string]
 // workflow.
 func (s *catalogue) known(id store.WorkflowID) { s.flows.Store(id, true) }
 
-// knows reports whether known was called for a workflow. If not, the workflow may be in the
-// database or not.
+// knows reports whether the method `known` was called for a workflow. If not, the workflow may be
+// in the database or not.
 func (s *catalogue) knows(id store.WorkflowID) bool {
 	_, ok := s.flows.Load(id)
 	return ok

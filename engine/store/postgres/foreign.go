@@ -53,7 +53,7 @@ type strange struct {
 	rank        int
 	kind, name  string
 	owner, self string // role that owns the object, and role of this session
-	remedy      string // statement that makes the role self the owner of the object
+	remedy      string // statement that makes the role `self` the owner of the object
 }
 
 // ownedByUs returns a *foreignError if another role owns the schema, or an object that a

@@ -23,7 +23,7 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 	suspectAbsolve = `DELETE FROM engine.suspect WHERE run_id = ANY ($1::int8[])`
 )
 
-// hands is the part of a Store that records which runs each engine has in hand.
+// hands implements store.Hands: it records which runs each engine has in hand.
 type hands struct{ *access }
 
 // Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the
@@ -89,7 +89,7 @@ WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state A
   AND EXISTS (SELECT FROM engine.run r WHERE r.run_id = $1) ORDER BY n.seq, n.state`
 )
 
-// notices is the part of a Store that keeps notices. It implements notice.Keeper.
+// notices implements notice.Keeper.
 type notices struct{ *access }
 
 // Open returns notices that are not announced yet, ascending. It returns only notices that come

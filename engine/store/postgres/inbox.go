@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// messagePost inserts a message. If there is a message with the same dedup already,
-	// messagePost returns the id of that message. It uses DO UPDATE, because with DO
-	// NOTHING it would not return a message that another session wrote meanwhile.
+	// messagePost inserts a message. If the run already has a message with the same text in the column
+	// `dedup`, messagePost returns the id of that message. It uses DO UPDATE, because with DO NOTHING
+	// it would not return a message that another session wrote meanwhile.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -31,8 +31,7 @@ DELETE FROM engine.inbox i USING engine.run r
 WHERE i.id = ANY ($2::int8[]) AND i.run_id = $1 AND r.run_id = $1 AND r.state >= 10`
 )
 
-// inbox is the part of a Store that keeps messages. It keeps a message until a row of the
-// message's run consumes it.
+// inbox keeps each message until a row of the message's run consumes it.
 type inbox struct {
 	*access
 	*waker

@@ -20,8 +20,8 @@ const (
 	failed                       // nothing is committed, and trying again does not help
 )
 
-// judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error.
-// If the error does not come from the server, judge returns the verdict named unknown.
+// judge returns the verdict for an error. The verdict depends on the SQLSTATE of the error. If the
+// error does not come from the server, the verdict is `unknown`.
 func judge(err error) verdict {
 	var e *pq.Error
 	// A PANIC may stop the server during a commit, so the outcome of the commit is unknown.

@@ -22,8 +22,7 @@ WITH m AS (
 )
 SELECT engine FROM m`
 
-// members is the part of a Store that records which engines are alive. It also records when
-// the next scans may be made.
+// members records which engines are alive, and when the next scans may be made.
 type members struct {
 	*access
 	*waker
@@ -48,9 +47,9 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 }
 
 // memberTick renews the lease of an engine and returns the work for the engine. It compares
-// next_check with a scalar subquery, which the server computes once. clock_timestamp()
-// itself would have another value for each row, and so could not limit an index scan. The
-// scan would read every open run of the owner.
+// next_check with a scalar subquery, which the server computes once. The server would compute
+// clock_timestamp() itself for each row, and could not use it to limit an index scan. Then the scan
+// would read every open run of the owner.
 //
 // memberTick also returns a page of runs with waiting messages, after the run $4. The page
 // has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is
@@ -149,9 +148,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 // key.
 type waiting struct{ place, key bool }
 
-// tick runs memberTick or memberTickLine, and reads the result. The result `line` is the
-// timeline, and the result `pos` is the position in the server's log. For memberTick both are
-// 0. The method `tick` sets the fields of `waits`. It returns ErrLapsed if the engine is not alive.
+// tick runs memberTick or memberTickLine, and reads their result into `t` and `waits`. The results
+// `line` and `pos` are the timeline and the position in the server's log; 0 for memberTick. tick
+// returns ErrLapsed if the engine is not alive.
 func (s *members) tick(ctx context.Context, query string, waits *waiting, args ...any) (t store.Tick, line, pos int64, err error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// The index run_active keeps the entries of ended runs until vacuum removes them, and longer
-// while any session holds a snapshot. A scan of all past next_check values visits every such
-// entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five times a
-// second. So a scan does not begin at the first entry. It begins at the earliest of three
-// times: a minute before the last scan, the earliest next_check that the last scan found,
-// and the earliest next_check that was committed since then. This is safe because only the
-// owner's writers commit next_check values of its runs. Every tenth scan still begins at the
-// first entry. While a session holds a snapshot for long, such a whole scan becomes slow. Then
-// it is made less often, so that it takes at most a twentieth of the time (wholeShare).
+// The index run_active keeps the entries of ended runs until vacuum removes them. Vacuum cannot
+// remove them while any session has an older transaction open. A scan of all past next_check values
+// visits every such entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five
+// times a second. So a scan does not begin at the first entry. It begins at the earliest of three
+// times: a minute before the last scan, the earliest next_check that the last scan found, and the
+// earliest next_check that was committed since then. This is safe because only the owner's writers
+// commit next_check values of its runs. Every tenth scan still begins at the first entry. While a
+// transaction stays open for long, such a whole scan becomes slow. Then it is made less often, so
+// that it takes at most a twentieth of the time (wholeShare).
 const (
 	lowTrail   = time.Minute
 	lowSkips   = 10
@@ -126,14 +126,13 @@ func (l *minima) forget(id store.EngineID) {
 }
 
 // A scan for runs without an owner visits the entries of all runs that were claimed before, until
-// vacuum removes them, and longer while any session holds a snapshot (see minima). So a scan does not
-// begin at the first entry. It begins at the earlier of two times: the first run that the last scan
-// found, and headTrail before the last scan. Any engine or program may add runs to the queue, so the
-// store does not know what was added since then. But the next_check of a new run is at most 10
-// minutes before the time at which the run was accepted (with priority 100), and the commit follows
-// within the time that a statement may take. A run that an engine has given back may have an
-// earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if it
-// is slow (wholeShare).
+// vacuum removes them (see the comment on lowTrail). So a scan does not begin at the first entry.
+// It begins at the earlier of two times: the first run that the last scan found, and headTrail
+// before the last scan. Any engine or program may add runs to the queue, so the store does not know
+// what was added since then. But the next_check of a new run is at most 10 minutes before the time
+// at which the run was accepted (with priority 100), and the commit follows within the time that a
+// statement may take. A run that an engine has given back may have an earlier next_check. To find
+// such runs, a whole scan is made every headWhole, or less often if it is slow (wholeShare).
 const (
 	headTrail = 12 * time.Minute
 	headWhole = 5 * time.Second

@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	// orphanList lists orphans: open runs of dead members, and with $3 also open runs
-	// without an owner. Its first part is materialized, so that the server finds the open
-	// runs in the index run_active. Otherwise the server might read the runs in the order
-	// of run_id, and so read all ended runs. orphanList leaves out runs at rest (parked or
-	// compensation_failed, and next_check is Never) that have no message or have too many
-	// deaths (store.MaxDeaths).
+	// orphanList lists orphans: open runs of dead members and, if $3 is true, open runs without an
+	// owner. Its first part is materialized, so that the server finds the open runs in the index
+	// run_active. Otherwise the server might read the runs in the order of run_id, and so read all
+	// ended runs. orphanList leaves out a run that is parked or compensation_failed and whose
+	// next_check is Never, if the run has no message or too many deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (
   SELECT run_id FROM engine.run r
@@ -38,8 +37,7 @@ ORDER BY run_id`
 // orphans. To make few queries, the store keeps the list, and takes the next pages from it.
 const orphanScan = 1 << 16
 
-// A walk holds the rest of a list of orphans, after the store has returned the first pages
-// of the list.
+// A walk holds those orphans of a list that the store has not returned yet.
 type walk struct {
 	mu    sync.Mutex     // protects following fields
 	after status.RunID   // last run that was returned from the list; 0 = no run is left
@@ -75,7 +73,7 @@ func (w *walk) put(page, list []status.RunID) {
 	}
 }
 
-// runs is the part of a Store that finds and reads runs.
+// runs finds and reads runs.
 type runs struct {
 	*access
 	orphans   walk // a list that includes runs without an owner
@@ -136,9 +134,9 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename replaces the value of the field `after` by the last run that the caller received,
-// because the caller's next call names this run. The last runs of the walk's page may not be
-// orphans any more, so the caller did not receive them.
+// rename sets the field `after` to the parameter `to`, if it equals the parameter `from`. The run
+// `from` ended the last page of the walk, but was not an orphan any more. So the last run that the
+// caller received is `to`, and the caller's next call names this run.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,7 +154,6 @@ func runArray(ids []status.RunID) pq.Int64Array {
 	return out
 }
 
-// runIDs returns the run ids that a query returns.
 func (s *runs) runIDs(ctx context.Context, what, query string, args ...any) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -92,7 +92,7 @@ type Store struct {
 	*contexts.Contexts
 	*waker
 	*examiner
-	tokens atomic.Uint32 // number of commits so far; the method `token` makes a token for each commit from it
+	tokens atomic.Uint32 // number of tokens so far; see Writer.token
 }
 
 var _ interface {
@@ -116,13 +116,13 @@ var _ interface {
 	goals.Keeper
 } = (*Store)(nil)
 
-// A selections is the part of a Store that keeps the firings of selections.
+// A selections implements firings.Keeper.
 type selections struct{ part *firing.Part }
 
 // Selections returns the role firings.Store of the store.
 func (s selections) Selections() firings.Store { return s.part }
 
-// sharer is the part of a Store that divides the limits of agents among engines.
+// sharer implements quota.Sharer.
 type sharer = shares.Shares
 
 // Open connects to a migrated database. It returns a *store.SchemaError if the schema does
@@ -149,7 +149,6 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// newStore makes the parts of a store.
 func newStore(a *access) *Store {
 	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
 	v := &views{access: a}

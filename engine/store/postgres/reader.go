@@ -69,10 +69,10 @@ func (s *runs) loadOne(ctx context.Context, id status.RunID) ([]store.Loaded, er
 	return []store.Loaded{out}, nil
 }
 
-// runLoadMany reads the heads and journal rows of many runs with one statement, so that all
-// are from the same moment. The result has a row with seq -1 for each head. Its column data
-// contains the head, and whether messages wait. Separate columns would make every row
-// larger. The statement does not sort the rows, because sorting in Go is cheaper.
+// runLoadMany reads the heads and journal rows of many runs with one statement, so that all are
+// from the same moment. The result has a row with seq -1 for each head. Its column `data` contains
+// the head, and whether messages wait. Separate columns would also make each journal row of the
+// result larger. The statement does not sort the rows, because sorting in Go is cheaper.
 const runLoadMany = `
 SELECT r.run_id, -1 AS seq, pg_catalog.timestamptz_send(r.created_at) AS at,
        pg_catalog.int4send(r.workflow_id) || pg_catalog.int2send(r.state) || pg_catalog.int4send(r.owner) || pg_catalog.int4send(r.fence) || pg_catalog.timestamptz_send(r.next_check)
@@ -182,7 +182,7 @@ func moment(b []byte) (time.Time, error) {
 	}
 }
 
-// unpackHead decodes the column named data in that row of runLoadMany whose seq is -1. The column
+// unpackHead decodes the column `data` in that row of runLoadMany whose seq is -1. The column
 // holds the head of a run, and whether messages wait for the run.
 func unpackHead(run status.RunID, created time.Time, b []byte) (h store.Head, waiting bool, err error) {
 	const fixed = 4 + 2 + 4 + 4 + 8 + 8 + 1
@@ -430,14 +430,14 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 	return []store.RunRow{r}, nil
 }
 
-// views is the part of a Store that lists steps and alerts for people.
+// views implements store.Views: it lists steps, alerts and places for people.
 type views struct{ *access }
 
-// stepSource lists the nodes of a run, and then the changes of the nodes' states. It is one
-// statement, so all rows are from the same moment. The nodes of the definition come
-// first (what = -1), because the names in engine.run_step replace their names
-// (storekit.FoldSteps). The view engine.steps shows the same data, but is slower, because it
-// decodes the changes in SQL.
+// stepSource lists the nodes of a run (its steps and instances), and then the changes of the nodes'
+// states. It is one statement, so all rows are from the same moment. The steps of the definition
+// come first (what = -1). After them come the nodes in engine.run_step, whose names replace the
+// names of the definition if the run was moved (storekit.FoldSteps). The view engine.steps shows
+// the same data, but is slower, because it decodes the changes in SQL.
 const stepSource = `
 SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL::bytea AS steps
 FROM engine.run r JOIN engine.workflow_step s USING (workflow_id) WHERE r.run_id = $1
@@ -531,9 +531,9 @@ func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]
 
 const (
 	// snapshotKeep stores a snapshot if the engine has a fence row and owns the run, and if the
-	// journal has the row on which the snapshot is based. It locks the fence row, so that the
-	// engine cannot be declared dead meanwhile. The lock does not wait for commits, and no commit
-	// waits for it.
+	// journal has the last row that the snapshot covers. It locks the fence row, so that the engine
+	// cannot be declared dead meanwhile. The lock does not wait for commits, and no commit waits for
+	// it.
 	snapshotKeep = `
 WITH own AS MATERIALIZED (
   SELECT 1 FROM engine.fence WHERE engine = $1::int4 ORDER BY writer LIMIT 1 FOR KEY SHARE
@@ -546,10 +546,10 @@ WITH own AS MATERIALIZED (
 SELECT EXISTS (SELECT FROM own), EXISTS (SELECT FROM kept)`
 	snapshotDrop = `DELETE FROM engine.snapshot WHERE run_id = $1`
 	snapshotRuns = `SELECT run_id FROM engine.snapshot WHERE run_id = ANY ($1::int8[]) ORDER BY run_id`
-	// runLoadShort reads the head of a run, its snapshot, and the journal rows from row next-1 on.
-	// This is the last row that the snapshot covers. If there is no snapshot, it reads all rows. It
-	// is one statement, so that all are from the same moment. The snapshot is the first row of the
-	// result: its seq is -next.
+	// runLoadShort reads the head of a run, its snapshot, and the journal rows from the last row on
+	// that the snapshot covers (seq = next - 1). If there is no snapshot, it reads all rows. It is
+	// one statement, so that all are from the same moment. The snapshot is the first row of the
+	// result, with seq = -next.
 	runLoadShort = `
 WITH s AS MATERIALIZED (SELECT next, data FROM engine.snapshot WHERE run_id = $1), j AS (
   SELECT -next AS seq, 'epoch'::timestamptz AS at, data FROM s
@@ -561,7 +561,7 @@ FROM engine.run r CROSS JOIN j LEFT JOIN engine.run_name n USING (run_id)
 WHERE r.run_id = $1 ORDER BY j.seq`
 )
 
-// shorts is the part of a Store that keeps snapshots of long runs. It implements snapshots.Keeper.
+// shorts implements snapshots.Keeper: it keeps snapshots of long runs.
 type shorts struct{ *access }
 
 // KeepSnapshot stores a snapshot of a run. It replaces the former snapshot of the run.

@@ -39,12 +39,13 @@ ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// and the store's time. Both are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
 	// retainRemove removes those locked runs that have no messages, no existing parent, and no reply
-	// that has waited for less than $2 microseconds. It also removes their names and keys. It is a
-	// separate statement, because it must see messages that were posted before the runs were locked.
-	// A client that posts a message later waits for this transaction, and then finds no run. If a
-	// removed run still holds its key, the row of the key stays. It then stores the name of the run,
-	// its state, and the time of its end. If another session has locked the row of the key, the run
-	// stays until the next pass.
+	// that has waited for less than $2 microseconds. It also removes their names and keys. If a
+	// removed run still holds its key, the row of the key stays, and gets the name, the state and the
+	// end of the run. If another session has locked the row of the key, the run stays, and a later
+	// call of Retain removes it.
+	//
+	// It is a separate statement, because it must see messages that were posted before the runs were
+	// locked. A client that posts a message later waits for this transaction, and then finds no run.
 	retainRemove = `
 WITH held AS MATERIALIZED (
   SELECT c.workflow, c.key, r.run_id, r.state, r.finished_at, n.name,
@@ -71,7 +72,8 @@ WITH held AS MATERIALIZED (
   DELETE FROM engine.context c USING held h JOIN gone g USING (run_id) WHERE NOT h.stays AND c.workflow = h.workflow AND c.key = h.key RETURNING 1
 )
 SELECT (SELECT pg_catalog.count(*) FROM gone), (SELECT pg_catalog.count(*) FROM named) + (SELECT pg_catalog.count(*) FROM freed)`
-	// retainGoals removes the context of each removed run, unless the run still holds its key.
+	// retainGoals removes the rows of unique keys (engine.context) that stayed after their runs were
+	// removed, as soon as the runs do not hold the keys any more.
 	retainGoals = `
 DELETE FROM engine.context WHERE (workflow, key) IN (
   SELECT workflow, key FROM engine.context c WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0
@@ -119,7 +121,7 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 // retainRows is the largest number of rows that one statement removes.
 const retainRows = 1000
 
-// retention is the part of a Store that removes old runs. It keeps in memory where the next
+// retention implements store.Retainer: it removes old runs. It keeps in memory where the next
 // call of Retain begins. A new Store begins with the first run.
 type retention struct {
 	*access
@@ -153,8 +155,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if err != nil || latest.IsZero() {
 		return store.RetainStats{}, err
 	}
-	// Runs with greater ids were created at the time latest or later, so Retain does not remove
-	// them.
+	// Runs with greater ids were created at the time `latest` or later, so Retain does not remove them.
 	end := naming.FirstRunOf(latest) - 1
 	var (
 		stats store.RetainStats
@@ -208,10 +209,10 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 
 // ages returns two times. The result `latest` limits which runs are removed: each of them finished
 // before this time. It is zero if no run may be removed. The result `earliest` decides how wide the
-// partitions of the journal are: the earlier it is, the wider they are. A long time would need many
-// narrow partitions, and each partition makes all reads slower. So `earliest` is the time given to
-// Retain. If that time is zero, `earliest` is the present time minus the longest retention of all
-// workflows.
+// partitions of the journal are: the earlier it is, the wider they are. The shortest retention
+// would give many narrow partitions, and each partition makes all reads slower. So `earliest` is the
+// time given to Retain. If that time is zero, `earliest` is the present time minus the longest
+// retention of all workflows.
 func (s *retention) ages(ctx context.Context, before time.Time) (latest, earliest time.Time, err error) {
 	var (
 		least, most int64
@@ -230,10 +231,10 @@ func (s *retention) ages(ctx context.Context, before time.Time) (latest, earlies
 	return latest, earliest, nil
 }
 
-// forget removes runs with after < id <= last, with their names and keys. It removes the runs that
-// ended before the given time. If the workflow of a run has its own retention, it removes the run if
-// the run ended longer ago than this retention. It does not remove a run with waiting messages, a child of a
-// run that exists, or a run with a reply that waits for its sink (replies.KeepFor).
+// forget removes runs with after < id <= last, with their names and keys. Each of them ended before
+// the time in the parameter `before`. If the workflow of a run has its own retention, the run ended
+// longer ago than this retention instead. forget does not remove a run with waiting messages, a
+// child of a run that exists, or a run with a reply that waits for its sink (replies.KeepFor).
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
@@ -258,7 +259,7 @@ func (s *retention) forget(ctx context.Context, after, last status.RunID, before
 	return nil
 }
 
-// freeGoals removes the context of each removed run, unless the run still holds its key.
+// freeGoals runs retainGoals until no more rows can be removed.
 func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) error {
 	for {
 		res, err := s.db.ExecContext(ctx, retainGoals, retainRows)

@@ -59,9 +59,9 @@ const (
 	// To end a small partition, the server reads all of it, and commits have to wait. With
 	// a larger partition they would wait too long.
 	smallTail = 8 << 20
-	// firstWidth is the time from now to the end of a large last partition. The method
-	// `limitTail` adds a constraint that forbids runs after this end. So the store must create
-	// the partition for these runs in time, but it can try many times.
+	// firstWidth is the shortest time from now to the end of a large last partition. The method
+	// `limitTail` forbids runs after this end. So the store must create the next partition before the
+	// end. In this time it can try many times.
 	firstWidth = 7 * 24 * time.Hour
 	// lockTries is how many times the method `change` requests the lock that commits need,
 	// too. Each try waits up to 100 ms for the lock. The tries are a second apart.

@@ -15,7 +15,7 @@ import (
 )
 
 // Statements about the table `place`: the limits that runs share. An admitted run holds its place
-// while the run is open. So the statements read the state in the row of the run, and no counter.
+// while the run is open. So the statements count the open admitted runs. There is no counter.
 const (
 	// placeLock locks a limit until the transaction ends. So the next statement, which counts the
 	// admitted runs, sees all runs that other transactions have admitted.
@@ -41,11 +41,11 @@ DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
 	placeAdd   = `INSERT INTO engine.place (run_id, workflow, key, slots, rank, admitted) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`
 	placeAdmit = `UPDATE engine.place SET admitted = true WHERE run_id = $1`
 
-	// placeNext returns those runs of the engine $1 that are the next in line and for which there is
-	// room. It jumps from line to line in the index, so it does not read all runs that wait. It skips
+	// placeNext returns those runs of the engine $1 that are the next in line and for which a place is
+	// free. It jumps from line to line in the index, so it does not read all runs that wait. It skips
 	// runs whose owner is not alive, and runs whose unique key is not free, so that they do not stop
-	// the line. Runs in one line may have different limits. A run for which there is no room stops the
-	// runs behind it. The query first reads the first run (f): if there is no room for this run, it
+	// the line. Runs in one line may have different limits. A run for which no place is free stops the
+	// runs behind it. If no place is free for the first run of a line (the subquery `f`), placeNext
 	// reads no other run of the line. It reads at most 1000 runs of each line.
 	placeNext = `
 WITH RECURSIVE line AS (
@@ -196,7 +196,7 @@ func answers(err error) bool {
 	return errors.As(err, &heir)
 }
 
-// next returns the runs of an engine that are the next in line and for which there is room. It
+// next returns the runs of an engine that are the next in line and for which a place is free. It
 // returns no more runs than the parameter `most` says.
 func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]status.RunID, error) {
 	rows, err := s.db.QueryContext(ctx, placeNext, int64(id), most)
@@ -215,7 +215,8 @@ func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]stat
 	return next, wrapIf("find runs that are next in line", rows.Err())
 }
 
-// nextOfKeys adds to a tick those runs of an engine that wait for a unique key whose run has ended.
+// nextOfKeys adds to the tick t those runs of an engine that wait for a unique key, if the run that
+// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to t.Beaten.
 // It adds at most `most` runs.
 func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
 	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)

@@ -54,14 +54,14 @@ WITH own AS MATERIALIZED (
   SELECT s.run_id, s.name, s.key, ` + nameOrigin + ` FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, origin)
   RETURNING run_id
 )`
-	// nameOrigin takes the result of originOf apart: the parent, and the kind of start. 5 is
-	// naming.ByParent.
+	// nameOrigin makes two columns of the result of originOf: the parent, and the kind of start. 5
+	// is naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
 	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not hold
 	// it any more (contextHeld). If another run holds the key, the statement sets run_id to NULL,
-	// which the table forbids. Then nothing is committed. If the statement does not see the other run,
-	// because it is too new or because retention has removed it, the other run counts as holding the
-	// key.
+	// which the table forbids. Then nothing is committed. The other run counts as holding the key if
+	// the statement does not see it: it was committed after the statement began, or retention has
+	// removed it.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -70,24 +70,24 @@ WITH own AS MATERIALIZED (
   ON CONFLICT (workflow, key) DO UPDATE SET run_id = CASE WHEN ` + contextFree + ` THEN excluded.run_id END, ` + contextTaken + `
   RETURNING 1
 )`
-	// contextHeld says whether the run r holds the key of the context c (naming.Hold.Holds). r is NULL
-	// if there is no such run.
+	// contextHeld says whether the run `r` holds the unique key of `c`, a row of the table `context`
+	// (naming.Hold.Holds). The columns of `r` are NULL if the run does not exist any more.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
-	// contextFree says whether a unique key is free, by its row c in the table `context`; NULL = the run
-	// that took the key does not exist any more. If a run waits for the key, the key is free only if the
-	// statement sees that this run has ended.
+	// contextFree says whether the unique key of `c`, a row of the table `context`, is free; NULL =
+	// the run that took the key does not exist any more. If a run waits for the key, the key is free
+	// only if the statement sees that this run has ended.
 	contextFree = `(SELECT NOT ` + contextHeld + ` AND (c.next_run IS NULL OR EXISTS (SELECT FROM engine.run w WHERE w.run_id = c.next_run AND w.state >= 10 OFFSET 0))
     FROM engine.run r WHERE r.run_id = c.run_id)`
-	// contextTaken sets the columns of a context that another run takes.
+	// contextTaken sets the columns of the row of a key when another run takes the key.
 	contextTaken      = `scope = excluded.scope, retain = excluded.retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL, next_run = NULL, next_scope = NULL, next_retain = NULL`
 	commitLandedNamed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM named) first, ` + commitRows
 	commitLandedKeyed = `, landed AS (` + commitInto + `
   FROM own, (SELECT pg_catalog.count(*) FROM keyed) first, ` + commitRows
 
-	// This text belongs to the forms of the statement that leave out conflicting rows. Its part
-	// "fresh" selects the new runs whose name and id are unused and whose key no other run
+	// commitFresh is part of the forms whose names end in IfNone: they leave out conflicting rows. Its
+	// subquery `fresh` selects the new runs whose name and id are unused and whose key no other run
 	// holds. If another transaction commits a run with the same name, key or id meanwhile, the
 	// statement fails. When the statement is sent again, it sees that run.
 	commitFresh = `, held AS MATERIALIZED (
@@ -131,9 +131,8 @@ WITH own AS MATERIALIZED (
 	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
-	// The field Heard of a transition says how many messages may wait for the run. If more
-	// messages wait, the statement does not change the run. Then the run counts as missing
-	// (runGone), and nothing is committed.
+	// If more messages wait for a run than Transition.Heard says, the statement does not change the
+	// run. Then the run counts as missing (runGone), and nothing is committed.
 	changesHeardBeside = `, pg_catalog.unnest($43::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
@@ -172,15 +171,14 @@ WITH own AS MATERIALIZED (
   FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
   WHERE a.kind = '` + replyKind + `'
 )`
-	// replyKind is the kind of those elements in the arrays of alerts that are replies. In such an
-	// element, n counts the replies of the transition from 1, step is the state, code is the sink,
-	// and message is the correlation id. The numbers of all replies of a run have no gaps: earlier
-	// commits have already numbered the earlier replies, and only one engine can write the next row of
-	// the run.
+	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` counts the
+	// replies of the transition from 1, `step` is the state, `code` is the sink, and `message` is the
+	// correlation id. The numbers of all replies of a run have no gaps: earlier commits have already
+	// numbered the earlier replies, and only one engine can write the next row of the run.
 	replyKind = "#reply"
-	// noticeKind is the kind of those elements in the arrays of alerts that are notices. In such
-	// an element, n is the number of the journal row, and step is the state. Notices use these
-	// arrays, so that the commit statement needs no further arguments for them.
+	// noticeKind marks the notices in the arrays of alerts. For a notice, the column `n` is the number
+	// of the journal row, and `step` is the state. Notices use these arrays, so that the commit
+	// statement needs no further arguments for them.
 	noticeKind     = "#notice"
 	commitConsumed = `, consumed AS (
   DELETE FROM engine.inbox i
@@ -260,9 +258,9 @@ WHERE coalesce(named.run_id, held.run_id) IS NOT NULL`
 	contextClaim  = `
 INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain) VALUES ($1, $2, $3, $4, nullif($5::int8, 0))
 ON CONFLICT (workflow, key) DO UPDATE SET run_id = c.run_id RETURNING run_id`
-	// contextHolder describes the run that took a key last: its name, and whether retention has
-	// removed the run, whether the run holds the key, and whether the run is open. It also returns the
-	// open run that waits for the key, and its name; 0 = none.
+	// contextHolder describes the run that took a key last: its name, whether retention has removed
+	// it, whether it holds the key, and whether it is open. It also returns the id and the name of the
+	// open run that waits for the key; 0 = none.
 	contextHolder = `
 SELECT coalesce(n.name, c.run, ''), r.run_id IS NULL, ` + contextHeld + `, coalesce(r.state < 10, false), coalesce(w.run_id, 0), coalesce(w.name, '')
 FROM engine.context c LEFT JOIN engine.run r USING (run_id) LEFT JOIN engine.run_name n USING (run_id)

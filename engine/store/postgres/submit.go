@@ -155,7 +155,7 @@ type submission struct {
 type replaced struct {
 	holder int64 // run that took the key last
 	next   int64 // open run that waits for the key; 0 = none
-	open   int64 // one of the two, which was open: as long as it is open, the submission may wait for the key
+	open   int64 // holder, or next if holder has ended; the submission may wait while this run is open
 }
 
 // once runs the transaction of the submission once, and stores the result in `sub`: the new
@@ -181,9 +181,9 @@ func (s *submission) once(ctx context.Context, sub *store.Submitted) (err error)
 	return err
 }
 
-// write runs the statements of the transaction, and reports whether to commit. Locks are
-// taken in the same order as in the commit statement: fence, name, key, heir, checked rows, limit, journal,
-// run rows. The last lock is that of the row of a run that the submission replaces (replace).
+// write runs the statements of the transaction, and reports whether to commit. Locks are taken in
+// the same order as in the commit statement: fence, name, key, heir, checked rows, limit, journal,
+// run rows. If the submission replaces a run, it locks the row of that run last (replace).
 func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool, err error) {
 	w, n := s.w, s.t.Names
 	if n == nil {
@@ -290,7 +290,7 @@ func (s *submission) found(ctx context.Context, sub *store.Submitted) error {
 	return err
 }
 
-// writer returns the token of the first journal row of the run; 0 = there is no such row.
+// writer returns the token of the journal row with the run and seq of s.t; 0 = there is no such row.
 func (s *submission) writer(ctx context.Context) (int64, error) {
 	var run, token int64
 	s.w.batch.fill([]store.Transition{s.t})
@@ -301,13 +301,14 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 	return token, err
 }
 
-// claimKey gives the key to the run of the submission, unless another run holds the key or waits for
-// it. In that case it sets `sub` to the other run and returns true. A run takes the key of the run
-// whose results it takes over. If the submission replaces other runs, claimKey only sets the field
-// `over`, and the method `replace` does the rest. The first statement locks the row of the key, and
-// may have to wait for the lock. It does not see what other transactions commit during this wait, but
-// the second statement does. So only the second statement reads the states of the other runs. A run
-// that does not exist any more holds its key only if the row of the key says so.
+// claimKey gives the key to the run of the submission, unless another run holds the key or waits
+// for it. In that case it sets `sub` to the other run and returns true. The new run takes the key
+// even if it is held by the run whose results the new run takes over (Names.From). If the
+// submission replaces other runs, claimKey only sets the field `over`, and the method `replace`
+// does the rest. The first statement locks the row of the key, and may have to wait for the lock.
+// It does not see what other transactions commit during this wait, but the second statement does.
+// So only the second statement reads the states of the other runs. A run that does not exist any
+// more holds its key only if the row of the key says so.
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	s.over = replaced{}
@@ -351,13 +352,13 @@ func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.S
 
 const (
 	// keyAwait makes the run $3 the one that waits for a unique key, if the run $6 is open. It locks the
-	// row of that run. So the run cannot end before the transaction has ended.
+	// row of the run $6, so that this run cannot end before the transaction has ended.
 	keyAwait = `
 WITH open AS MATERIALIZED (SELECT 1 FROM engine.run WHERE run_id = $6 AND state < 10 FOR SHARE)
 UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) FROM open WHERE workflow = $1 AND key = $2`
-	// keyCancel puts a message into the inboxes of those of the runs $1 and $2 that are open and are not
-	// undone already. If an inbox already has a message with the same dedup, it keeps that message and
-	// gets no other.
+	// keyCancel puts a message into the inboxes of the runs $1 and $2, but only if the run is open and is
+	// not being undone. An inbox that already has a message with the same text in the column `dedup` gets
+	// no other message.
 	keyCancel = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
@@ -375,9 +376,9 @@ UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_r
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
 	// keyWanted says whether the run p waits for a unique key that is not free.
 	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
-	// keyNext returns the runs of the engine $1 that wait for a unique key whose run has ended. For
-	// each, it also returns the run that took the key last, and whether that run still holds the key.
-	// It leaves out runs that also wait for a place, unless they cannot get their key.
+	// keyNext returns the runs of the engine $1 that wait for a unique key, if the run that took the key
+	// last has ended. For each, it also returns that run, and whether that run still holds the key. It
+	// leaves out runs that also wait for a place, unless they cannot get their key.
 	keyNext = `
 SELECT w.run_id, c.run_id, ` + contextHeld + `
 FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w
@@ -390,12 +391,11 @@ ORDER BY c.next_run LIMIT $2::int4`
 // replace makes the run of the submission the one that waits for its unique key, and posts the message
 // of the submission to the open runs that it replaces. It does nothing if the submission replaces no run.
 //
-// No lock keeps the run that has the key from ending after claimKey has read its state. If this run ended,
-// and the new run then began to wait, others could see in between that the goal is reached, and the
-// submission would be accepted after that. So the last statement of the transaction checks that the run
-// is open, and locks its row until the COMMIT. The lock comes last, because the commits of the engine that
-// has the run wait for it. If the run has ended, replace reads the state of the key again. If another run
-// holds the key now, it sets sub to that run and returns true.
+// claimKey does not lock the run that has the key. So this run may succeed after claimKey has read its
+// state. Then the goal is reached, and no submission may begin to wait for the key. Therefore the last
+// statement of the transaction checks that the run is open, and locks its row until the COMMIT. The lock
+// comes last, because the commits of the run's owner wait for it. If the run has ended, replace calls
+// claimKey again. If another run holds the key now, replace sets `sub` to that run and returns true.
 func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bool, err error) {
 	n, m := s.t.Names, s.t.Replaces
 	for s.over.open != 0 {
@@ -492,8 +492,7 @@ func (s *submission) inherit(ctx context.Context) error {
 	return err
 }
 
-// heirs is the part of a Store that records which run has taken over the results of another run.
-// It implements naming.Heirs.
+// heirs implements naming.Heirs: it records which run has taken over the results of another run.
 type heirs struct{ *access }
 
 // Heir returns the run that has taken over the results of the given run; 0 = there is none.

@@ -41,8 +41,8 @@ func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside starts a goroutine that calls the function `fn`. Later the method bell.close waits until fn
-// has returned. If the method `close` was called already, beside does nothing.
+// beside starts a goroutine that calls the function `fn`. The method `close` waits until this
+// goroutine has ended. After a call of `close`, beside does nothing.
 func (b *bell) beside(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
@@ -88,7 +88,7 @@ func (b *bell) close() {
 	b.work.Wait()
 }
 
-// waker is the part of a Store that notifies engines when work may wait for them.
+// waker notifies engines when work may wait for them.
 type waker struct {
 	*access
 	bell       bell
@@ -101,9 +101,8 @@ func (s *waker) notifyNow() bool {
 	return !s.pooled.Load() && s.bell.ring(time.Now(), s.notifyLate)
 }
 
-// notifyLate sends one notification for the earlier transactions that did not send a
-// notification. It only logs an error: without the hint, engines find the work at their next
-// tick.
+// notifyLate sends one notification for all transactions that sent none because of the bell's
+// pause. It only logs an error: without the hint, engines find the work at their next tick.
 func (s *waker) notifyLate(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, wakeProbe)
 	defer cancel()

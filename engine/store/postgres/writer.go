@@ -168,8 +168,9 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 	return err
 }
 
-// token returns a new token for a commit. A token consists of the engine's number and a
-// number that is one greater than in the store's last token.
+// token returns a new token for a commit. The journal rows of the commit contain the token. So after
+// a lost answer, the writer can recognize its rows. A token consists of the engine's number and the
+// number of the store's tokens so far.
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A CallRow is a row with calls that count against a limit, as a store keeps it. A CallRow can also
-// be a change of the row with the same Until. Then Calls is the new number of calls; 0 = the store
-// removes the row.
+// A CallRow is a stored row: it says how many calls count against a limit until a time. In the
+// result of the function Calls, it is the new content of the row with this Until. If its Calls is
+// 0, the store removes the row.
 type CallRow struct {
 	Until time.Time // store time until which the calls count
 	Calls int
@@ -18,14 +18,14 @@ type CallRow struct {
 // very many calls.
 const grains = 64
 
-// Calls computes the answer to a CallAsk. The parameter `rows` holds all rows of the limit, also rows
-// whose time has passed. Calls returns the changes that the store makes.
+// Calls computes the answer to a CallAsk. The parameter `rows` holds all rows of the limit, also
+// rows whose time has passed. Calls returns the changes that the store makes.
 //
 // A call counts for a whole period after the last moment at which the engine may start it. So no
 // more than CallAsk.Most calls start in any period, wherever the period begins. When an engine
-// starts no more calls with a CallGrant, it says how many calls it has started with it (Settled).
-// Then the other calls are free at once, and the started calls count only for a period after the
-// last of them started.
+// starts no more calls with a CallGrant, it reports how many calls of the CallGrant it has started
+// (Settled). Then the other calls are free at once. The started calls count only for a period after
+// the last start.
 func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant CallGrant) {
 	counted := map[int64]int{} // calls by the time until which they count, in microseconds
 	for _, r := range rows {

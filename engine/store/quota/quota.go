@@ -71,7 +71,7 @@ type Settled struct {
 	Until time.Time     // CallGrant.Until; zero = there is no CallGrant
 	Calls int           // CallGrant.Calls
 	Used  int           // calls that the engine has started
-	Spare time.Duration // at most the time from the engine's latest start of a call to the end of its permission to start calls
+	Spare time.Duration // how much of CallAsk.Valid was left when the engine last started a call, or less
 }
 
 // A CallGrant is the answer to a CallAsk.

@@ -37,12 +37,12 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	var others []SlotRow
 	for _, r := range rows {
 		if !r.Until.After(now) {
-			continue // leave out the engine's own row, too: other engines may have got the slots since
+			continue // such a row does not count, even the engine's own: other engines may have its slots now
 		}
 		if r.Engine == engine {
 			former = r.Slots
 			row.Since = r.Since
-			if r.Until.After(row.Until) { // a call that has started before may run until the Until of the former row
+			if r.Until.After(row.Until) { // calls of the engine may run until the Until of its present row
 				row.Until = r.Until
 			}
 			continue

@@ -39,8 +39,8 @@ type Reply struct {
 // A Lag says how many replies wait for a sink.
 type Lag struct {
 	Sink    string
-	Waiting int       // at most LagLimit: then there may be more
-	Oldest  time.Time // time of the oldest of them
+	Waiting int       // number of replies that wait; LagLimit = there may be more
+	Oldest  time.Time // time of the oldest reply that waits
 }
 
 // KeepFor is how long retention keeps a run because one of its replies waits for a sink. The time counts

@@ -14,7 +14,7 @@ import (
 const (
 	Table   = "table:"   // a queue of the store
 	Webhook = "webhook:" // a sink that the operator has configured, or an https URL
-	Agent   = "agent:"   // an action of an agent that the definition of the run has: agent:NAME.ACTION
+	Agent   = "agent:"   // agent:NAME.ACTION: an action of an agent in the run's definition
 )
 
 // The largest sizes of the texts that a submitter gives.
@@ -23,8 +23,8 @@ const (
 	MaxCorrelation = 200 // of a correlation id, in bytes
 )
 
-// Check returns an error if no run can have its replies sent to this sink with this correlation id.
-// It does not know which webhooks engines accept.
+// Check returns an error if the sink or the correlation id of a run's replies is not valid. It does
+// not know which webhooks engines accept.
 func Check(sink, correlation string) error {
 	switch {
 	case len(correlation) > MaxCorrelation:

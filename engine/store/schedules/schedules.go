@@ -37,7 +37,7 @@ type Store interface {
 	// Move replaces Next, Last, LastRun and Paused of each schedule whose stored version equals
 	// Row.Version, and changes no other schedule. It makes all these changes in one commit, or none
 	// of them. It returns how many schedules it has changed. Each call of Move or Publish that
-	// writes a schedule increases its version.
+	// writes a schedule increases the version of the schedule.
 	Move(ctx context.Context, rows ...Row) (int, error)
 }
 

@@ -26,9 +26,9 @@ import (
 type Keeper interface {
 	// KeepSnapshot stores a snapshot of a run in place of the run's former snapshot. It returns
 	// store.ErrFenced if the engine was declared dead, and stores nothing. It returns
-	// store.ErrStale, and stores nothing, if the engine is not the owner of the run, or if the
-	// journal does not have the row Next-1 with the data Last. The check is part of the write, as
-	// in a commit. If KeepSnapshot is called twice, the second call changes nothing.
+	// store.ErrStale, and stores nothing, if the engine is not the owner of the run. The same
+	// happens if the row s.Next-1 of the journal is missing, or its data is not equal to s.Last. The
+	// check is part of the write, as in a commit. A second call with the same snapshot changes nothing.
 	KeepSnapshot(ctx context.Context, engine store.EngineID, s Snapshot) error
 	// Snapshotted returns those of the given runs that have a snapshot, ascending by id.
 	Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error)
@@ -44,8 +44,8 @@ type Snapshot struct {
 	Run  status.RunID
 	Next int32  // number of journal rows that the snapshot covers; at least 1
 	Data []byte // encoded state; it may be sealed
-	// Data of the journal row with the number Next-1. Only KeepSnapshot uses Last: it compares Last
-	// with the stored row. So it stores a snapshot only for the rows from which it was computed.
+	// Last is the data of the journal row with the number Next-1. Only KeepSnapshot uses it: if the
+	// journal has other data in that row, the snapshot was computed from other rows and is refused.
 	Last []byte
 }
 

@@ -95,7 +95,8 @@ func scanEvents(list *[]events.Event) func(row) error {
 	}
 }
 
-// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
+// KeepEvent stores which workflows do not need the event any more. If `why` is not empty, it
+// quarantines the event.
 func (s *eventbox) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	return s.writeUnowned(ctx, "keep an event", func(tx *tx) error {
 		_, err := tx.exec(eventKeep, seq, strings.Join(done, " "), why)
@@ -130,7 +131,7 @@ func (s *eventbox) ReleaseEvents(ctx context.Context, seqs ...int64) error {
 	})
 }
 
-// AdvanceEvent stores how far engines have come with the lists of an event.
+// AdvanceEvent stores how far engines have come with the keys of an event (events.Event.Lists).
 func (s *eventbox) AdvanceEvent(ctx context.Context, e events.Event, p events.Page) (moved bool, err error) {
 	lists, err := events.EncodeLists(p.Lists)
 	if err != nil {

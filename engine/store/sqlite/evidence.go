@@ -123,13 +123,12 @@ FROM alert a CROSS JOIN run r ON r.run_id = a.run_id CROSS JOIN workflow w ON w.
 	alertDelivered   = `UPDATE alert SET delivered_at = ?2 WHERE id = ?1 AND delivered_at IS NULL`
 )
 
-// alert writes one alert.
 func (x *tx) alert(run status.RunID, at int64, a store.Alert) error {
 	_, err := x.exec(alertAdd, int64(run), at, naming.CleanText(a.Kind), naming.CleanText(a.Step), naming.CleanText(a.Code), naming.CleanText(a.Message))
 	return err
 }
 
-// Alerts returns the alerts of a run, newest first. If id is 0, it returns alerts of all runs.
+// Alerts returns the alerts of a run, newest first. If `id` is 0, it returns alerts of all runs.
 // It returns no more alerts than the parameter `limit` says.
 func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store.AlertRow, error) {
 	if id != 0 {

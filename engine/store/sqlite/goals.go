@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// contextHeld says whether the run r holds the key of the context c at the time ?3
-	// (naming.Hold.Holds).
+	// contextHeld says whether the run `r` holds the unique key in the row `c` of the table
+	// `context` at the time ?3 (naming.Hold.Holds).
 	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
   AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
 	goalFields = `
@@ -30,8 +30,8 @@ LEFT JOIN goal_reset l ON l.id = (SELECT x.id FROM goal_reset x WHERE x.workflow
 	goalsOf   = goalFields + ` WHERE c.workflow = ?1 AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
 	goalsAll  = goalFields + ` WHERE ?1 = '' AND ?2 = '' AND (c.workflow, c.key) > (?3, ?4) ORDER BY c.workflow, c.key LIMIT ?5`
 	goalReset = `UPDATE context SET reset_at = ?3 WHERE workflow = ?1 AND key = ?2`
-	// goalDrop removes the context of a unique key whose run retention has removed. No other code
-	// would remove this context.
+	// goalDrop removes the row of a unique key from the table `context`. It is for a key whose run
+	// was removed by retention, because no other code would remove this row.
 	goalDrop    = `DELETE FROM context WHERE workflow = ?1 AND key = ?2 AND ?3 <> 0`
 	resetAdd    = `INSERT INTO goal_reset (workflow, key, run_id, run, at, who, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
 	resetsOfRun = `SELECT workflow, key, run_id, run, at, who, reason FROM goal_reset WHERE run_id = ?1 ORDER BY id LIMIT 1000`
@@ -40,8 +40,7 @@ LEFT JOIN goal_reset l ON l.id = (SELECT x.id FROM goal_reset x WHERE x.workflow
 // contexts is the part of a Store that shows and frees unique keys. It implements goals.Keeper.
 type contexts struct{ *file }
 
-// Goals returns the contexts of the unique keys that a filter selects, ascending by workflow and
-// key.
+// Goals returns the goals that a filter selects, ascending by workflow and key.
 func (s *contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
 	query := goalsAll
 	switch {

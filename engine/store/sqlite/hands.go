@@ -70,8 +70,8 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	return found, nil
 }
 
-// Absolve sets the recorded number of deaths (of engines) to 0 for each run. It also works in a
-// store that was opened with Options.Beside.
+// Absolve sets the number of recorded deaths of each run to 0. It also works in a store that was
+// opened with Options.Beside.
 func (s *hands) Absolve(ctx context.Context, runs ...status.RunID) error {
 	return s.writeUnowned(ctx, "absolve runs", func(tx *tx) error {
 		for _, run := range runs {

@@ -52,7 +52,8 @@ ORDER BY r.run_id LIMIT ?2`
 // the next scans may be made.
 type members struct {
 	*file
-	turns storekit.Rotation // for each engine, the run after which the list Inbox of its next tick begins
+	// turns holds, for each engine, the run after which Tick.Inbox begins in the engine's next tick.
+	turns storekit.Rotation
 }
 
 // Join registers a new membership and returns its number.

@@ -9,6 +9,6 @@ const careful = 0
 // directory below the user's profile belongs to the user alone.
 func othersWrite(fs.FileInfo) string { return "" }
 
-// foreign always returns 0 and false. On Windows, the access list of a file says who may write it,
-// and not the owner of the file.
+// foreign always returns 0 and false. On Windows, the owner of a file does not decide who may
+// write it: the access list decides.
 func foreign(fs.FileInfo) (uid int, other bool) { return 0, false }

@@ -78,7 +78,7 @@ func scanReplies(to *[]replies.Reply) func(row) error {
 	}
 }
 
-// Take marks the next reply of each run as done, and returns these replies.
+// Take returns the next reply of each run that has a reply for the sink, and marks it as done.
 func (s *outbox) Take(ctx context.Context, sink string, limit int) (out []replies.Reply, err error) {
 	err = s.writeUnowned(ctx, "take replies", func(tx *tx) error {
 		out = nil
@@ -149,7 +149,7 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 	return s.write(ctx, "mark replies", func(tx *tx) error {
 		for _, id := range done {
 			n, err := tx.changed(replyDone, int64(id.Run), id.N)
-			if err == nil && n > 0 { // the next reply of the run need not wait until the claim has ended
+			if err == nil && n > 0 { // end the claim, so that the next reply of the run can be claimed now
 				_, err = tx.exec(replyHold, int64(id.Run), id.N, 0)
 			}
 			if err != nil {
@@ -160,7 +160,7 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 	})
 }
 
-// Later records why a reply was not delivered.
+// Later records why a reply was not delivered, and ends its claim after the given pause.
 func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, why string) error {
 	return s.write(ctx, "put off a reply", func(tx *tx) error {
 		n, err := tx.changed(replyWhy, int64(id.Run), id.N, naming.CleanText(why))
@@ -186,5 +186,5 @@ func (s *outbox) Lag(ctx context.Context) (out []replies.Lag, err error) {
 	return out, err
 }
 
-// Hint does nothing: consumers of the file poll it.
+// Hint does nothing: the consumers of replies poll the file.
 func (s *outbox) Hint(context.Context, ...string) error { return nil }

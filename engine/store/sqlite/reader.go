@@ -103,7 +103,7 @@ func (s *runs) loadChunk(ctx context.Context, runs []status.RunID, out []store.L
 		}
 		return eachRow(rows, fn)
 	}
-	at := make(map[int64]int, len(runs)) // index in out; the key is the id of the run
+	at := make(map[int64]int, len(runs)) // index in the slice `out`; the key is the id of the run
 	first := len(out)
 	err = each(headMany, func(r row) error {
 		var (
@@ -320,9 +320,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 type views struct{ *file }
 
 // stepSource lists a run's nodes, and then the changes of their states. It is one statement, so
-// nodes and changes are from the same moment. The nodes of the definition come first (what = -1),
-// because the names in run_step replace their names (storekit.FoldSteps). The view named steps shows
-// the same to people, but it is slower, because it decodes the changes in SQL.
+// nodes and changes are from the same moment. The nodes of the definition come first (what = -1).
+// If the table `run_step` has another name for a node, the later name counts (storekit.FoldSteps).
+// The view `steps` shows the same to people, but it is slower: it decodes the changes in SQL.
 const stepSource = `
 SELECT -1 AS what, s.node AS ord, s.node, s.node AS step, s.name, r.owner, NULL AS steps
 FROM run r JOIN workflow_step s USING (workflow_id) WHERE r.run_id = ?1

@@ -90,7 +90,7 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 
 // Reseal replaces data of one run in one transaction. If it replaces rows of the journal, it first
 // appends the row with the number d.Next to the journal. It returns ErrStale, and changes nothing,
-// if the journal cannot get this row because it has more or fewer rows, or if the run was removed.
+// if d.Next is not the number of the journal's next row, or if the run was removed.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	return s.write(ctx, "seal a run again", func(tx *tx) error {
 		var there bool

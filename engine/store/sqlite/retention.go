@@ -37,8 +37,8 @@ FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
 	// retainStays reports whether a run must stay. There are four reasons: a message waits for the
-	// run; its compensation has begun after retainRuns listed it; its parent exists; or a reply of the
-	// run that is later than the time ?4 waits for its sink.
+	// run; the compensation of the run has begun after retainRuns listed the run; the parent exists;
+	// or a reply waits for its sink, and was written after the time ?4.
 	retainStays = `
 SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
@@ -59,8 +59,8 @@ DELETE FROM context WHERE run_id = ?1
 	retainGoal = `
 UPDATE context SET (ended, ended_at, run) = (SELECT r.state, r.finished_at, n.name FROM run r JOIN run_name n USING (run_id) WHERE r.run_id = ?1)
 WHERE (workflow, key) = (SELECT w.name, n.key FROM run r JOIN workflow w USING (workflow_id) JOIN run_name n USING (run_id) WHERE r.run_id = ?1) AND run_id = ?1 AND ?3 <> 0`
-	// retainGoals removes the context of each removed run, unless the run still holds its key at the
-	// time ?1.
+	// retainGoals removes rows of unique keys from the table `context`: rows whose run was removed
+	// and does not hold the key any more at the time ?1, if no open run waits for the key.
 	retainGoals = `
 DELETE FROM context WHERE (workflow, key) IN (
   SELECT workflow, key FROM context WHERE ended IS NOT NULL AND retain IS NOT NULL AND scope = 0 AND ended_at + retain <= ?1
@@ -183,9 +183,8 @@ func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (
 		}
 		return nil
 	})
-	// This is the last page if its last run was created at the given time or later. Such a
-	// run in the middle of a page says nothing: the clocks of engines differ, so older runs
-	// may follow.
+	// This is the last page if its last run was created at the time age.latest or later. A new run
+	// in the middle of a page does not count: the clocks of engines differ, so older runs may follow.
 	return p, n < limit || end, err
 }
 
@@ -216,8 +215,8 @@ func (s *retention) remove(ctx context.Context, p retainedPage, age retainedAges
 	return gone, nil
 }
 
-// removeRun removes one run. But the run stays if a message waits for it, if it did not finish early
-// enough, or if its parent exists. removeRun reports whether it removed the run.
+// removeRun removes one run, unless the run must stay (retainStays). It reports whether it removed
+// the run.
 func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) {
 	// Check the row of the run before anything is removed. retainKey needs this row, too.
 	var stays bool
@@ -238,8 +237,8 @@ func (s *retention) removeRun(x *tx, run int64, age retainedAges) (bool, error) 
 	return true, nil
 }
 
-// freeGoals removes the context of each removed run, unless the run still holds its key. It returns
-// how many contexts it has removed.
+// freeGoals removes the rows of unique keys that removed runs do not hold any more (retainGoals). It
+// returns the number of these rows.
 func (s *retention) freeGoals(ctx context.Context, at time.Time) (freed int, err error) {
 	for {
 		n := int64(0)

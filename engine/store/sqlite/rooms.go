@@ -72,11 +72,12 @@ WHERE c.workflow = ?1 AND c.key = ?2`
 	keyTake  = `
 UPDATE context SET run_id = next_run, scope = next_scope, retain = next_retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL,
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = ?1 AND key = ?2 AND next_run = ?3`
-	// keyOpen returns those of the runs ?1 and ?2 that are open and are not undone already.
+	// keyOpen returns those of the runs ?1 and ?2 that are open and are not compensating.
 	keyOpen = `SELECT run_id FROM run WHERE run_id IN (?1, ?2) AND state < 10 AND state <> 5`
-	// keyNext returns the runs of the engine ?1 that wait for a unique key whose run has ended. For
-	// each, it also returns the run that took the key last, and whether that run still holds the key
-	// at the time ?3. It leaves out runs that also wait for a place, unless they cannot get their key.
+	// keyNext returns the runs of the engine ?1 that wait for a unique key, if the run that took the
+	// key last has ended. For each of them, it also returns the run that took the key last, and whether
+	// that run still holds the key at the time ?3. If that run does not hold the key, keyNext leaves
+	// out a waiting run that also waits for a place.
 	keyNext = `
 SELECT c.next_run, c.run_id, coalesce(` + contextHeld + `, 0) FROM context c CROSS JOIN run w ON w.run_id = c.next_run LEFT JOIN run r ON r.run_id = c.run_id
 WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = ?1 AND coalesce(r.state, 10) >= 10
@@ -99,9 +100,9 @@ func (x *tx) keyContext(workflow, key string) (c keyContext, ok bool, err error)
 	return c, err == nil, err
 }
 
-// takeNext checks whether the run of an admission gets the unique key for which it waits. The result `refused`
-// is naming.ErrFull if the key is not free, or if a newer run waits for it. The result `keyed` is false if
-// the run has no unique key.
+// takeNext checks whether the run of a transition can get the unique key for which it waits. The
+// result `refused` is naming.ErrFull if another run holds the key, or if a newer run waits for the
+// key. The result `keyed` is false if the run has no unique key.
 func (x *tx) takeNext(t *store.Transition) (keyed bool, refused, err error) {
 	var workflow, key string
 	err = x.row(keyOf, int64(t.Run)).Scan(&workflow, &key)
@@ -125,8 +126,8 @@ func (x *tx) takeNext(t *store.Transition) (keyed bool, refused, err error) {
 	return true, nil, nil
 }
 
-// replace notes that a submitted run waits for its unique key, and posts the message of the transition to
-// the open runs that it replaces.
+// replace stores that a submitted run waits for its unique key. It posts the message t.Replaces to
+// the open runs that hold the key or wait for it, except compensating runs.
 func (x *tx) replace(t *store.Transition) error {
 	n := t.Names
 	c, _, err := x.keyContext(n.Workflow, n.Key)
@@ -194,10 +195,10 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	return l, err == nil, err
 }
 
-// room checks whether the run of a transition that admits it can get a place, and the unique key for
-// which it waits. If not, the result `refused` is naming.ErrFull, or an error that says that the run has
-// no limit. Then only this transition fails. If the run holds a place already, perhaps from an earlier
-// try, room refuses nothing.
+// room is for a transition that admits its run. It checks whether the run can get a place, and the
+// unique key for which the run waits. If not, the result `refused` is naming.ErrFull, or an error
+// that says that the run has no limit. Then only this transition fails. If the run holds a place
+// already, perhaps from an earlier try, room refuses nothing.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil
@@ -291,7 +292,7 @@ func nextInLine(x *tx, engine store.EngineID, at time.Time, most int) ([]status.
 }
 
 // nextOf reads the first runs of a line, at most as many as the parameter `reads` says. It returns the
-// runs of the given engine for which there is room. If engine is 0, it returns the runs of all engines.
+// runs of the given engine for which there is room. If `engine` is 0, it returns the runs of all engines.
 // Runs in one line may have different limits. A run for which there is no room stops the runs
 // behind it.
 func nextOf(x *tx, l limit, engine store.EngineID, at time.Time, reads int) ([]status.RunID, error) {

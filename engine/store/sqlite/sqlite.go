@@ -4,7 +4,7 @@
 // engines. Other processes may read it, post messages to its runs, and submit runs without
 // an owner (Options.Beside).
 //
-// The views runs and steps are for people. Any sqlite3 program can read them without this
+// The SQL views `runs` and `steps` are for people. Any sqlite3 program can read them without this
 // program.
 package sqlite
 
@@ -189,9 +189,8 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 
 // openRead opens a file that another process may be writing. It tries up to four modes. "rw"
 // and "ro" fail if SQLite cannot share the index of the WAL: the file or its directory is not
-// writable, or the disk is full. Then openRead tries the mode in the constant asItStands, but
-// only if the WAL is empty. At last it tries the mode in the constant `alone`, but only if the
-// disk is full.
+// writable, or the disk is full. If both fail, openRead tries the mode asItStands, but only if
+// the WAL is empty. The last mode is `alone`, but only if the disk is full.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err

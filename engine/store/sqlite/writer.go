@@ -193,7 +193,7 @@ func refuses(err error) bool {
 }
 
 // once tries to commit the batch one time. It leaves out transitions that were refused before,
-// and sets the outcomes in out. If `doubt` is true, an earlier try may have committed the batch.
+// and stores the outcomes in `out`. If `doubt` is true, an earlier try may have committed the batch.
 func (w *Writer) once(ctx context.Context, token int64, items []store.Transition, out []store.Outcome, doubt bool) error {
 	unowned := false
 	err := w.s.writeUnowned(ctx, "commit", func(tx *tx) error {
@@ -459,8 +459,8 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side writes the parts of a transition that are usually empty: new instances and alerts. It also
-// removes the messages that the transition consumes.
+// side writes the fields of a transition that are usually empty: NewNodes, Alerts, Announce and
+// Post. It also removes the messages that the transition consumes.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {
@@ -546,7 +546,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	if n == 0 {
 		by := *t.Names
 		if t.Replaces != nil {
-			by.Key = "" // the run that has the key does not refuse this submission
+			by.Key = "" // look only for the name: this submission replaces the run that has the key
 		}
 		found, err := x.held(name, &by)
 		if err != nil || !found.Exists { // no run has this name or key, so another run uses the id
@@ -575,10 +575,10 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 	return landedNow(t), nil
 }
 
-// replaces looks at a submission that replaces other runs. The parameter `found` is the run that
-// has the name or the key. If this run holds the key and is open, or if it waits for the key, the
-// submission replaces it. Then replaces removes it from `found`. The result `free` is true if no
-// run holds the key or waits for it.
+// replaces decides whether a submission with t.Replaces may replace the run in `found`, which has
+// the name or the key. It may if that run is open and holds the key, or if that run waits for the
+// key. Then replaces sets `found` to zero, so that the run does not refuse the submission. The
+// result `free` is true if no run holds the key or waits for it.
 func (x *landing) replaces(t *store.Transition, found *store.Submitted) (free bool, err error) {
 	if t.Replaces == nil || found.Run == t.Run || found.Exists && found.Name == t.Names.Name && t.Names.Name != "" {
 		return false, nil
@@ -656,9 +656,9 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 	return store.Submitted{Run: status.RunID(run), Name: name, Exists: true}, err
 }
 
-// keyHolder returns the run that holds the unique key. If no run holds it, keyHolder returns the run that
-// waits for the key. If there is none, the result is zero. A run takes the key of the run whose results
-// it takes over.
+// keyHolder returns the run that holds the unique key. If no run holds it, keyHolder returns the run
+// that waits for the key. If there is none, the result is zero. The run n.From does not count as the
+// holder: the submitted run takes over its results, and its key, too.
 func (x *landing) keyHolder(n *naming.Names) (found store.Submitted, err error) {
 	var (
 		run, next int64
@@ -725,8 +725,8 @@ func (x *landing) mayInherit(t *store.Transition) (refused, err error) {
 	return nil, err
 }
 
-// heirless reports whether an outcome says that the run may not take over results. A later try of the
-// same batch decides this again.
+// heirless reports whether err says that the run may not take over results. In a later try of the
+// batch, mayInherit decides this again.
 func heirless(err error) bool {
 	var heir *naming.HeirError
 	return errors.Is(err, naming.ErrNoOrigin) || errors.As(err, &heir)

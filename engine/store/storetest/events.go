@@ -15,15 +15,14 @@ import (
 // takesEvents reports whether the store under test keeps events.
 func takesEvents(h Harness) bool { _, ok := events.Of(h.Store); return ok }
 
-// inboxes returns two roles events.Store: `mine` of the store under test, and `others` of a second
-// store with the same data, as another process would open it.
+// inboxes returns the role events.Store of two stores with the same data: `mine` of the store under
+// test, and `others` of a second store, as another process would open it.
 func inboxes(w *world) (mine, others events.Store) {
 	mine, _ = events.Of(w.Store)
 	others, _ = events.Of(w.Other)
 	return mine, others
 }
 
-// send sends events with the given ids.
 func send(w *world, s events.Store, ids ...string) {
 	w.Helper()
 	for _, id := range ids {

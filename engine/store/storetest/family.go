@@ -78,7 +78,7 @@ var familyRules = []rule{
 		for _, batch := range [][]store.Transition{
 			{named("a", "", parent.Run), named("alone", "", 0)},
 			{named("b", "k", parent.Run)},
-			{named("taken", "", parent.Run), named("c", "", parent.Run)}, // the first one has a name of another run
+			{named("taken", "", parent.Run), named("c", "", parent.Run)}, // the first transition has the name of another run
 			{listed},
 		} {
 			slices.SortFunc(batch, func(x, y store.Transition) int { return int(x.Run - y.Run) })

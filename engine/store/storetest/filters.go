@@ -98,8 +98,8 @@ func hasHands(h Harness) bool    { _, ok := h.Store.(store.Hands); return ok }
 func hasEvidence(h Harness) bool { _, ok := h.Store.(store.Evidence); return ok }
 func hasViews(h Harness) bool    { _, ok := h.Store.(store.Views); return ok }
 
-// needed returns a copy of the given rules. The copied rules run only for a store with an
-// optional role, which is a store for which the function `role` returns true.
+// needed returns a copy of the given rules. The copied rules apply only to stores for which the
+// function `role` returns true.
 func needed(role func(Harness) bool, rules []rule) []rule {
 	rules = slices.Clone(rules)
 	for i, r := range rules {

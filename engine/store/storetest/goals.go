@@ -35,7 +35,7 @@ func reached(w *world, a actor, n naming.Names, s status.RunState, at time.Time)
 	return sub.Run
 }
 
-// wantGoal checks the context of a key, as another process sees it.
+// wantGoal checks the goal of a key, as another process sees it.
 func wantGoal(w *world, key string, run status.RunID, s goals.State) goals.Goal {
 	w.Helper()
 	g, err := goals.Find(w.ctx, w.Other, flowName, key)

@@ -39,7 +39,7 @@ var replaceRules = []rule{
 		if g := wantGoal(w, "k", first, goals.Open); g.Next != second.Run {
 			w.Errorf("%+v, want that run %d waits", g, second.Run)
 		}
-		for _, batched := range []bool{false, true} { // the key belongs to the run that waits
+		for _, batched := range []bool{false, true} { // both submissions find the run that waits for the key
 			batch := []store.Transition{w.create(a)}
 			batch[0].Names = &n
 			if batched {
@@ -71,7 +71,7 @@ var replaceRules = []rule{
 		w.land(a.writers[0], end(first, 1, status.RunCancelled))
 		w.wantNext(a)
 		w.wantNext(b, third.Run)
-		w.full(a, admit(second.Run, 1)) // it has not been cancelled yet
+		w.full(a, admit(second.Run, 1)) // `second` is not cancelled yet, but `third` gets the key
 		w.land(b.writers[0], admit(third.Run, 1))
 		w.full(a, admit(second.Run, 1))
 		w.land(a.writers[0], end(second.Run, 1, status.RunCancelled))
@@ -175,7 +175,7 @@ var replaceRules = []rule{
 		w.lands(a, second)
 		other := w.limited(a, "eu", 2, time.Second, false)
 		w.land(a.writers[0], other)
-		w.wantNext(a, other.Run) // the second run has no key yet
+		w.wantNext(a, other.Run) // `second` cannot get its key yet, and does not stop the line
 		w.full(a, admit(second.Run, 1))
 		w.land(a.writers[0], admit(other.Run, 1))
 		filler := w.limited(a, "eu", 2, -time.Hour, false)
@@ -184,7 +184,7 @@ var replaceRules = []rule{
 		w.wantNext(a, filler.Run)
 		w.land(a.writers[0], admit(filler.Run, 1))
 		w.wantNext(a)
-		w.full(a, admit(second.Run, 1)) // its key is free, and there is no room
+		w.full(a, admit(second.Run, 1)) // the key of `second` is free, but no place is free
 		wantGoal(w, "k", first.Run, goals.Open)
 		w.land(a.writers[0], end(other.Run, 2, status.RunSucceeded))
 		w.wantNext(a, second.Run)
@@ -352,8 +352,8 @@ func (w *world) replaced(run status.RunID) []store.Message {
 	return all
 }
 
-// wantReplaced checks how many messages the run has got from runs that replace it. A message that waits
-// already is not repeated.
+// wantReplaced checks how many messages from runs that replace it wait for the run. All of them have
+// the same Dedup, so at most one of them waits.
 func (w *world) wantReplaced(run status.RunID, want int) {
 	w.Helper()
 	all := w.replaced(run)

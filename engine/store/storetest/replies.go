@@ -53,7 +53,7 @@ var replyRules = []rule{
 		first.Names = &naming.Names{Workflow: flowName, Name: "order-7", Key: "k-7"}
 		plain := w.create(a)
 		w.land(a.writers[0], first, plain)
-		again := posting(w.create(a), "table:q", "accepted") // the name is in use: nothing of this row may stay
+		again := posting(w.create(a), "table:q", "accepted") // its name belongs to another run, so the store must keep nothing of it
 		again.Names = first.Names
 		if out, err := a.writers[0].Commit(w.ctx, []store.Transition{again}); err != nil || !out[0].Submitted.Exists {
 			w.Fatalf("the same name again: %+v, err = %v", out, err)

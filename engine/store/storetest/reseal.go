@@ -10,12 +10,12 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// reseals reports whether the store under test can replace sealed data, and whether the store's
-// user may replace them.
+// reseals reports whether the store under test can replace sealed data, and the store's user may do
+// so.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
-// resealer returns two roles Resealer: `mine` of the store under test, and `others` of a second
-// store with the same data, as another process would open it.
+// resealer returns the role rekey.Resealer of two stores with the same data: `mine` of the store
+// under test, and `others` of a second store, as another process would open it.
 func (w *frame) resealer() (mine, others rekey.Resealer) {
 	mine, _ = rekey.Of(w.Store)
 	others, _ = rekey.Of(w.Other)

@@ -232,8 +232,8 @@ var roomRules = []rule{
 	}},
 }
 
-// limited returns the first transition of a run with a limit. Its rank is later than base by the
-// given time. The run waits in line unless it is admitted.
+// limited returns the first transition of a run with a limit. The rank of the run is the time
+// `base` plus `after`. If `admit` is false, the run waits in line.
 func (w *world) limited(a actor, key string, limit int32, after time.Duration, admit bool) store.Transition {
 	t := w.create(a)
 	t.Names = &naming.Names{Workflow: flowName}

@@ -11,8 +11,8 @@ import (
 // publishes reports whether the store under test keeps published workflows and schedules.
 func publishes(h Harness) bool { _, ok := schedules.Of(h.Store); return ok }
 
-// published returns two roles schedules.Store: `mine` of the store under test, and `others` of a
-// second store with the same data, as another process would open it.
+// published returns the role schedules.Store of two stores with the same data: `mine` of the store
+// under test, and `others` of a second store, as another process would open it.
 func published(w *world) (mine, others schedules.Store) {
 	mine, _ = schedules.Of(w.Store)
 	others, _ = schedules.Of(w.Other)

@@ -40,8 +40,8 @@ func (w shortened) keep(a actor, run status.RunID, n int, data string) {
 	}
 }
 
-// wantShort checks the result of LoadShort: the snapshot with the given data, and the rows from the
-// number first up to the number last. If `data` is "", there must be no snapshot.
+// wantShort checks the result of LoadShort: the snapshot with the given data, and the rows with the
+// numbers `first` to `last`. If `data` is "", there must be no snapshot.
 func (w shortened) wantShort(run status.RunID, data string, first, last int32) {
 	w.Helper()
 	got, err := w.keeper(w.Other).LoadShort(w.ctx, run)

@@ -19,7 +19,7 @@ type process struct {
 	stdin io.Closer // nil = the process ends by SIGTERM
 	exit  chan error
 	log   string
-	gone  bool // it was killed on purpose
+	gone  bool // the process has ended, so the method `stop` does nothing
 }
 
 // start starts a process whose output goes to a log file.
@@ -72,8 +72,8 @@ func (d *demo) serve(name string, args ...string) string {
 	return ""
 }
 
-// startEngine starts an engine. The engine has a short lease, so that other engines soon
-// notice if it is killed. It gives each alert to a program, which here writes it to a file.
+// startEngine starts an engine. Its lease is short, so that the other engines soon notice its
+// death. The engine gives each alert to a program that writes the alert to a file.
 func (d *demo) startEngine(name string) *process {
 	if d.err == nil {
 		fmt.Fprintf(d.out, "$ engine serve %s --address %s --lease 3s --on-alert ./page-me &\n", d.module, name)

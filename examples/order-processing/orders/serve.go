@@ -82,7 +82,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(o) // the caller is gone if this fails
+		_ = json.NewEncoder(w).Encode(o) // an error means that the caller has ended the connection
 	}
 }
 

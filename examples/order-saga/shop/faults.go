@@ -12,7 +12,7 @@ import (
 
 // A fault makes calls of one kind fail or take longer.
 type fault struct {
-	Times      int           // number of calls with one key that get the fault, from the first call on; 0 = every call
+	Times      int           // only the first calls with a key get the fault, at most Times; 0 = all
 	Status     int           // HTTP status of the answer; 0 = the usual answer
 	RetryAfter int           // Retry-After header, in seconds; 0 = none
 	Delay      time.Duration // pause before the answer
@@ -21,7 +21,7 @@ type fault struct {
 
 // faults holds the fault of each kind of call.
 type faults struct {
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the field below
 	byKind map[string]fault
 }
 

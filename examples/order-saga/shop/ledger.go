@@ -165,7 +165,7 @@ func verdicts(rows []record) []verdict {
 // undone exactly once. Messages cannot be undone, so judge ignores them. Every other order is
 // mixed.
 func judge(order string, rows []record) verdict {
-	undone := map[string]int{} // number of undos that reverted a call; the map key is the key of the call
+	undone := map[string]int{} // number of undos of each call, by the idempotency key of the call
 	for _, r := range rows {
 		if r.Undoes != "" && r.Applied {
 			undone[r.Undoes]++

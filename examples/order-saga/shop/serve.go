@@ -76,7 +76,7 @@ func serve(ctx context.Context, args []string, stdin io.Reader, stderr io.Writer
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
-		_ = server.Close() // ends calls in progress without an answer, which their callers must be able to handle
+		_ = server.Close() // calls in progress get no answer; callers must handle that
 	}
 	<-done
 	return nil

@@ -145,8 +145,8 @@ func writeStruct(p *typed.Plan, out []byte, v reflect.Value) (_ []byte, ok bool)
 	return append(out, '}'), true
 }
 
-// appendTree appends the JSON of a value to out, and returns the longer slice. The value may have
-// any type, because an action may have made it. Object keys are sorted, as in encoding/json. If
+// appendTree appends the JSON of the value `tree` to out, and returns the longer slice. Object keys
+// are sorted, as in encoding/json. The author's code made the value, so it may have any Go type. If
 // ok is false, the value is unusual or wrong.
 func appendTree(out []byte, tree any, depth int) (_ []byte, ok bool) {
 	if depth > jsonscan.MaxDepth {
@@ -213,7 +213,7 @@ func appendObject(out []byte, object map[string]any, depth int) (_ []byte, ok bo
 	return append(out, '}'), true
 }
 
-// appendText appends a string in the form of encoding/json, but without the escapes for HTML.
+// appendText appends a string as encoding/json does, but without the escapes for HTML.
 func appendText(out []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
@@ -227,8 +227,8 @@ func appendText(out []byte, s string) []byte {
 	return append(append(append(out, '"'), s...), '"')
 }
 
-// appendFloat appends a float in the form of encoding/json: very small and very large numbers
-// have an exponent. The result `ok` is false if JSON has no such number, such as infinity.
+// appendFloat appends a float as encoding/json does: very small and very large numbers have an
+// exponent. The result `ok` is false for infinity and NaN, which JSON does not have.
 func appendFloat(out []byte, f float64, bits int) (_ []byte, ok bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return out, false

@@ -2,7 +2,7 @@
 // contains nil, bool, string, json.Number, []any and map[string]any.
 //
 // In: a document or a tree. Out: a tree or a document, or an error that says what is wrong.
-// Errors name a place in the tree but never show a value, because a value may be sensitive.
+// Errors name the path of a value but never show the value, because it may be sensitive.
 package jsontree
 
 import (
@@ -70,7 +70,7 @@ func kind(tree any) string {
 	return "an object"
 }
 
-// Join returns the path of an attribute with the given name in the object at path.
+// Join returns the path of the attribute `name` of the object whose path is the parameter `path`.
 func Join(path, name string) string {
 	if path == "" {
 		return name

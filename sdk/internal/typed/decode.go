@@ -80,7 +80,7 @@ func (p *Plan) AssignNull(v reflect.Value, path string) error {
 	return jsontree.Want(false, path, "a value", nil)
 }
 
-// AssignString stores a string in v, whose form is String, Duration or Text.
+// AssignString stores a string in v. The field p.Form must be String, Duration or Text.
 func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	switch p.Form {
 	case Duration:
@@ -99,8 +99,9 @@ func (p *Plan) AssignString(s string, v reflect.Value, path string) error {
 	return nil
 }
 
-// AssignNumber stores a number in v, whose form is Int, Uint, Float or Number. The parameter s
-// is the number as JSON. It returns an error if the number does not fit into v.
+// AssignNumber stores a number in v. The field p.Form must be Int, Uint, Float or Number. The
+// parameter s is the number as JSON. AssignNumber returns an error if the number does not fit
+// into v.
 func (p *Plan) AssignNumber(s string, v reflect.Value, path string) error {
 	outside := func() error { return fmt.Errorf("%s: number does not fit %s", path, p.Go) }
 	switch p.Form {

@@ -1,5 +1,5 @@
-// Package typed converts JSON to the structs of actions and back, using the tags of their
-// fields.
+// Package typed converts JSON to the input and output structs of actions, and back. It uses the
+// tags of the struct fields.
 //
 // In: a Go type, and then JSON documents or values of that type. Out: the schema of the
 // type's fields, and then values or JSON documents. The package calls no action and does no

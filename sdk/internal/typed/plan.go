@@ -28,9 +28,9 @@ const (
 	Pointer                  // a pointer; nil is null
 )
 
-// A Plan says how values of one Go type are converted from JSON and to JSON. New makes the
-// plan when an action is added, so that it finds mistakes in tags before the agent is served.
-// A Plan never changes.
+// A Plan says how values of one Go type are converted from JSON and to JSON. The SDK makes the
+// plan when an action is added, so it finds mistakes in tags before it serves the agent. A Plan
+// never changes.
 type Plan struct {
 	Form   Form
 	Type   schema.Type  // type in the workflow language

@@ -12,8 +12,8 @@ import (
 )
 
 // A Proxy passes the messages between an engine and its database server, and counts the
-// statements. BEGIN is a statement, too. The Proxy counts an empty statement as a ping: the
-// driver sends empty statements on an idle connection for LISTEN, to check the connection.
+// statements. BEGIN is a statement, too. The Proxy counts an empty statement as a ping. The
+// driver sends pings on the connection that executed LISTEN, to check that it still works.
 type Proxy struct {
 	listener          net.Listener
 	server            string

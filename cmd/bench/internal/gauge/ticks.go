@@ -1,5 +1,5 @@
 // Package gauge measures what the processes of the benchmark do: the statements that an engine sends
-// to its database, and the time that the CPUs of the machine are used.
+// to its database, and how busy the CPUs of the machine are.
 //
 // In: a connection of an engine, and /proc/stat. Out: numbers of statements, and shares of CPU time.
 package gauge

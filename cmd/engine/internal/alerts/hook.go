@@ -14,9 +14,8 @@ import (
 )
 
 // A Hook pushes alerts to a program or a webhook: at least once, in order, and without
-// delaying runs. Only one engine of a state pushes at a time. The store gives this engine
-// permission for one minute, a watch. If this engine dies, another engine gets permission for
-// the next watch.
+// delaying runs. Only one engine of a state pushes at a time: the store gives it the permission
+// for one minute, which is called a watch. If the engine dies, another engine gets the next watch.
 type Hook struct {
 	hint   chan struct{} // receives a value when this engine has raised an alert
 	store  hookStore
@@ -226,7 +225,7 @@ func (h *Hook) one(ctx context.Context, a store.AlertRow, end time.Time) error {
 
 func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error {
 	if least := h.patience / 3; time.Until(end) < least {
-		<-ctx.Done() // too little time is left for a push; after this watch, the next one begins with this alert
+		<-ctx.Done() // this watch ends too soon for a push; the next watch begins with this alert
 		return ctx.Err()
 	}
 	body, err := alertBody(a)

@@ -13,8 +13,8 @@ import (
 )
 
 // Run brings a run of the workflow at path to its end. With --detach it only records the run.
-// The returned error says what failed. If only the run did not succeed, the error is the exit
-// code of the run; nil means exit code 0.
+// If the run has not succeeded, and nothing else failed, the error holds only the exit code. Any
+// other error says what failed.
 func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	if o.Each != "" || o.EachKey != "" {
 		return each(ctx, a, path, o)

@@ -77,7 +77,9 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 	}
 	key, err := uniqueKey(w)
 	if rule := w.r.Workflow.Unique; key == "" || err != nil || rule.Reject || rule.Replace {
-		return nil, err // the submission would not attach to this run: the engine would refuse it, or start another run
+		// Such a submission never attaches to an earlier run: the engine refuses it or starts
+		// another run.
+		return nil, err
 	}
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)
 }

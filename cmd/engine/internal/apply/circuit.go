@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/agents"
 )
 
-// circuitObserver sends each change of a circuit to the goroutine that calls the view (see
-// work).
+// circuitObserver sends each change of a circuit to the channel in the field `to`. The goroutine
+// that calls the view reads this channel.
 type circuitObserver struct{ to chan<- render.Circuit }
 
 var _ agents.Observer = circuitObserver{}

@@ -36,12 +36,12 @@ const (
 type item struct {
 	line int
 	run  string // public id of the run; "" = not known
-	what string // the result: one of the words below
+	what string // itemRecorded, itemExists, itemRefused or itemUnsure
 	err  error  // nil if the run is recorded
 	sub  engine.Submission
 }
 
-// The results of an item.
+// Values of the field `what` of an item.
 const (
 	itemRecorded = "recorded"
 	itemExists   = "exists"
@@ -189,17 +189,17 @@ func (b *batch) item(n int, text []byte) item {
 	return x
 }
 
-// runName returns the name of the run of a line: the value of --run-id, a dot, and the key of the
-// line. The key is the value of the variable --each-key. Without this flag it is a hash of the line,
-// so lines may be added, removed and moved before the command is repeated. Without --run-id the name
-// is empty, and the unique key of the workflow makes the command safe to repeat.
+// runName returns the name of the run of a line, such that it is safe to repeat the command. The
+// name is RUN-ID.KEY, with the value of --run-id. KEY is the line's value for the variable that
+// --each-key names. Without --each-key, KEY is a hash of the line: the user may add, remove and
+// move lines. Without --run-id the name is "", and the unique key prevents a second run.
 func (b *batch) runName(input map[string]json.RawMessage) (string, error) {
 	if b.o.RunID == "" {
 		return "", nil
 	}
 	key := ""
 	if b.o.EachKey == "" {
-		plain, err := json.Marshal(input) // sorted by name
+		plain, err := json.Marshal(input) // sorts the names, so that their order does not change the hash
 		if err != nil {
 			return "", fmt.Errorf("encode the line: %w", err)
 		}
@@ -261,7 +261,6 @@ func (b *batch) record(ctx context.Context, items []item) error {
 	return nil
 }
 
-// print prints the result of each line.
 func (b *batch) print() error {
 	count := map[string]int{}
 	table := render.Table{Head: []string{"LINE", "RUN", "RESULT"}}

@@ -54,7 +54,7 @@ func (o *Options) check(a *cli.App) error {
 		return cli.Failed("Invalid flag", "--reply-to: %s.", err)
 	}
 	if _, given := naming.ParseRunName(o.RunID); given {
-		return nil // the id of an existing run is a valid --run-id
+		return nil // may be the id of an existing run; Validate would refuse it as a new name
 	}
 	if err := (naming.Names{Name: o.RunID}).Validate(); err != nil {
 		return cli.Failed("Invalid flag", "--run-id: %s.", strings.TrimPrefix(err.Error(), "engine: "))

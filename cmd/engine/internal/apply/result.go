@@ -46,7 +46,7 @@ func (w *work) remark(format string, args ...any) {
 	w.a.Note(format, args...)
 }
 
-// again is the method that returns a command line for the user, which continues the run.
+// again is the method that returns the command line with which the user can continue the run.
 func (w *work) again(run string) string {
 	return "engine" + w.globals() + " apply " + words.Quote(w.path) + " --run-id " + words.Quote(run)
 }

@@ -19,10 +19,9 @@ type engineRun struct {
 	stopped bool
 }
 
-// interruptible calls fn and returns its error. If the user stops the command first (Ctrl-C),
-// it cancels the context of fn and waits for the end of fn. Then it returns an error even if
-// fn returned nil. It is used only until the command begins to follow the run. Later, the
-// function `interrupt` handles Ctrl-C.
+// interruptible calls fn and returns its error. If the user presses Ctrl-C first, it cancels
+// the context of fn, waits until fn ends, and returns an error even if fn returned nil. When the
+// command follows the run, the function `interrupt` handles Ctrl-C instead.
 func interruptible(ctx context.Context, w *work, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

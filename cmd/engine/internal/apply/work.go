@@ -17,8 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// work holds the state of one apply command. Its loop runs in one goroutine, and only that
-// goroutine calls the view. Other goroutines send functions to the loop.
+// work holds the state of one apply command. Only one goroutine calls the view: it reads functions
+// from the channel `Updates` and calls them. The other goroutines send functions to this channel.
 type work struct {
 	*follow.Feed
 	a        *cli.App

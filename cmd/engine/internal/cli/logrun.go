@@ -93,8 +93,8 @@ func (s *runNames) public(_ []string, a slog.Attr) slog.Attr {
 }
 
 // keep returns false if the caller must write an alert to the log now. It returns true if the
-// view shows the alert. It also returns true if the alert has to wait; then keep stores the
-// function `write`, and the method `flush` calls it later.
+// view shows the alert, or if the alert has to wait. If it has to wait, keep stores the function
+// `write`, and the method `flush` calls it later.
 func (s *runNames) keep(run slog.Value, write func()) bool {
 	const most = 1000
 	s.mu.Lock()

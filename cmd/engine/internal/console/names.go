@@ -23,20 +23,20 @@ type Options struct {
 	Agents   module.AgentFlags
 }
 
-// names holds the names to which the lines can refer, and their values.
+// names holds the names that the user may write in an expression, and their values.
 type names struct {
 	flow  *dsl.Workflow
 	scope *dsl.Scope
 	about string // sentence for the user that says where the names come from
-	// named changes the names of files in errors, so that the user can open the files.
+	// named changes the file names in errors to paths that the user can open.
 	named func(diag.Diagnostics) diag.Diagnostics
 }
 
-// inRun reports whether the lines can refer to step.* and run.*.
+// inRun reports whether step.* and run.* have values.
 func (n *names) inRun() bool { return n.scope.Step != nil }
 
-// namesOf returns the names to which the lines can refer. Without --run these are the names of
-// the module at the path in the parameter `path`. With --run they are the names of that run.
+// namesOf returns the names of a run if --run is given. Otherwise it returns the names of the
+// module at `path`.
 func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
 	if o.Run != "" {
 		return namesOfRun(ctx, a, path, o)
@@ -51,8 +51,8 @@ func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, e
 	}, nil
 }
 
-// namesOfRun reads the names of a run. The run keeps its definition, so the files at `path` are not
-// read: path only says where the state is.
+// namesOfRun returns the names of a run. It reads no workflow files, because the state has the
+// definition of the run. The parameter `path` only says where the state is.
 func namesOfRun(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
 	if o.Workflow != "" || len(o.Values) > 0 {
 		return nil, cli.Failed("Invalid flag", "With --run the run's own workflow and variables are used: --workflow, --var and --var-file cannot be combined with it.")

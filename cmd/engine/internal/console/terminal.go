@@ -104,7 +104,7 @@ func (t *terminal) ask(ctx context.Context, editor *term.Terminal) (string, erro
 		err  error
 	}
 	done := make(chan reading, 1)
-	go func() { // after a signal, this goroutine lives until the process ends
+	go func() { // if ctx ends first, this goroutine stays until the process ends
 		line, err := editor.ReadLine()
 		done <- reading{line, err}
 	}()

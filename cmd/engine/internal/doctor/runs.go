@@ -104,7 +104,8 @@ func waits(n int) string {
 func (c *checkup) leases(ctx context.Context) error {
 	near := map[store.EngineID]store.Member{}
 	for _, m := range c.live {
-		if m.Left < leaseAlarm { // Left is computed with the store's clock: this machine's clock may be wrong
+		// m.Left comes from the store's clock, because the clock of this machine may be wrong.
+		if m.Left < leaseAlarm {
 			near[m.Engine] = m
 		}
 	}
@@ -168,7 +169,7 @@ func (c *checkup) runs(ctx context.Context) error {
 // changed or is damaged.
 func (c *checkup) histories(ctx context.Context) error {
 	if _, err := c.s.ReadKey(ctx); err != nil {
-		return nil // the method `key` has reported this: without the key no history can be checked
+		return nil // no history can be checked without the keys; the method `key` reports that
 	}
 	var v history.Verification
 	runs := c.open[:min(len(c.open), maxVerified)]
@@ -211,7 +212,7 @@ func (c *checkup) definitions(ctx context.Context) error {
 }
 
 // redundancy warns about agents that have only one agent process on all engines together. If this
-// process dies, it takes a while to start a new one (S84).
+// process dies, no call of the agent succeeds until a new process is ready (S84).
 func (c *checkup) redundancy(context.Context) error {
 	single := map[string][]string{} // names of the workflows that use an agent, by agent
 	for _, use := range c.flow {
@@ -302,8 +303,7 @@ func orAny(version string) string {
 	return version
 }
 
-// alerts reports alerts that were not yet pushed to a program or a webhook. Before that, it calls
-// the method `decisions`, which reports slow decisions.
+// alerts reports slow decisions, and alerts that were not yet pushed to a program or a webhook.
 func (c *checkup) alerts(ctx context.Context) error {
 	const many = 1000
 	if err := c.decisions(ctx, many); err != nil {
@@ -331,8 +331,8 @@ func (c *checkup) alerts(ctx context.Context) error {
 	return nil
 }
 
-// decisions warns if the newest alerts say that the decisions of a run took long. The parameter
-// `many` is the largest number of alerts that it reads.
+// decisions reports slow decisions. It looks for them in the newest alerts, and reads at most
+// `many` alerts.
 func (c *checkup) decisions(ctx context.Context, many int) error {
 	alerts, err := c.s.Store.Alerts(ctx, 0, many)
 	if err != nil {

@@ -46,9 +46,9 @@ func Visitor(a *cli.App, s *session.Session, o engine.Options) engine.Config {
 	return engine.Config{Store: s.Store, Sealer: s.Sealer, Secrets: secrets(a), Logger: a.Logger(), Options: o}
 }
 
-// NewPool makes the pool of agents that an engine calls. For each line that an agent logs during
-// a call, the pool calls the parameter `logs`, which is a function. The parameter `limits` holds the
-// limits of the agent processes.
+// NewPool makes the pool of agents that an engine calls. The pool passes each line that an agent
+// logs during a call to the function `logs`. The parameter `limits` holds the limits of the agent
+// processes.
 func NewPool(a *cli.App, catalog *agents.Catalog, o agents.Observer, logs func(store.LogLine), limits *Ceilings) *agents.Pool {
 	return agents.NewPool(agents.Options{
 		Catalog: catalog, Secrets: secrets(a), LookupEnv: a.Lookup, Observer: o, Logger: a.Logger(), LogSink: logs,
@@ -64,7 +64,7 @@ func KeepLogs(ctx context.Context, keeper *engine.LogKeeper) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = keeper.Run(ctx) // always the error of ctx; keeper itself logs its failures
+		_ = keeper.Run(ctx) // returns only the error of ctx; `keeper` logs all other errors
 	}()
 	return func() { cancel(); <-done }
 }

@@ -15,7 +15,7 @@ type callLimit struct {
 
 	mu      sync.Mutex // protects the fields `used`, `refused` and `onFree`
 	used    int
-	refused map[string]bool // agents, by their key in the pool, for which Slot or Reserve found no free slot
+	refused map[string]bool // pool keys of the agents that got no slot because of this limit
 	onFree  []func(key string)
 }
 
@@ -64,14 +64,14 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // this comes before inner.Release, which notifies listeners: they must find a free slot
+	l.used -= n // before inner.Release: the listeners that it notifies must find the free slots
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)
 }
 
-// back records that n calls fewer are in flight. Then it notifies the listeners about each
-// agent for which there was no free slot before.
+// back subtracts n from the number of calls in flight. Then it notifies the listeners about each
+// agent that got no slot because of this limit.
 func (l *callLimit) back(n int) {
 	l.mu.Lock()
 	l.used -= n

@@ -75,8 +75,8 @@ func ReplySinks(a *cli.App, file string) (engine.ReplySender, error) {
 	return s, nil
 }
 
-// signingKey returns the key that a reference names. Standard Webhooks writes a key as whsec_ and
-// base64; any other text is the key itself.
+// signingKey returns the key that the reference `ref` names. After the prefix whsec_, which the
+// Standard Webhooks specification uses, the key is in base64. Any other text is the key itself.
 func signingKey(a *cli.App, ref string) ([]byte, error) {
 	text, err := resolve(a, ref)
 	if err != nil {

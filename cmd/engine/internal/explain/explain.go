@@ -92,7 +92,8 @@ type explained struct {
 	owner  *store.Member // the engine that owns the run, which may be dead; nil = not known
 	alerts []store.AlertRow
 	inbox  []store.Message
-	// through has the names of the child runs, at any depth, through which the run needs a person.
+	// through has the names of the child runs, at any depth, that need a person. Because of them
+	// the run needs a person, too.
 	through []string
 }
 
@@ -232,7 +233,7 @@ func (x *explained) next() string {
 // agents adds a sentence for each agent of the run that cannot be used on this machine.
 func (x *explained) agents(ctx context.Context, a *cli.App, r *history.Run) error {
 	if r.Row.OwnerAlive {
-		return nil // the owner is alive, so it has the agents
+		return nil // the owner works on the run, so it has the agents
 	}
 	catalog, err := module.Catalog(a, a.Path("."), nil, module.AgentFlags{})
 	if err != nil {
@@ -271,7 +272,7 @@ func (x *explained) lateAnswers(ctx context.Context, a *cli.App, s *session.Sess
 		seen[step] = true
 		found, err := verbs.LateSettlement(ctx, s, r, step)
 		if err != nil {
-			continue // this reply cannot settle the step; `engine show` lists it
+			continue // the late replies cannot settle the step; `engine show` lists them
 		}
 		if op.Try(ctx, r.Row.Run, machine.SettleRequested{Step: step, As: found.As, Output: found.Output, Reason: "?"}) != nil {
 			continue // the run would refuse the settlement, because the step's outcome is known

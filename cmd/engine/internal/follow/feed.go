@@ -28,8 +28,8 @@ func NewFeed(view render.View, seen int) *Feed {
 	return &Feed{View: view, Updates: make(chan func()), Seen: seen}
 }
 
-// Following executes fn, which reads the facts of a run, and returns the result of fn.
-// Meanwhile it shows the facts that the view has not shown yet.
+// Following calls fn to read the facts that the view has not shown yet, and shows them. It returns
+// the result of fn.
 func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
 	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
 		w.Do(ctx, func() {

@@ -23,7 +23,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome says in which state the command's run is when the command ends.
+// An Outcome is the name of a run, and its state when the command stopped showing it.
 type Outcome struct {
 	Run   string
 	State *machine.State

@@ -59,7 +59,7 @@ func List(ctx context.Context, a *cli.App, o ListOptions) error {
 	return nil
 }
 
-// open opens the state of --dsn, and returns its store in the role that keeps goals.
+// open opens the state of --dsn and returns it with its goals.
 func open(ctx context.Context, a *cli.App) (*session.Session, goals.Keeper, error) {
 	s, err := session.OpenSpeaker(ctx, a)
 	if err != nil {
@@ -109,7 +109,7 @@ func resetsText(g goals.Goal) string {
 	return fmt.Sprintf("%d, last by %s: %s", g.Resets, render.Clean(g.LastReset.By), render.Clean(g.LastReset.Reason))
 }
 
-// listed returns a key as a JSON object.
+// listed returns a goal as a JSON object.
 func listed(g goals.Goal) map[string]any {
 	m := map[string]any{
 		"workflow": g.Workflow, "key": g.Key, "state": string(g.State), "scope": g.Hold.Scope.String(), "run": g.Name, "run_status": g.RunState.String(),

@@ -125,8 +125,8 @@ func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 // ActionName returns the name of an action in messages: AGENT.ACTION.
 func ActionName(d *dsl.Action) string { return d.Agent + "." + d.Name }
 
-// UndoName returns the name of the undo of a step, which must have one. The undo of a child run is
-// the run itself, because the run undoes its own steps.
+// UndoName returns the name of the undo of a step. The step must have an undo. A child run undoes
+// its own steps, so its undo has the same name as the child run.
 func UndoName(s *dsl.Step) string {
 	if s.Child != nil && s.Undo.Declared {
 		return Does(s)
@@ -182,8 +182,8 @@ func quoteDOT(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
 }
 
-// dot writes nodes and edges. The parameter `in` is the name of the group around them, with a slash; ""
-// = none. The parameter `space` begins each line.
+// dot writes nodes and edges. The parameter `in` has the names of the groups around them, each with
+// a slash; "" = no group. The parameter `space` begins each line.
 func (g Graph) dot(b *strings.Builder, in, space string) {
 	for _, n := range g.Nodes {
 		label := quoteDOT(n.Name)

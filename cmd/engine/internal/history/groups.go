@@ -29,7 +29,7 @@ type unread struct {
 	parent *Run
 	node   int
 	name   string
-	done   bool // the node has succeeded
+	done   bool // the group, or its instance, has succeeded
 }
 
 // ReadGroups reads the child runs of the groups of a run, and of the groups inside of these groups.
@@ -79,8 +79,9 @@ func groupsOf(r *Run) []unread {
 	return all
 }
 
-// readGroup reads a child run and adds it to its parent. It returns nil if the child run does not
-// exist, or if its journal is damaged: then the parent can still be shown.
+// readGroup reads a child run and adds it to the field Groups of its parent. If the child run does
+// not exist, or its journal is damaged, readGroup returns nil and no error, because the parent can
+// still be shown.
 func readGroup(ctx context.Context, s *session.Session, u unread) (*Run, error) {
 	row, err := s.Store.Find(ctx, u.name)
 	if errors.Is(err, store.ErrNotFound) {

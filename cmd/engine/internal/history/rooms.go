@@ -38,7 +38,7 @@ func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
 	return &Room{line, p}, nil
 }
 
-// Text names the limit for whose place the run waits, and the runs that hold the places.
+// Text names the limit, and the runs that hold its places.
 func (r *Room) Text() string {
 	of := "concurrency"
 	if r.Line.Key != "" {
@@ -90,7 +90,7 @@ func (k *KeyWait) Text() string {
 	return fmt.Sprintf("its unique key %q: run %s has it and is %s", render.Clean(k.Key), k.Holder, k.State)
 }
 
-// JSON returns the same for --json.
+// JSON returns the same information as Text, for --json.
 func (k *KeyWait) JSON() map[string]any {
 	return map[string]any{"key": k.Key, "run": k.Holder, "status": k.State.String()}
 }

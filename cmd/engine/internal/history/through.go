@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxNeedy limits how many runs that need a person a command reads, to find their parents.
+	// maxNeedy is the largest number of runs whose parents a command looks for.
 	maxNeedy = 10000
-	// maxLevels is how many levels of parents above a run a command reads. It is more than
-	// enough, because the language allows child runs that are nested 8 deep.
+	// maxLevels is the largest number of levels of parents that a command reads. The language
+	// allows only 8 levels.
 	maxLevels = 16
 	// maxIDs is the highest number of ids in one query to the store.
 	maxIDs = 1000
@@ -59,9 +59,8 @@ func (t Through) Status(r store.RunRow) string {
 }
 
 // ThroughChildren finds the open runs that need a person because one of their child runs needs
-// a person. It begins with the runs whose own status says that they need a person, and goes up
-// to their parents. So it reads no journal, and it costs the same if there are many other
-// runs. It also returns the rows of these parents.
+// a person. It also returns the rows of these runs. It goes up from the runs that need a person
+// to their parents. So it reads no journal, and it costs the same if there are many other runs.
 func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.RunRow, error) {
 	f := store.RunFilter{States: AttentionStates(), Limit: maxNeedy}
 	needy, err := s.Store.Runs(ctx, f)
@@ -77,8 +76,8 @@ func ThroughChildren(ctx context.Context, s *session.Session) (Through, []store.
 // above goes from the given runs up to their parents, level by level.
 func above(ctx context.Context, s *session.Session, needy []store.RunRow) (Through, []store.RunRow, error) {
 	through, known := Through{}, map[status.RunID]store.RunRow{}
-	// The key of below is a parent on the present level. The value has the names of its child
-	// runs, at any depth, that need a person.
+	// The keys of the map `below` are the parents on the present level. Each value has the names of
+	// the child runs, at any depth, that need a person.
 	below := map[status.RunID][]string{}
 	for _, r := range needy {
 		if r.Parent != 0 {

@@ -25,9 +25,8 @@ const mostRuns = 10_000
 type result struct {
 	run  string
 	plan moving.Plan
-	// Why the run could not be read, or why the event could not be sent to it; nil = there was
-	// no such error. If the comparison of the definitions finds reasons against a move, they
-	// are in the field `plan`.
+	// err says why the run could not be read, or why the event could not be sent to the run; nil =
+	// no error. Reasons against the move are in the field `plan`.
 	err  error
 	sent bool // the event is in the inbox of the run
 }

@@ -53,8 +53,7 @@ func (l *Linked) problem(u UsedAgent) diag.Diagnostic {
 	return l.Named(diag.Diagnostics{d})[0]
 }
 
-// sourceOf returns the source of an agent, as one of the given uses of this agent names it; ""
-// = no use names a source.
+// sourceOf returns the first `source` in the given uses of an agent; "" = there is none.
 func sourceOf(uses []agents.Use) string {
 	for _, u := range uses {
 		if u.Source != "" {

@@ -58,11 +58,11 @@ func Parse(a *cli.App, given string) (*Module, error) {
 	}
 	called := given
 	if abs, err := filepath.Abs(m.Dir); err == nil && m.Shown == "." {
-		called = abs // "." would not name the module in messages
+		called = abs // in messages, "." would not show which module it is
 	}
 	opts := dsl.ParseOptions{File: m.file, Dir: called, Env: a.Lookup, EngineVersion: cli.Version}
 	if home, inside := below(a.Path("."), m.Dir); inside {
-		around, err := os.OpenRoot(a.Path(".")) // libraries may be anywhere in this directory
+		around, err := os.OpenRoot(a.Path(".")) // a library may be anywhere in the working directory
 		if err != nil {
 			return nil, fmt.Errorf("open the working directory: %w", err)
 		}

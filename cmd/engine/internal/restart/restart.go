@@ -104,9 +104,8 @@ type work struct {
 	plan moving.Succession
 }
 
-// inherited adds a refusal to the plan if another run has taken over the results of the run.
-// If the command gives its new run the name of that other run, there is no refusal: a person
-// may have repeated the command.
+// inherited adds a refusal to the plan if the ended run already has an heir. If --run-id names this
+// heir, there is no refusal: the person may have repeated the command.
 func (w *work) inherited(ctx context.Context) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil || heir == "" || heir == w.o.RunID {

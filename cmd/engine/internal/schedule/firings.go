@@ -282,7 +282,7 @@ func openSelections(ctx context.Context, a *cli.App) (*session.Session, firings.
 	return s, role, nil
 }
 
-// noSelections returns the error for a state without business tables.
+// noSelections returns the error for a state that is not a PostgreSQL database.
 func noSelections(s *session.Session) error {
 	return cli.Failed("No business tables", "A select block reads business tables of the same PostgreSQL database, and %s is no such database. Use --dsn with a PostgreSQL database.", s.Shown)
 }

@@ -26,7 +26,7 @@ func Preview(ctx context.Context, a *cli.App, path string, o PreviewOptions) err
 		if from, err = parseTime("--from", o.From); err != nil {
 			return err
 		}
-		from = from.Add(-time.Nanosecond) // a tick at the given time is part of the preview
+		from = from.Add(-time.Nanosecond) // so that Next also finds a tick at the given time
 	}
 	l, err := module.Link(ctx, a, path, o.Agents)
 	if err != nil {

@@ -37,7 +37,7 @@ func Serve(ctx context.Context, a *cli.App, paths []string, o Options) error {
 	if len(paths) == 0 {
 		home = a.Path(".")
 	}
-	// No lock file is needed: each run names its binaries by checksum.
+	// No lock file is needed, because each run has the checksums of its agents.
 	catalog, err := module.Catalog(a, home, nil, o.Agents)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ import (
 	"github.com/saga-engine/engine/engine/telemetry"
 )
 
-// A server holds the parts of one `engine serve` command.
+// A server does the work of one `engine serve` command.
 type server struct {
 	o    Options
 	s    *session.Session
@@ -51,8 +51,7 @@ func stopOnSignals(stops chan<- os.Signal) {
 
 func quietSignals(stops chan<- os.Signal) { signal.Stop(stops) }
 
-// newServer makes a server from its parts. It starts no engine yet, but it opens the port of
-// --http.
+// newServer makes a server. It opens the port of --http, but starts no engine yet.
 func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Options) (*server, error) {
 	if o.Address == "" {
 		o.Address = engines.ProcessName()
@@ -201,7 +200,8 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	return s
 }
 
-// refusedCount returns how many submissions are refused; -1 = it is not known, or the store has none.
+// refusedCount returns the number of refused submissions; -1 = the number is not known, or this kind
+// of store keeps no submissions.
 func refusedCount(ctx context.Context, s store.Store) int {
 	role, ok := intake.Of(s)
 	if !ok {

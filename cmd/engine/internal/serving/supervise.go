@@ -23,8 +23,8 @@ const (
 	// engine is alive, the scan takes over one of its runs only if the run is late by more than
 	// onceLease.
 	onceLease = 30 * time.Second
-	// oncePeriod is the longest pause between two scans of this engine (MaxScan). It is also the
-	// shortest pause that --every accepts.
+	// oncePeriod is the shortest pause that --every accepts. It is also the option MaxScan of the
+	// engine that makes the scan.
 	oncePeriod = time.Second
 )
 
@@ -83,7 +83,7 @@ func Supervise(ctx context.Context, a *cli.App, path string, o SuperviseOptions)
 func superviseEvery(ctx context.Context, a *cli.App, s *session.Session, every time.Duration) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // after the first signal, a second signal ends the process
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

@@ -47,10 +47,10 @@ func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, 
 	}
 }
 
-// How long OpenJoining waits for the encryption key of an embedded state, and the pause
-// between two reads of the key file. An engine on a new embedded state makes the file of the
-// state first, and the key a moment later. If a run were recorded before the key exists, its
-// row would have no tag made with the key, and no engine would work on the run.
+// OpenJoining waits at most keyPatience for the encryption key of an embedded state, with a pause
+// of keyPause between two tries. An engine makes the file of a new embedded state first, and the
+// key a moment later. The row of a run that was recorded before the key would have no tag, and no
+// engine would work on the run.
 const (
 	keyPatience = 10 * time.Second
 	keyPause    = 20 * time.Millisecond

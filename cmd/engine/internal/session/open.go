@@ -128,17 +128,16 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 }
 
 // sealer returns a Sealer with the known keys; nil = no key is known. The first key encrypts new
-// values. The known keys are the keys in the environment. An embedded state also has a key file,
-// next to the file of the state.
+// values. Keys come from the environment. An embedded state also has a key file, next to the file
+// of the state.
 //
-// A command that only reads uses the keys in the environment and in the key file. A command
-// that writes uses the key file only if the environment has no key. Otherwise a wrong key in
-// the environment would come first, and would look like a new key of the state. If there is no
-// key at all and the command works on runs of an embedded state, sealer creates the key file
-// with a new key.
+// A command that only reads uses all these keys. A command that writes uses the key file only if
+// the environment has no key. The reason is that an engine accepts a new first key, if it is given
+// together with the newest key of the state. The key file has the newest key. So a wrong key in the
+// environment, with the key file after it, would become a new key of the state.
 //
-// Before the engine writes, it checks its first key: this must be the newest key of the state, or a
-// new key that is given together with the newest key.
+// If there is no key at all and the command works on runs of an embedded state, sealer creates the
+// key file with a new key.
 func sealer(ctx context.Context, a *cli.App, s *Session, to access) (crypt.Sealer, error) {
 	readOnly := to != toWork
 	var keys []crypt.Key

@@ -23,7 +23,8 @@ func restarts(r *history.Run) []string {
 	return out
 }
 
-// addRestarts adds the names of these two runs to the JSON object of the run.
+// addRestarts adds two things to the JSON object of a run: the run from which this run has taken
+// over results, and the heir of this run.
 func addRestarts(m map[string]any, r *history.Run) {
 	if from := r.State.Run().Origin(); from != nil {
 		taken := []string{}

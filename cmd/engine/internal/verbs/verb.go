@@ -51,7 +51,7 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	if err != nil {
 		return err
 	}
-	if event == nil { // the command has only shown something
+	if event == nil { // there is nothing to send to the run
 		return nil
 	}
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}

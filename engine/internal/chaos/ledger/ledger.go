@@ -32,7 +32,7 @@ type Call struct {
 	Run     string // public id of the run
 	Step    string // name of the step as agents see it
 	Attempt int    // number of the attempt
-	Fence   int64  // field Fence of the request; the fence of a later owner of the run is larger
+	Fence   int64  // fencing token of the request; it rises each time the run gets another owner
 }
 
 // An Entry holds what the ledger knows about one key: its effects and their undos.
@@ -41,8 +41,8 @@ type Entry struct {
 	Run       string
 	Step      string
 	Applied   int  // how many times the effect happened
-	Undone    int  // how many of the effects of the key were undone
-	Tombstone bool // true = an undo was called, so Apply refuses later effects if its parameter `honours` is true
+	Undone    int  // number of effects that were undone
+	Tombstone bool // true = an undo was called; then Apply with the parameter `honours` refuses effects
 	AppliedAt int  // position of the last effect in the order of all effects and undos; 0 = none
 	UndoneAt  int  // position of the last undo in the order of all effects and undos; 0 = none
 	Refused   int  // number of effects that were refused because their undo was called before

@@ -33,11 +33,11 @@ type Step struct {
 	After    []int    // steps on which this step depends, as indexes into Flow.Steps
 	Keys     []string // keys of the instances; nil = the step has no for_each
 	Child    string   // workflow of the child run; "" = the step starts none
-	Own      bool     // a child run is undone by the step's own compensate block, and not by the child
+	Own      bool     // the step's compensate block undoes the effects of a child run, and the child run does not
 	None     bool     // compensation = "none"
 	Loops    bool     // the step has a repeat block
 	Restarts bool     // on_rerun = "undo_first": a failed attempt is undone before the next one
-	Tells    bool     // the attribute id of catch.output is the word "caught" and the code of the failure
+	Tells    bool     // the attribute `id` of catch.output is "caught CODE", with the code of the failure
 	Uses     []string // constructs that the step uses
 }
 
@@ -199,7 +199,7 @@ func (w *writer) workflow(name string, kids []string) {
 	w.b.WriteString("}\n")
 }
 
-// settings writes what stands at the top of a workflow.
+// settings writes the arguments and blocks that come before the steps of a workflow.
 func (w *writer) settings(f *Flow, name string) {
 	use := func(names ...string) { f.Uses = append(f.Uses, names...) }
 	use("deadline", "variable", "locals")
@@ -242,11 +242,12 @@ func (w *writer) settings(f *Flow, name string) {
 	}
 }
 
-// firstLetter is the key of a limit of open runs: few values, so that runs share places.
+// firstLetter is the key of a concurrency limit. It has few values, so that runs compete for places.
 const firstLetter = "substr(var.tag, 0, 1)"
 
-// limit writes a concurrency block for the given workflow or group. The parameter kind comes before
-// the names of the constructs. The parameter key is an expression; "" = all runs share one limit.
+// limit writes a concurrency block for the given workflow or group. The parameter `kind` is a
+// prefix for the names of the constructs: "group " or "". The parameter `key` is the source text of
+// the argument `key`; "" = all runs share one limit.
 func (w *writer) limit(f *Flow, kind, indent, key string) {
 	f.Limit = 1 + w.rng.IntN(2)
 	f.Reject = w.chance(25)

@@ -10,10 +10,10 @@ const (
 	undoes    = "one code decides about attempts of steps and of undos, and modules have it in step.retry"
 )
 
-// Left lists the names of the language that no generated module has, each with its reason. The name of
-// an attribute comes after the names of the blocks around it, from the nearest step, group, variable or
-// output on. A name of a block stands for all that is in the block. A reference has the word "ref"
-// before it.
+// Left lists the names of the language that no generated module has, each with its reason. A name in
+// a block has a path, such as workflow.retry.jitter. The path begins at the nearest step, group,
+// variable or output around the name, if there is one. The path of a block means the block with all
+// its names. A reference begins with the word "ref".
 var Left = map[string]string{
 	"engine": beforeRun,
 	"moved":  "migrations are in the worlds of package machine",

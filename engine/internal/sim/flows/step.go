@@ -49,7 +49,7 @@ func (w *writer) action(s scope, st *Step) {
 	if !st.Loops && !st.Restarts && w.chance(6) {
 		use("idempotency_key")
 		key := fmt.Sprintf("${run.id}/%s", st.Name)
-		if st.Keys != nil || s.item { // in a group, run.id is that of the run around the group
+		if st.Keys != nil || s.item { // inside a group, run.id is the id of the run that contains the group
 			key += "/${each.key}"
 		}
 		w.line(s, "idempotency_key = %q", key)
@@ -62,7 +62,8 @@ func (w *writer) action(s scope, st *Step) {
 	w.line(s, "") // ends the block
 }
 
-// substitutes are the forms of catch.output for a step that calls an agent. The action raw has none.
+// substitutes holds the source text of catch.output for a step that calls an agent. The key true is
+// for the action `raw`, whose catch block has no output.
 var substitutes = map[bool]string{false: "{ id = %s, n = 0, ok = false }", true: ""}
 
 // special writes the arguments that only some actions need.
@@ -112,7 +113,7 @@ func (w *writer) order(s scope, st *Step) {
 	}
 }
 
-// many writes for_each and what belongs to it, when, and the deadline of a step or group.
+// many writes for_each and its limits, the argument `when`, and the deadline of a step or group.
 func (w *writer) many(s scope, st *Step, limits bool) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	if !s.item && w.chance(25) {
@@ -252,12 +253,12 @@ func (w *writer) retry(s scope, st *Step) {
 	w.f("%s  }\n", s.indent)
 }
 
-// guards writes the conditions and the catch block. The parameter output is the form of catch.output.
+// guards writes the conditions and the catch block. The parameter `output` is the same as for catch.
 func (w *writer) guards(s scope, st *Step, action, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	if w.chance(10) {
 		use("precondition")
-		on := "run.id != \"run-1\"" // a group sees the run around it
+		on := "run.id != \"run-1\"" // inside a group, run.id is the id of the run that contains the group
 		switch {
 		case (s.item || st.Keys != nil) && w.chance(50):
 			on = "each.key != \"b\""
@@ -284,8 +285,8 @@ func (w *writer) condition(s scope, block, on string) {
 	w.f("%s  }\n", s.indent)
 }
 
-// catch writes a catch block. The parameter output is the form of a substitute output; "" = the block
-// has none.
+// catch writes a catch block. The parameter `output` is the source text of the argument `output`,
+// with %s for the attribute `id`; "" = the block has no output.
 func (w *writer) catch(s scope, st *Step, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	w.f("%s  catch {\n", s.indent)
@@ -309,7 +310,7 @@ func (w *writer) catch(s scope, st *Step, output string) {
 	w.f("%s  }\n", s.indent)
 }
 
-// codes are error codes that a catch block may accept. Further codes turn the run back.
+// codes are the error codes that a catch block with a list accepts. Other codes turn the run back.
 var codes = []string{"refused", "sold_out", "deadline_exceeded", "cancelled", "precondition_failed", "no_room"}
 
 // input writes the input of a step, which may refer to earlier steps.
@@ -319,7 +320,7 @@ func (w *writer) input(s scope, st *Step, action string) {
 		arg = "what"
 	}
 	if st.Keys != nil || s.item {
-		name += "-${each." + w.pick("key", "value") + "}" // the elements of a set are its keys
+		name += "-${each." + w.pick("key", "value") + "}" // for_each has a set, so each.key and each.value are equal
 	}
 	w.f("%s  input {\n%s    %s = \"%s\"\n", s.indent, s.indent, arg, name)
 	if note := w.note(s, st); note != "" {

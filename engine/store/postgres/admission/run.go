@@ -27,9 +27,8 @@ const (
 	maxRows          = 1000    // largest number of rows that one check may return
 )
 
-// settings are those settings of the session that have other values while checks run. The writer's
-// session has settings that suit the statements of the engine, but not the checks, which authors of
-// workflows write.
+// settings has the session settings that change while checks run. The session of the writer is set
+// for the statements of the engine. But authors of workflows write the checks.
 var settings = [][2]string{
 	{"lock_timeout", lockTimeout}, {"statement_timeout", statementTimeout}, {"plan_cache_mode", "auto"},
 	{"enable_seqscan", "on"}, {"enable_bitmapscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"},
@@ -40,9 +39,9 @@ var settings = [][2]string{
 const countsChanges = "track_counts"
 
 const (
-	// settingsRead returns the present values of settings.
+	// settingsRead returns the present values of the named settings.
 	settingsRead = `SELECT pg_catalog.current_setting(s.name) FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS s(name, n) ORDER BY s.n`
-	// settingsWrite changes settings until the transaction ends.
+	// settingsWrite changes the named settings until the transaction ends.
 	settingsWrite = `SELECT pg_catalog.set_config(s.name, s.value, true) FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS s(name, value)`
 
 	// changesRead returns the tables in which this transaction has changed rows, and how many rows.
@@ -125,7 +124,8 @@ type run struct {
 	check *admission.Check
 }
 
-// refuse returns the error of the check. The parameter `err` is the cause; nil = none.
+// refuse returns the error that says why the check does not accept the run. The parameter `err` is
+// the cause; nil = none.
 func (x *run) refuse(code admission.Code, err error, detail string, args ...any) error {
 	e := &admission.Error{Name: x.check.Name, Code: code, Detail: fmt.Sprintf(detail, args...), Err: err}
 	if code == admission.Refused || code == admission.NoRow {
@@ -134,7 +134,6 @@ func (x *run) refuse(code admission.Code, err error, detail string, args ...any)
 	return e
 }
 
-// do runs the check.
 func (x *run) do(ctx context.Context) error {
 	reads, err := x.reads(ctx)
 	if err != nil {

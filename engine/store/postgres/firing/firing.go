@@ -41,7 +41,7 @@ WHERE firing_id = $1 AND version = $2 AND state = 'open'`
 	firingCancel    = `
 UPDATE engine.firing SET state = 'cancelled', ended_at = pg_catalog.clock_timestamp(), error = $2, version = version + 1 WHERE firing_id = $1 AND state = 'open'`
 
-	// firingLock lets only one transaction at a time open firings of a schedule.
+	// firingLock lets only one transaction at a time open firings of a workflow.
 	firingLock = `SELECT FROM engine.published WHERE workflow = $1 FOR UPDATE`
 	firingFrom = `SELECT max(to_at) FROM engine.firing WHERE workflow = $1 AND schedule = $2 AND to_at <= $3 AND tick <> $3`
 	firingOver = `SELECT pg_catalog.count(*) FROM engine.firing WHERE workflow = $1 AND schedule = $2 AND to_at > $3 AND from_at < $3`
@@ -61,7 +61,7 @@ UPDATE engine.firing f SET quarantined = quarantined - 1, started = started + CA
 FROM gone WHERE f.firing_id = gone.firing_id`
 )
 
-// A Part is the part of a PostgreSQL store that implements firings.Store. All fields are required.
+// A Part implements firings.Store in a PostgreSQL database. All fields are required.
 type Part struct {
 	DB   func() *sql.DB // returns the pool for all statements
 	Wrap func(what string, err error) error
@@ -107,7 +107,7 @@ func (s *Part) Columns(ctx context.Context, q firings.Query) (list []string, err
 	return list, nil
 }
 
-// Keys returns the keys of all rows after the watermark.
+// Keys returns the keys of the rows after f.Watermark, but no more than the parameter `limit` says.
 func (s *Part) Keys(ctx context.Context, f *firings.Firing, q firings.Query, limit int) (keys []string, err error) {
 	err = s.inside(ctx, false, func(tx *sql.Tx) error {
 		st := around(q)
@@ -118,7 +118,7 @@ func (s *Part) Keys(ctx context.Context, f *firings.Firing, q firings.Query, lim
 	return keys, s.wrapped("read the keys of a selection", explained(err))
 }
 
-// Rows returns the rows with the keys of the query.
+// Rows returns the rows with the keys q.Keys.
 func (s *Part) Rows(ctx context.Context, q firings.Query) (list []firings.Row, err error) {
 	err = s.inside(ctx, false, func(tx *sql.Tx) error {
 		st := around(q)
@@ -207,7 +207,7 @@ func (s *Part) Cancel(ctx context.Context, id int64, why string) (bool, error) {
 	return ok, s.wrapped("cancel a firing", err)
 }
 
-// one returns the firing of a statement; nil = there is none.
+// one returns the first firing that a statement returns; nil = there is none.
 func (s *Part) one(ctx context.Context, what, query string, args ...any) (*firings.Firing, error) {
 	list, err := s.list(ctx, query, args...)
 	if err != nil || len(list) == 0 {
@@ -216,7 +216,6 @@ func (s *Part) one(ctx context.Context, what, query string, args ...any) (*firin
 	return &list[0], nil
 }
 
-// list returns the firings of a statement.
 func (s *Part) list(ctx context.Context, query string, args ...any) (out []firings.Firing, err error) {
 	rows, err := s.DB().QueryContext(ctx, query, args...)
 	if err != nil {
@@ -267,7 +266,7 @@ func (s *Part) Quarantined(ctx context.Context, firing, after int64, limit int) 
 	return list, s.wrapped("list quarantined rows", rows.Err())
 }
 
-// Settle removes an entry of the quarantine.
+// Settle removes an entry of the quarantine, and counts its row as started or refused.
 func (s *Part) Settle(ctx context.Context, b firings.Bad, refused bool) error {
 	_, err := s.changed(ctx, badSettle, b.ID, refused)
 	return s.wrapped("settle a quarantined row", err)

@@ -13,18 +13,18 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 )
 
-// handFunc is the function that starts the runs of the rows of a page.
+// A handFunc starts a run for each row of a page.
 type handFunc = func(ctx context.Context, rows []firings.Row) (firings.Progress, error)
 
 // A page describes a page of rows with which the function `hand` was called.
 type page struct {
 	progress firings.Progress
-	keys     []string // keys of these rows; only for strategies that make several passes
+	keys     []string // keys of the rows; set only if Query.Repeats is true
 	last     *string  // key of the last row; nil = the page was empty
 	end      bool     // true = no row follows
 }
 
-// add adds the page other, which follows p.
+// add adds the progress and the keys of the page `other` to p.
 func (p *page) add(other page) {
 	p.progress.Report.Add(other.progress.Report)
 	p.progress.Bad = append(p.progress.Bad, other.progress.Bad...)
@@ -86,7 +86,7 @@ func (s *Part) next(ctx context.Context, within func(func(tx *sql.Tx) error) err
 	}
 	p.end = n <= q.PageSize
 	if last := len(rows) - 1; !p.end && rows[last].Copies == 1 && last > 0 {
-		rows = rows[:last] // this row belongs to the next page
+		rows = rows[:last] // the next page reads this row again
 	}
 	if len(rows) > 0 {
 		p.last = &rows[len(rows)-1].Key
@@ -191,8 +191,9 @@ func (s *Part) between(ctx context.Context, firing int64, q firings.Query, after
 	}
 }
 
-// conclude changes a firing to its state after a page. At the end of the firing it also counts the
-// rows that are in no page: rows without a key, and rows that were locked until the end.
+// conclude changes f to the progress that the firing has after the page p. At the end of the firing
+// it also counts the rows that are in no page: rows without a key, and rows that were locked until
+// the end.
 func (s *Part) conclude(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, p *page) error {
 	f.Version++
 	f.Error = ""

@@ -12,13 +12,13 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 )
 
-// settings are the settings of a transaction that reads business tables. A query may take long, and
-// a page of locked rows waits until its runs are recorded.
+// settings are the settings of a transaction that reads business tables. The timeouts are long: a
+// query may take long, and locked rows stay locked until the store has accepted their runs.
 const settings = `SELECT pg_catalog.set_config('statement_timeout', '600s', true), pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', true),
   pg_catalog.set_config('enable_bitmapscan', 'on', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`
 
-// A selecting is a statement around the query of a select block. The text of that query comes from
-// the source of a definition. All values are parameters.
+// A selecting builds a statement around the query of a select block. The text of that query comes
+// from a definition. All values are parameters.
 type selecting struct {
 	q    firings.Query
 	key  string // quoted name of the key column
@@ -26,7 +26,6 @@ type selecting struct {
 	from string
 }
 
-// around returns a statement around the query q.
 func around(q firings.Query) *selecting {
 	s := &selecting{q: q, key: "r." + pq.QuoteIdentifier(q.Key), from: " FROM (\n" + q.Text + "\n) AS r"}
 	for _, a := range q.Args {
@@ -46,8 +45,9 @@ func (s *selecting) arg(v any) string {
 	return "$" + strconv.Itoa(len(s.args))
 }
 
-// page returns the statement that reads rows in the order of the key. The row after the last one
-// shows whether there are more rows, and whether the last key is unique.
+// page returns the statement that reads rows in the order of the key. The parameter `limit` includes
+// one row after the page. This row shows whether more rows follow, and whether it has the key of the
+// last row of the page.
 func (s *selecting) page(firing int64, after, upTo *string, anew bool, limit int) string {
 	text := s.row() + " WHERE " + s.key + " IS NOT NULL"
 	if after != nil {
@@ -100,7 +100,7 @@ func (s *selecting) left(firing int64) string {
 	return "SELECT pg_catalog.count(*)" + s.from + " WHERE " + s.key + " IS NOT NULL" + s.unseen(firing)
 }
 
-// A reader is a transaction, or a part of it, that reads business tables.
+// A reader runs statements. A *sql.Tx is a reader.
 type reader interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -129,7 +129,6 @@ func read(ctx context.Context, db reader, text string, args []any) (list []firin
 	return list, n, rows.Err()
 }
 
-// readKeys returns the keys of a statement.
 func readKeys(ctx context.Context, db reader, text string, args []any) (list []string, err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -173,8 +172,7 @@ func (s *Part) inside(ctx context.Context, writes bool, do func(tx *sql.Tx) erro
 	return tx.Commit()
 }
 
-// explained returns an error of a query of a select block, and adds to its text what a person
-// can do.
+// explained adds to an error of the query of a select block what a person can do.
 func explained(err error) error {
 	var e *pq.Error
 	if !errors.As(err, &e) {

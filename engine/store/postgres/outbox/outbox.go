@@ -68,7 +68,7 @@ WHERE r.run_id = $1 AND r.n >= $2 AND NOT r.done AND EXISTS (SELECT FROM engine.
 	replyHint = `SELECT pg_catalog.pg_notify('engine_replies', q) FROM unnest($1::text[]) q`
 )
 
-// A Keeper is the part of a PostgreSQL store that implements replies.Keeper.
+// A Keeper implements replies.Keeper.
 type Keeper struct{ Box *Box }
 
 // Replies returns the outbox.
@@ -80,7 +80,6 @@ type Box struct {
 	Explain func(what string, err error) error // adds the name of the operation to the text of an error that is not nil
 }
 
-// list returns the replies that a query finds.
 func (b *Box) list(ctx context.Context, what, query string, args ...any) ([]replies.Reply, error) {
 	rows, err := b.DB().QueryContext(ctx, query, args...)
 	if err != nil {
@@ -102,7 +101,6 @@ func (b *Box) list(ctx context.Context, what, query string, args ...any) ([]repl
 	return out, nil
 }
 
-// run executes a statement.
 func (b *Box) run(ctx context.Context, what, query string, args ...any) error {
 	if _, err := b.DB().ExecContext(ctx, query, args...); err != nil {
 		return b.Explain(what, err)

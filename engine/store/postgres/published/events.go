@@ -45,7 +45,7 @@ SELECT workflow, key, error, waits FROM engine.event_key WHERE seq = $1 AND ($2 
 ORDER BY workflow, key LIMIT $4`
 )
 
-// Events is the part of a PostgreSQL store that implements events.Store.
+// Events implements events.Store in a PostgreSQL database.
 type Events struct{ *Part }
 
 // SendEvent stores an event.
@@ -120,7 +120,7 @@ func (s *Events) RetryEvent(ctx context.Context, id string) (bool, error) {
 	return n > 0, s.wrapped("retry an event", err)
 }
 
-// AdvanceEvent stores how far engines have come with the lists of an event.
+// AdvanceEvent stores how far engines have come with the keys of an event, and which keys failed.
 func (s *Events) AdvanceEvent(ctx context.Context, e events.Event, p events.Page) (bool, error) {
 	lists, err := events.EncodeLists(p.Lists)
 	if err != nil {

@@ -24,8 +24,9 @@ SELECT (SELECT pg_catalog.count(*) FROM (SELECT FROM engine.submission WHERE ref
 FROM engine.submission WHERE refused IS NOT NULL ORDER BY coalesce(refused_at, submitted_at) LIMIT 1`
 	submissionFind = `
 SELECT submission_id, run, workflow, submitted_by, submitted_at, coalesce(refused, ''), coalesce(refused_at, submitted_at) FROM engine.submission WHERE run = $1`
-	// submissionRetain removes submissions that were refused before the time $1, but not those that were
-	// refused less than $2 microseconds ago. If their workflow has its own retention, that counts in place of $1.
+	// submissionRetain removes submissions that were refused before the time $1, but not those that
+	// were refused less than $2 microseconds ago. If their workflow has its own retention, the
+	// retention replaces $1.
 	submissionRetain = `
 DELETE FROM engine.submission WHERE submission_id = ANY (ARRAY(
   SELECT s.submission_id FROM engine.submission s LEFT JOIN engine.published p USING (workflow) LEFT JOIN engine.workflow w USING (workflow_id)
@@ -34,7 +35,7 @@ DELETE FROM engine.submission WHERE submission_id = ANY (ARRAY(
   ORDER BY coalesce(s.refused_at, s.submitted_at) LIMIT $3 FOR UPDATE OF s SKIP LOCKED))`
 )
 
-// An Intake is the part of a PostgreSQL store that implements intake.Store.
+// An Intake implements intake.Store in a PostgreSQL database.
 type Intake struct{ *Part }
 
 // Submissions returns the oldest submissions that wait.
@@ -79,7 +80,7 @@ func (s *Intake) Refuse(ctx context.Context, id int64, why string) error {
 	return s.wrapped("refuse a submission", err)
 }
 
-// RefusedSubmissions says which submissions are refused.
+// RefusedSubmissions counts the refused submissions, and returns the one that was refused first.
 func (s *Intake) RefusedSubmissions(ctx context.Context) (intake.Refusals, error) {
 	var r intake.Refusals
 	o := &r.Oldest
@@ -105,8 +106,8 @@ func (s *Intake) FindSubmission(ctx context.Context, run string) (intake.Submiss
 }
 
 // RetainSubmissions removes submissions that were refused before the given time, and at least
-// intake.KeepFor ago. If their workflow has its own retention, that counts in place of the time. One
-// statement removes no more of them than the parameter page says. The result is how many were removed.
+// intake.KeepFor ago. If their workflow has its own retention, the retention replaces the given time.
+// One statement removes at most `page` submissions. RetainSubmissions returns how many it has removed.
 func RetainSubmissions(ctx context.Context, db *sql.DB, before time.Time, page int) (removed int, err error) {
 	for {
 		res, err := db.ExecContext(ctx, submissionRetain, before, intake.KeepFor.Microseconds(), page)

@@ -41,8 +41,9 @@ WHERE NOT paused AND next_tick < $1 ORDER BY next_tick, workflow, name LIMIT $2`
 	scheduleAll = `
 SELECT workflow, name, timetable, next_tick, last_tick, last_run, paused, version, workflow_id, given FROM engine.schedule JOIN engine.published USING (workflow)
 ORDER BY workflow, name LIMIT $1`
-	// scheduleMove changes the schedules with the versions that were read. It first locks them in the
-	// order of their names, so that two engines that change the same schedules do not deadlock.
+	// scheduleMove changes only the schedules whose version has not changed since they were read. It
+	// first locks them in the order of their names, so that two engines that change the same schedules
+	// do not deadlock.
 	scheduleMove = `
 WITH v AS MATERIALIZED (
   SELECT * FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::int8[]), pg_catalog.unnest($4::timestamptz[]),
@@ -54,8 +55,7 @@ UPDATE engine.schedule s SET next_tick = own.next, last_tick = own.last, last_ru
 FROM own WHERE s.workflow = own.workflow AND s.name = own.name`
 )
 
-// A Part is the part of a PostgreSQL store that implements schedules.Store. All fields are
-// required.
+// A Part implements schedules.Store in a PostgreSQL database. All fields are required.
 type Part struct {
 	DB    func() *sql.DB // returns the pool for all statements
 	Begin func(ctx context.Context) (*sql.Tx, error)

@@ -43,7 +43,7 @@ SELECT c.at, s.until, s.calls FROM (SELECT pg_catalog.clock_timestamp() AS at) c
 INSERT INTO engine.quota_call (name, until, calls) VALUES ($1, $2, $3) ON CONFLICT (name, until) DO UPDATE SET calls = excluded.calls`
 )
 
-// Shares is the part of a Store that divides limits. It implements quota.Sharer.
+// Shares implements quota.Sharer.
 type Shares struct {
 	// Begin begins a transaction.
 	Begin func(context.Context) (*sql.Tx, error)

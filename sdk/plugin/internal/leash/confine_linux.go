@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree of processes (an agent and its descendants) must not keep all CPUs busy. The keeper
-// measures the CPU time of the tree once in each busyTime. It divides this CPU time by the
-// time that half of the CPUs have in busyTime. If the quotient is larger than busyShare, the
-// keeper confines the tree to half of the CPUs. Once the quotient is smaller than calmShare,
-// the tree may use all CPUs again.
+// A tree of processes (an agent and its descendants) must not keep all CPUs busy. Once in each
+// busyTime, the keeper compares the CPU time that the tree has used with the time that half of
+// the CPUs had. If the tree has used more than the share busyShare of that time, the keeper
+// confines the tree to half of the CPUs. If it has used less than the share calmShare, it may
+// use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
 // several milliseconds before another thread runs, even if the other has a higher priority.

@@ -21,7 +21,7 @@ import (
 // Names, descriptors and words with which the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // variable that only the keeper has in its environment, and not the process
+	keeperMark = "ENGINE_LEASH" // environment variable that makes a program a keeper; the process does not get it
 	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
@@ -62,7 +62,7 @@ func becomeKeeper() bool {
 }
 
 // A keeper is the parent of one process, which it has started. When this process ends, the
-// keeper becomes the parent of its children.
+// keeper becomes the parent of the children that the process leaves behind.
 type keeper struct {
 	says    *os.File // pipe to the host
 	private string   // directory to remove if the host dies; "" = none
@@ -74,7 +74,7 @@ type keeper struct {
 
 func (k *keeper) run(path string, args []string) {
 	getThreads()
-	goFirst() // must come before private.Keep, which gives the files in /proc to root
+	goFirst() // must come before private.Keep: afterwards only root may write oom_score_adj
 	// The keeper has the agent's environment, too. Keep hides it from other processes of this
 	// user. The keeper ignores the error of Keep, because the agent also calls Keep and logs
 	// the error.
@@ -221,8 +221,9 @@ func (k *keeper) keep(children <-chan os.Signal, host <-chan byte) {
 	}
 }
 
-// reap calls wait4 for every child that has ended, so that it leaves the process table. If the
-// process k.pid has ended, reap notifies the host. The result `left` is true if a child still runs.
+// reap removes all ended children from the process table. If the process k.pid has ended, reap
+// first kills the rest of its process group, and then notifies the host. The result `left` is
+// true if a child still runs.
 func (k *keeper) reap() (left bool) {
 	if !k.ended && hasEnded(k.pid) {
 		k.killGroup()

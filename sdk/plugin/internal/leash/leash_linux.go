@@ -28,7 +28,7 @@ type Process struct {
 
 	mu   sync.Mutex // protects the fields below
 	over *excess    // the limit that the process has exceeded; nil = none
-	hold *os.File   // end of the pipe that the keeper watches; nil once Wait has returned
+	hold *os.File   // the host's end of the pipe that the keeper watches; nil once Wait has returned
 }
 
 // Start starts a keeper, which starts the process. It returns an error if the system refuses

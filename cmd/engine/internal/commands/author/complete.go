@@ -17,10 +17,9 @@ import (
 // completePatience is how long completeAgents waits for the agents to describe themselves.
 const completePatience = 2 * time.Second
 
-// completeAgents returns the possible values of the next argument of `engine agents schema`, NAME
-// or ACTION, with their documentation. It returns only values that begin with the parameter
-// `typed`, the text that the user has typed so far. It prints no message, because a message would
-// appear in the middle of what the user types.
+// completeAgents returns the values, with their documentation, that a shell offers for the argument
+// NAME or ACTION of `engine agents schema`. They begin with the parameter `typed`, the text that
+// the user has typed so far. It prints no message, because a message would appear in this text.
 func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, typed string, f module.AgentFlags) []string {
 	if len(args) > 1 || a.Prepare(cmd, nil) != nil {
 		return nil

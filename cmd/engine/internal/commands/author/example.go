@@ -14,7 +14,6 @@ import (
 	"github.com/saga-engine/engine/dsl/diag"
 )
 
-// exampleNames returns the names of the examples.
 func exampleNames() []string {
 	entries, err := fs.ReadDir(example.Files, ".")
 	if err != nil {

@@ -79,7 +79,8 @@ func initModule(ctx context.Context, a *cli.App, dir string, o initOptions) erro
 	if err != nil {
 		return err
 	}
-	if o.lockfile == "readonly" { // what does not fit the lock file is not installed
+	// Compare with the lock file before Install, so that no agent is installed that does not fit.
+	if o.lockfile == "readonly" {
 		if err := l.WriteLock(*old, lock, true); err != nil {
 			return err
 		}

@@ -87,8 +87,8 @@ func validate(ctx context.Context, a *cli.App, paths []string, o validateOptions
 	return nil
 }
 
-// mergedOutcomes returns the reactions to an unknown outcome, for all definitions together. The
-// outer key of the map is the name of a workflow. The inner key is the name of a step.
+// mergedOutcomes returns what the engine does if the outcome of a step is unknown, for all
+// definitions. The outer key of the map is the name of a workflow, the inner key that of a step.
 func mergedOutcomes(defs []*dsl.Definition) map[string]map[string][]rung.Rung {
 	out := map[string]map[string][]rung.Rung{}
 	for _, def := range defs {

@@ -8,7 +8,8 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/schedule"
 )
 
-// Publish returns the command `engine publish`, which stores a definition for its schedules.
+// Publish returns the command `engine publish`, which stores a definition whose schedules start
+// runs.
 func Publish(a *cli.App) *cobra.Command {
 	var o schedule.PublishOptions
 	cmd := &cobra.Command{

@@ -51,9 +51,8 @@ const (
 	logPause = 500 * time.Millisecond // pause between two reads of the log lines
 )
 
-// logLag is a number of reads. When the run has ended, --follow continues until this many
-// reads, one after the other, have found no new line. One read is not enough, because a line
-// is stored only about a second after an agent has logged it.
+// logLag is how many reads in a row must find no new line before --follow ends after the end of
+// the run. One read is not enough, because a line is stored about a second after an agent logs it.
 const logLag = 4
 
 func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) error {

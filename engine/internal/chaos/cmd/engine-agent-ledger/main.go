@@ -46,7 +46,7 @@ type undoIDIn struct {
 	UndoFaults string `agent:"undo_faults,optional"`
 }
 
-// far implements the actions with a ledger, the remote service.
+// far implements the actions. The remote service that they call is a ledger.
 type far struct{ ledger ledger.Client }
 
 func newAgent() *sdk.Agent {
@@ -94,8 +94,8 @@ func (f *far) work(honours bool) func(context.Context, *sdk.Call, workIn) (workO
 	}
 }
 
-// many is the action `many`. Its effect has several parts, each with its own key. After each part,
-// it sends a checkpoint.
+// many is the action `many`. It causes in.Parts effects, each with its own key and followed by a
+// checkpoint. Last, it causes an effect with the idempotency key of the call.
 func (f *far) many(ctx context.Context, c *sdk.Call, in workIn) (workOut, error) {
 	n, err := f.arrive(ctx, c, ledger.Do)
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *far) undoID(ctx context.Context, c *sdk.Call, in undoIDIn) (sdk.None, e
 	})
 }
 
-// undo is the action `undo`. It undoes the effect of the call's forward key.
+// undo is the action `undo`. It undoes the effect whose key is the forward key of the call.
 func (f *far) undo(ctx context.Context, c *sdk.Call, in undoIn) (sdk.None, error) {
 	n, err := f.arrive(ctx, c, ledger.Undo)
 	if err != nil {
