@@ -59,9 +59,21 @@ var startsFaults = []fault{
 	},
 	{
 		name: "a submission is removed only when its run is in the store",
-		in:   "engine/internal/intake.(*Intake).Scan",
+		in:   "engine/internal/intake.(*Intake).submit",
 		old:  "case err == nil:", new: "case err == nil || !refused:",
 		by: catches("engine/internal/intake", "^TestSubmissionThatFails$"),
+	},
+	{
+		name: "submissions with one unique key become runs in their order",
+		in:   "engine/internal/intake.(*Intake).prepareAll",
+		old:  "at = i", new: "_ = i",
+		by: catches("engine/internal/intake", "^TestSubmissionsOfOneKeyKeepTheirOrder$"),
+	},
+	{
+		name: "a submission waits while an earlier one with its unique key waits",
+		in:   "engine/internal/intake.(*Intake).submit",
+		old:  "out.failed(err)\n\t\t\treturn", new: "out.failed(err)",
+		by: catches("engine/internal/intake", "^TestSubmissionsOfOneKeyKeepTheirOrder$"),
 	},
 	{
 		name: "values are checked by the workflow before a run starts",
