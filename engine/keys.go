@@ -21,10 +21,11 @@ func holdOf(wf *dsl.Workflow) naming.Hold {
 	return naming.Hold{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
 }
 
-// replaces reports whether a submission must be made again, as the replacement of the run `res`,
-// which holds its key. The parameter `by` is the name that the caller gave to the submitted run. If
-// `res` has this name, the same run was submitted before. A run that takes over the results of
-// another run replaces no run.
+// replaces reports whether a submission must be submitted again, now as the replacement of the run
+// `res`. The store has made no new run, because `res` holds the unique key of the submission.
+//
+// The result is false if `res` has the name `by`, which the caller gave to the submitted run: then
+// the same run was submitted before. The result is also false for an heir, which replaces no run.
 func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) bool {
 	return wf.Unique.Replace && names.From == 0 && res.Exists && !res.Gone && (by == "" || res.Name != by)
 }

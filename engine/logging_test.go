@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A reentrant is a log handler that asks for more while it is told: it can only
+// A reentrant log handler asks for more while it is called: it can only
 // return if no lock is held meanwhile.
 type reentrant struct {
 	slog.Handler

@@ -142,7 +142,7 @@ func (a *announcer) waits(n notice.Notice) bool {
 	return failed
 }
 
-// An unsendable is an error after which another try of this engine would fail, too.
+// An unsendable error says that another try of this engine would fail, too.
 type unsendable struct{ error }
 
 // Unwrap returns the cause.

@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A watched is a Capacity with one slot that counts how often an engine asks for a free slot. After a
+// A watched Capacity has one slot, and counts how often an engine asks for a free slot. After a
 // thousand questions it has none any more, so that an engine that asks for ever comes to rest.
 type watched struct {
 	seats

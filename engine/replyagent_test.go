@@ -130,7 +130,7 @@ func TestAgentTakesReplies(t *testing.T) {
 	})
 }
 
-// A lacking is an Invoker that lacks an agent.
+// A lacking Invoker lacks an agent.
 type lacking struct {
 	*direct
 	agent string

@@ -122,8 +122,8 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 			switch {
 			case err != nil || !res.Exists:
 			case res.Name != r.Name:
-				// The submitter waits for a run with the name of the submission, but no run will have this
-				// name.
+				// Another run holds the unique key, so no run gets the name of the submission. The submitter
+				// would wait for this name for ever, so the submission is refused.
 				err = n.otherRun(ctx, r.Workflow, res)
 			default:
 				err = sameRun(ctx, n.cfg, n.shared.Defs, r, res)

@@ -127,7 +127,7 @@ func (n *Node) prepare(ctx context.Context, s Submission) (*owner.Start, error) 
 	return &owner.Start{Workflow: ids[s.Workflow], Flow: wf, Specs: specs, Names: s.names(), Line: line, Past: s.past}, nil
 }
 
-// unanswered is an error of the store. The submission itself may be valid.
+// An unanswered error is an error of the store. The submission itself may be valid.
 type unanswered struct{ error }
 
 // Unwrap returns the cause.

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// A sent is one signal that a test sends to a run.
+// A sent signal is one that a test sends to a run.
 type sent struct {
 	run, name string
 	args      []string       // flags of `engine signal`

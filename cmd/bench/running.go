@@ -28,7 +28,7 @@ type setup struct {
 	d       *database       // database of the store, to measure the costs of the server; nil = no server
 }
 
-// A running is a running engine with its agent and its store.
+// The type running holds an engine that works, with its agent and its store.
 type running struct {
 	work   *work
 	store  *counted

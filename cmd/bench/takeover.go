@@ -57,8 +57,8 @@ func takeovers(ctx context.Context, d *database, w *work, n, rounds int, prof *p
 }
 
 // takeOver starts an engine and measures the time until the engine owns all n runs and has
-// decided each of them. If the agents had free slots, the engine would send the calls at that
-// time. Then takeOver ends the engine, and returns its id and the time.
+// decided each of them. It sends no calls, because no agent has a free slot. Then takeOver ends
+// the engine, and returns its id and the time.
 func takeOver(ctx context.Context, d *database, n int) (owner store.EngineID, took time.Duration, err error) {
 	seen := &passes{all: make(chan struct{})}
 	seen.left.Store(int64(n))

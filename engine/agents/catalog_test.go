@@ -587,7 +587,7 @@ func TestLockAndResolve(t *testing.T) {
 	})
 }
 
-// A reentrant is a log handler that asks the catalogue while it is told: it can
+// A reentrant log handler asks the catalogue while it is called: it can
 // only return if no lock is held meanwhile.
 type reentrant struct {
 	slog.Handler

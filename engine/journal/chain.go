@@ -12,11 +12,11 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A run's history is a chain. Each row of the journal ends with a check: a value computed from the
-// row's data, run, number and time, and from the check of the previous row (decision 0020). With a
-// key the check is a tag, which cannot be made without the key. Without a key it is a checksum,
-// which finds accidental changes. Rows of earlier versions have no check, but the check of the
-// next row covers them.
+// A run's history is a chain. Each row of the journal ends with a tag or a checksum. The engine
+// computes it from the row's data, run, number and time, and from the tag or checksum of the previous
+// row (decision 0020). With an encryption key, rows have tags, which cannot be made without the key.
+// Without a key, they have checksums, which show accidental changes. Rows of earlier versions have
+// neither, but the tag or checksum of the next row covers them.
 const (
 	sumSize = 4
 
@@ -26,12 +26,12 @@ const (
 	markFlags  = markTagged | markSummed
 )
 
-// A protection says which kind of check a row has. Within a run, a row with a weaker
-// protection than an earlier row is an error.
+// A protection says whether a row ends with a tag, a checksum or neither. Within a run, a row
+// with a weaker protection than an earlier row is an error.
 type protection uint8
 
 const (
-	unprotected protection = iota // the row has no check, because an earlier version of the engine wrote it
+	unprotected protection = iota // the row has no tag and no checksum: an earlier version of the engine wrote it
 	summed                        // the row has a checksum, made without a key
 	tagged                        // the row has a tag, made with a key (HMAC)
 )
@@ -47,8 +47,8 @@ func protectionOf(mark byte) protection {
 	return unprotected
 }
 
-// cutCheck splits a row's data into two parts: the check (a checksum or a tag) at the end, and the
-// bytes before it, which the check covers. The result `ok` is false if data is too short.
+// cutCheck splits a row's data into two parts: the tag or checksum at the end, and the bytes before
+// it. The result `ok` is false if `data` is too short.
 func cutCheck(data []byte) (body, check []byte, ok bool) {
 	if len(data) == 0 {
 		return nil, nil, false
@@ -66,8 +66,8 @@ func cutCheck(data []byte) (body, check []byte, ok bool) {
 	return data[:len(data)-size], data[len(data)-size:], true
 }
 
-// A Link holds what is needed to compute the check of the next row of a run. The zero Link is
-// for the first row.
+// A Link holds what is needed to compute the tag or checksum of the next row of a run. The zero Link
+// is for the first row.
 type Link struct {
 	tag  [crypt.TagSize]byte // tag of the last row; zero if no key is known
 	sum  uint32              // checksum of the latest row that has no tag; 0 = there is no such row
@@ -77,8 +77,8 @@ type Link struct {
 // placeSize is the number of bytes that appendPlace appends.
 const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendPlace appends to b what the check of a row covers in addition to the row's data: the run,
-// number and time of the row, and the check of the previous row.
+// appendPlace appends to b what the tag or checksum of a row covers in addition to the row's data:
+// the run, number and time of the row, and the tag or checksum of the previous row.
 func appendPlace(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
@@ -93,9 +93,9 @@ func checksum(place, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
 }
 
-// bind appends the check (a checksum or a tag) to the data of a row. It returns the longer data,
-// and the link for the next row. It may change the given data: to save an allocation, it writes
-// the bytes of appendPlace behind the data, and then removes these bytes.
+// bind appends the tag or checksum to the data of a row. It returns the longer data, and the link
+// for the next row. It may change the given data: to save an allocation, it writes the bytes of
+// appendPlace behind the data, and then removes these bytes.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
@@ -224,8 +224,8 @@ func (e *HistoryError) hint() string {
 	return fmt.Sprintf("no engine continues it; `engine db verify %s` checks it again; compare it with a backup, and look who can write to the state", e.Name)
 }
 
-// broken returns the error for a run whose row with the number seq has a wrong check. The
-// parameter `why` says what is wrong.
+// broken returns the error for a run whose row with the number seq does not continue the rows before
+// it. The parameter `why` says what is wrong.
 func broken(head store.Head, seq int32, why error) *RunError {
 	h := &HistoryError{Run: int64(head.Run), Name: head.Name, Seq: seq, Reason: why.Error()}
 	if h.Name == "" {
@@ -235,7 +235,7 @@ func broken(head store.Head, seq int32, why error) *RunError {
 }
 
 // LinkOf returns the link for the row after the given stored rows. It does not decode their
-// records. The error is a *RunError if the check of a row is wrong.
+// records. The error is a *RunError if a row does not continue the rows before it.
 func LinkOf(sealer crypt.Sealer, head store.Head, rows []store.Row) (Link, error) {
 	var c chain
 	for _, row := range rows {

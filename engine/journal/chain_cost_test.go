@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// The check of a row costs no memory beyond its own bytes, with a key and without.
+// The tag or checksum of a row costs no memory beyond its own bytes.
 func TestHistoryCostsNoMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		sealer crypt.Sealer

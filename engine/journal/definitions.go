@@ -78,8 +78,8 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	return wf, nil
 }
 
-// An unreadable is an error about stored data that this engine cannot read. A later try would
-// return the same error.
+// An unreadable error says that this engine cannot read stored data. A later try would return the
+// same error.
 type unreadable struct{ error }
 
 // Unwrap returns the cause.

@@ -159,7 +159,7 @@ func (u keyUses) sorted(ids []string) []KeyUse {
 	return append(out, others...)
 }
 
-// A kept holds all data of one run that may be sealed: its rows, messages and late replies.
+// kept holds all data of one run that may be sealed: its rows, messages and late replies.
 type kept struct {
 	store.Loaded
 	messages []store.Message

@@ -205,7 +205,7 @@ type use struct {
 	calls int
 }
 
-// A seen caches data that several expressions of one decision need: the scope, and the
+// The type seen caches data that several expressions of one decision need: the scope, and the
 // settings that were evaluated last.
 type seen struct {
 	scope dsl.Scope

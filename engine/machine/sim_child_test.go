@@ -272,7 +272,7 @@ func (w *world) parentTurns() error {
 	return nil
 }
 
-// reopened reports whether the event makes a run that has succeeded turn back.
+// reopened reports whether a run that has succeeded turns back because of the event.
 func reopened(before *machine.State, ev machine.Event) bool {
 	c, verb := ev.(machine.CompensateRequested)
 	return verb && c.Parent && before.Run().Undoable()

@@ -185,7 +185,7 @@ func (w *world) checkInterval(i int, n *model.Node) error {
 	return nil
 }
 
-// A resting says before which time an iteration of a node may not begin.
+// A resting iteration of a node may not begin before a time.
 type resting struct {
 	iteration int32
 	until     time.Time

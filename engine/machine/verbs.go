@@ -110,7 +110,7 @@ func (d verbs) cancelRequested(ev CancelRequested) {
 	d.undoing().turn(r.Failure)
 }
 
-// reopens reports whether the event makes a run that has ended turn back.
+// reopens reports whether a run that has ended turns back because of the event.
 func reopens(r *model.Run, e Event) bool {
 	ev, verb := e.(CompensateRequested)
 	return verb && ev.Parent && r.Undoable()

@@ -13,7 +13,7 @@ import (
 // engine has ended, so endGrace and closeNotice together are shorter than two seconds.
 const (
 	endGrace    = time.Second            // wait for actions to return after their context has ended
-	closeNotice = 200 * time.Millisecond // how long an agent waits for the engine to close it, after the control stream has ended
+	closeNotice = 200 * time.Millisecond // wait for the engine to close the agent after the control stream has ended
 	engineWait  = 30 * time.Second       // wait for the engine to connect after the handshake
 )
 

@@ -205,7 +205,7 @@ func (t *Terminal) redraw() {
 // write writes s. It ignores errors, because the run must continue even if the terminal is gone.
 func (t *Terminal) write(s string) { _, _ = io.WriteString(t.out, s) }
 
-// A styled is a line of text with its colour.
+// A styled line is a line of text with its colour.
 type styled struct {
 	text  string
 	style string // parameters of the terminal's colour command (SGR); "" = no colour

@@ -37,8 +37,8 @@ type Argument struct {
 	Preset   *ready         // encoded default; nil = the argument has no default
 }
 
-// A ready holds the encoded value or the encoded default of an argument. If the field `json` is
-// nil, the object of all arguments does not contain the argument.
+// A ready argument holds the encoded value or the encoded default of an argument. If the field
+// `json` is nil, the object of all arguments does not contain the argument.
 type ready struct {
 	json      []byte   // name, colon and value as JSON
 	sensitive []string // JSON pointers of sensitive parts in the object of all arguments

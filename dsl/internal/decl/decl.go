@@ -367,7 +367,7 @@ type Child struct {
 	Passed []syntax.Arg
 }
 
-// A taken is a value that a group takes from its surroundings. It becomes a hidden variable.
+// A taken value is one that a group takes from its surroundings. It becomes a hidden variable.
 type taken struct {
 	at     hcl.Range            // position of the first reference
 	root   string               // first name of the reference, such as "step"

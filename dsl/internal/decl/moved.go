@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// A moved is a moved block: in an earlier definition, the step with the name `to` had the name `from`.
+// A moved block says that a step was renamed from the name `from` to the name `to`.
 type moved struct {
 	from, to string
 	where    hcl.Range // position of the block

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A broken is an expression that panics or has many diagnostics, as a mistake in the library would.
+// A broken expression is one that panics or has many diagnostics, as a mistake in the library would.
 type broken struct {
 	*hclsyntax.ParenthesesExpr
 	panics any

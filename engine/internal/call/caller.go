@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// New returns a Caller without calls.
+// New returns a Caller with no call in flight.
 func New(cfg Config) *Caller {
 	w := &Caller{cfg: cfg, calls: map[callID]*Call{}, kids: map[callID]*Call{}, evidence: &evidence{
 		to: cfg.Store, sealer: cfg.Sealer, logger: cfg.Logger, stopped: cfg.Stopped, most: cfg.RetryStore,

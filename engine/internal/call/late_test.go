@@ -27,7 +27,7 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 }
 
-// A reentrant is a log handler that asks for more while it is told: it can only
+// A reentrant log handler asks for more while it is called: it can only
 // return if no lock is held meanwhile.
 type reentrant struct {
 	slog.Handler

@@ -238,7 +238,7 @@ func TestLongQueue(t *testing.T) {
 	report.count("T16 long queue", 1, Verdict{Runs: runs}, began)
 }
 
-// A watched holds how long reads took while the engines worked.
+// The type watched holds how long reads took while the engines worked.
 type watched struct {
 	status, scan []time.Duration
 	failed       error

@@ -99,7 +99,7 @@ type waiter struct {
 	undone    bool // the request to undo the child was posted to it
 }
 
-// New returns a Room without calls. Its work ends with ctx.
+// New returns a Room with no call in flight. Its work ends with ctx.
 func New(ctx context.Context, cfg Config) *Room {
 	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
 }

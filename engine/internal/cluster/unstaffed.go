@@ -37,7 +37,7 @@ type cause struct {
 // over. Until then, its owner may still continue it.
 func (o Options) grace() time.Duration { return max(o.Lease, 2*o.MaxScan) }
 
-// An unstaffed decides on runs that this engine could take over if it had the runs' agents.
+// The type unstaffed decides events of runs that this engine could take over if it had their agents.
 type unstaffed struct {
 	n      *Local
 	engine store.EngineID

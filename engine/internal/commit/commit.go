@@ -147,8 +147,8 @@ func (c *Committer) One(ctx context.Context, t store.Transition) (Landing, error
 	}
 }
 
-// A single receives the outcome of one commit. Its buffer holds one outcome, so that Landed does not
-// block.
+// A single is a channel for the outcome of one commit. Its buffer holds one outcome, so that Landed
+// does not block.
 type single chan Landing
 
 // Landed passes the outcome on.

@@ -186,7 +186,7 @@ func (d *desk) step() (func() error, error) {
 	}, nil
 }
 
-// A mortal is the store of an engine that dies.
+// A mortal store belongs to an engine that dies.
 type mortal struct{ *desk }
 
 func (m mortal) ClaimEvents(ctx context.Context, limit int, lease time.Duration) ([]events.Event, error) {

@@ -42,7 +42,7 @@ type lister struct {
 	on  keyed
 }
 
-// A keyed is an on_event block with for_each.
+// A keyed block is an on_event block with for_each.
 type keyed interface {
 	List(id string, at time.Time, data dsl.Value) (list dsl.Each, starts bool, err error)
 	GivenEach(id string, at time.Time, data dsl.Value) func(key string, v dsl.Value) ([]dsl.Assignment, error)
@@ -122,7 +122,8 @@ func (l *lister) finish(ctx context.Context, all dsl.Each, own events.List) (fau
 	return "", err == nil, err
 }
 
-// faultOf returns why a list with failed keys quarantines its event.
+// faultOf returns the reason why the event is quarantined: some of its keys could start no run. The
+// parameter `bad` holds the keys that the reason names.
 func faultOf(own events.List, bad []events.FailedKey) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d keys could start no run", own.Failed, own.Failed+own.Started)

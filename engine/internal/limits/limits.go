@@ -9,7 +9,7 @@
 // Invariants:
 //
 //   - The engine has no more calls in flight than its row in the store has slots.
-//   - The engine's row in the store counts until a certain time. The engine starts no call that may
+//   - The engine's row in the store expires at a certain time. The engine starts no call that may
 //     end after this time.
 //   - The engine starts no more calls than the store has granted, and starts each of them in the
 //     granted time.
@@ -87,8 +87,9 @@ type user struct {
 // forget is how long the limits of a version of an agent count after its last call.
 const forget = 10 * time.Second
 
-// New returns a Limits for one membership, without calls. The parameter `of` is the Capacity of the
-// whole node. New starts no goroutine: the method Run asks the store.
+// New returns the Limits of one membership, with no call in flight. The parameter `of` is the
+// Capacity of the whole node. New starts no goroutine: the caller must call the method Run, which
+// asks the store for parts of the limits.
 func New(of invoke.Capacity, cfg Config) *Limits {
 	l := &Limits{Capacity: of, cfg: cfg, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1), agents: map[string]*agent{}}
 	var ok bool

@@ -39,7 +39,7 @@ type slots struct {
 	limit   int           // slots that calls may use; never more than the field `held`
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
-	cover   time.Time     // time until which the engine's row counts
+	cover   time.Time     // time at which the engine's row in the store expires
 	linger  time.Duration // longest time that a call may take: firstLinger, or longer if a call needs more
 	granted time.Duration // value of the field `linger` in the last question that the store answered
 	asked   time.Time     // time of the last question
@@ -72,8 +72,8 @@ func (s *slots) release(n int) bool {
 	return s.others && s.limit < s.held
 }
 
-// covers reports whether a call that starts now certainly ends while the engine's row in the store
-// counts. The parameter `left` is the longest time that the call may take. If that is longer than
+// covers reports whether a call that starts now certainly ends before the engine's row in the store
+// expires. The parameter `left` is the longest time that the call may take. If that is longer than
 // the time that the store knows, covers returns false. Then no call starts until the store has
 // answered a question that names the longer time.
 func (s *slots) covers(now time.Time, left time.Duration) bool {
@@ -163,7 +163,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 	if due == pause {
 		return ask, pause
 	}
-	if !now.Before(s.cover) { // the engine's row in the store does not count any more, so it has no slots
+	if !now.Before(s.cover) { // the engine's row in the store has expired, so the engine has no slots
 		s.held, s.limit = 0, 0
 	}
 	switch {

@@ -77,8 +77,8 @@ func (c *Collected) Tail(n int32) []dsl.Value {
 	return values
 }
 
-// Join returns the list c, followed by those values of the list `patch` whose positions come after
-// the end of c. The patch must hold all values from there to its own end.
+// Join returns the list c, followed by the values of the list `patch` whose positions are greater than
+// c.Len(). The list `patch` must hold all values at positions from c.Len()+1 to patch.Len().
 func (c *Collected) Join(patch *Collected) *Collected {
 	if c == nil {
 		return patch

@@ -1,7 +1,7 @@
 package model
 
-// A boxed holds a node, and memory for the first attempt of the node, so that one allocation
-// is enough for both.
+// A boxed node is a node together with memory for its first attempt, so that one allocation is
+// enough for both.
 type boxed struct {
 	Node
 	one [1]Attempt

@@ -27,7 +27,7 @@ type OriginKind uint8
 // The kinds of origins.
 const (
 	OriginInline OriginKind = 0 // the record itself contains the value
-	OriginVars   OriginKind = 1 // the value is the variables of the run
+	OriginVars   OriginKind = 1 // the value is the object with all variables of the run
 	OriginOutput OriginKind = 2 // the value is the output of the node Origin.Node
 	OriginInput  OriginKind = 3 // the value is the input of the node Origin.Node
 	OriginKey    OriginKind = 4 // the value is each.key of the node that holds it, as a string

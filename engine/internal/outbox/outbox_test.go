@@ -120,7 +120,7 @@ func TestTwoEnginesKeepTheOrder(t *testing.T) {
 	})
 }
 
-// A dying is an outbox whose calls stop to answer at a point, as those of an engine that is killed.
+// A dying outbox does not answer any more after some calls, as if the engine had been killed.
 type dying struct {
 	replies.Outbox
 	left int
@@ -236,7 +236,7 @@ func TestQueuesGetHints(t *testing.T) {
 	})
 }
 
-// A hinted notes hints.
+// A hinted outbox notes hints.
 type hinted struct {
 	replies.Outbox
 	queues []string
@@ -247,7 +247,7 @@ func (h *hinted) Hint(_ context.Context, queues ...string) error {
 	return nil
 }
 
-// A counting is an outbox that counts how often an engine looks for replies.
+// A counting outbox counts how often an engine looks for replies.
 type counting struct {
 	replies.Outbox
 	looks int

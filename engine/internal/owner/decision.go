@@ -200,7 +200,8 @@ func (x *decision) row() error {
 		chk.at = f.Transition.At
 		f.Transition.NextCheck = chk.raised()
 	case len(f.Transition.Consumed) > 0:
-		// The messages did not change the run, but the row must remove them from the inbox.
+		// The messages did not change the run. A row without a record removes them from the inbox
+		// (Transition.Consumed).
 		f.Transition.At = n.Clock.Now()
 	default:
 		for _, d := range f.deliveries {

@@ -218,7 +218,7 @@ func (l Message) delivery() *delivery {
 	return d
 }
 
-// reopens reports whether the event makes a run that has ended turn back.
+// reopens reports whether a run that has ended turns back because of the event.
 func reopens(state *machine.State, e machine.Event) bool {
 	ev, verb := e.(machine.CompensateRequested)
 	return verb && ev.Parent && state.Run().Undoable()

@@ -199,7 +199,7 @@ func (g *gate) ready(r *ownedRun, d *delivery, now clock.Moment) *costlyDecision
 	return c
 }
 
-// wait puts the run into the queue for a slot of each agent for which a step of the run is held.
+// wait puts the run into the queue of each agent for whose slot a held step waits.
 func (g *gate) wait(r *ownedRun) {
 	held := r.state.Held()
 	if len(held) == 0 {

@@ -49,7 +49,7 @@ type handWait struct {
 	done   chan struct{} // closed once the store has recorded the change
 }
 
-// newHandKeeper returns a HandKeeper without runs. ctx must end with the membership.
+// newHandKeeper returns a HandKeeper with no run in hand. ctx must end with the membership.
 func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
 		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[status.RunID]int{},

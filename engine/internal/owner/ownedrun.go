@@ -316,7 +316,7 @@ type Story struct {
 	notes    notes
 	specs    map[string]invoke.AgentSpec // the agents of the run
 	unable   error                       // why this engine cannot call the agents; nil = it can, or it has not checked
-	specsErr error                       // why the agents could not be computed; nil = they are in specs
+	specsErr error                       // why a configuration of the agents could not be evaluated; nil = `specs` is valid
 }
 
 // wrote reports whether the row of the transition t is one of the rows that were read.

@@ -299,7 +299,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 type LostRun struct {
 	Head   store.Head
 	Seq    int32        // number of the run's next row
-	Before journal.Link // from it, the check of the run's next row is computed
+	Before journal.Link // for the tag or checksum of the run's next row
 	At     time.Time    // time of the row that parks the run
 	Event  machine.EngineLost
 }

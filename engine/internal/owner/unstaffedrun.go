@@ -26,7 +26,7 @@ type Unstaffed struct {
 	Specs    map[string]invoke.AgentSpec
 	Messages []Message
 	Why      map[string]string // for each agent that this engine cannot call, the reason
-	Err      *journal.RunError // why this engine cannot take the run over: the error of one agent in Why
+	Err      *journal.RunError // why this engine cannot take the run over: the error of the first agent in Why, by name
 }
 
 // An UnstaffedDecision is a decision about an unstaffed run, with the row of the journal

@@ -19,7 +19,7 @@ import (
 // errMove is the error of a store that does not move schedules, or whose answer is lost.
 var errMove = errors.New("the schedules were not moved, or the answer is lost")
 
-// A losing is a store of schedules for an engine that dies, or that gets no answer, when it moves a
+// A losing store keeps the schedules of an engine that dies, or that gets no answer, when it moves a
 // schedule.
 type losing struct {
 	schedules.Store
@@ -188,7 +188,7 @@ func TestQuietFirer(t *testing.T) {
 	})
 }
 
-// A counting counts the reads of schedules.
+// A counting store counts the reads of schedules.
 type counting struct {
 	schedules.Store
 	n atomic.Int64

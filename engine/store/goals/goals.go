@@ -2,10 +2,10 @@
 // keys of goals that were reached.
 //
 // In: the unique keys of submitted runs (naming.Names), and the resets of people. Out: a list of
-// keys with the runs that hold them. A store keeps one row for each workflow and key: the context
-// of the key. The context names the run that took the key last. Whether the key is free is computed
-// from the state of this run, so no commit changes the context when the run ends. After retention
-// has removed the run, the context stays as long as the run holds the key.
+// keys with the runs that hold them. A store keeps one row for each workflow and key, in the table
+// `context`. The row names the run that took the key last. Whether the key is free is computed from
+// the state of this run, so no commit changes the row when the run ends. After retention has removed
+// the run, the row stays as long as the run holds the key.
 package goals
 
 import (
@@ -22,7 +22,7 @@ import (
 // A State says whether another run of a key can start, and why not.
 type State string
 
-// The states of a context. In the first four, no other run of the key can start.
+// The states of a goal. In the first four, no other run of the key can start.
 const (
 	Open        State = "open"         // the run of the key has not ended, or another run waits for the key
 	NeedsPerson State = "needs_person" // the run waits for a person
@@ -31,12 +31,12 @@ const (
 	Free        State = "free"         // another run of the key can start
 )
 
-// A Goal is the context of one unique key.
+// A Goal is the goal of one unique key, with the runs that hold the key or wait for it.
 type Goal struct {
 	Workflow, Key string
 	Run           status.RunID // the last run that took the key
 	Name          string       // public name of Run
-	Gone          bool         // retention has removed Run; the context is kept because Run holds the key
+	Gone          bool         // retention has removed Run; the goal is kept because Run holds the key
 	RunState      status.RunState
 	Hold          naming.Hold // how long Run holds the key
 	State         State
@@ -99,27 +99,27 @@ func (r Reset) Validate() error {
 	return nil
 }
 
-// A Filter selects contexts.
+// A Filter selects goals.
 type Filter struct {
 	Workflow string // "" = all workflows
 	Key      string // "" = all keys; only together with Workflow
-	// To read page by page: only contexts after this workflow and key, in the order of Goals. Both
+	// To read page by page: only goals after this workflow and key, in the order of Goals. Both
 	// "" = the first page.
 	AfterWorkflow, AfterKey string
-	Limit                   int // largest number of contexts
+	Limit                   int // largest number of goals
 }
 
-// A Keeper is a store that keeps contexts. The role is optional. On a store without this role,
+// A Keeper is a store that keeps goals. The role is optional. On a store without this role,
 // goals cannot be shown or reset.
 type Keeper interface {
-	// Goals returns the contexts that a filter selects, ascending by workflow and key. It never
+	// Goals returns the goals that a filter selects, ascending by workflow and key. It never
 	// blocks a writer.
 	Goals(ctx context.Context, f Filter) ([]Goal, error)
 	// ResetGoal frees the key of a goal that was reached, and records who did it and why. It returns
-	// the context as it was before. It returns an error that wraps ErrOpen, ErrNotReached or ErrEver
-	// if the goal cannot be reset; then it changes nothing, and the context says which run holds the
-	// key. It returns store.ErrNotFound if the store has no context of this key. A submission at the
-	// same time comes either before the reset or after it.
+	// the goal as it was before. It returns an error that wraps ErrOpen, ErrNotReached or ErrEver if
+	// the goal cannot be reset; then it changes nothing, and the result says which run holds the key.
+	// It returns store.ErrNotFound if the store has no goal of this key. A submission at the same time
+	// comes either before the reset or after it.
 	ResetGoal(ctx context.Context, r Reset) (Goal, error)
 	// Resets returns the resets of the goals that the given run had reached, oldest first.
 	Resets(ctx context.Context, run status.RunID) ([]Reset, error)
@@ -154,8 +154,8 @@ func Of(s store.Store) (role Keeper, ok bool) {
 	return role, ok
 }
 
-// Find returns the context of a unique key. It returns store.ErrNotFound if there is none, or if the
-// store does not keep contexts.
+// Find returns the goal of a unique key. It returns store.ErrNotFound if there is none, or if the
+// store does not keep goals.
 func Find(ctx context.Context, s store.Store, workflow, key string) (Goal, error) {
 	role, ok := Of(s)
 	if !ok || workflow == "" || key == "" {

@@ -16,8 +16,7 @@ type contexts struct {
 	resets []goals.Reset // oldest first
 }
 
-// Goals returns the contexts of the unique keys that a filter selects, ascending by workflow and
-// key.
+// Goals returns the goals that a filter selects, ascending by workflow and key.
 func (s *contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func (s *contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, err
 	return out[:min(len(out), f.Limit)], nil
 }
 
-// goalLocked returns a context as lists show it.
+// goalLocked returns the goal of a unique key whose entry is `h`.
 func (s *contexts) goalLocked(k key, h *holder) goals.Goal {
 	head := h.run.head
 	g := goals.Goal{Workflow: k.workflow, Key: k.key, Run: head.Run, Name: head.Name, Gone: h.gone, RunState: head.State, Hold: h.hold}

@@ -138,7 +138,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if s.mineLocked(token, t) {
 		return nil
 	}
-	// The context of the unique key that the transition gives to its run; nil = it gives no key.
+	// The entry of the unique key that the transition gives to its run; nil = it gives no key.
 	keyed, err := s.keyLocked(r, t)
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 }
 
 // heldLocked reports whether the unique key of a submission forbids to commit it. If so, it also
-// returns the outcome of the submission. The parameter `h` is the context of the key; nil = no run
+// returns the outcome of the submission. The parameter `h` is the entry of the key; nil = no run
 // has had the key.
 func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, held bool) {
 	now := s.now()
@@ -246,7 +246,7 @@ func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, he
 	return o, false
 }
 
-// replaceLocked records in the context `h` that the run `r` is the next run that takes the key. It
+// replaceLocked records in the key's entry `h` that the run `r` is the next to take the key. It
 // posts the message t.Replaces to the replaced runs, except to runs that have ended or are
 // compensating.
 func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {

@@ -74,7 +74,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	for id := range gone {
 		s.removeLocked(s.runs[id])
 	}
-	for k, h := range s.keys { // contexts of removed runs that do not hold their keys any more
+	for k, h := range s.keys { // entries whose run was removed and does not hold the key any more
 		if !stats.More && h.gone && !h.holdsAt(s.now()) && !h.waits() {
 			delete(s.keys, k)
 			stats.Rows++

@@ -39,7 +39,7 @@ func (s *state) sharersLocked(workflow, key string) (holders, line []*run) {
 	return holders, line
 }
 
-// keyLocked returns the context of the unique key that the transition gives to the run `r`. It
+// keyLocked returns the entry of the unique key that the transition gives to the run `r`. It
 // returns nil if the transition admits no run, or if the run waits for no key. It returns
 // naming.ErrFull if the key is not free, or if a newer run waits for the key.
 func (s *state) keyLocked(r *run, t store.Transition) (*holder, error) {

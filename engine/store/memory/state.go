@@ -45,8 +45,8 @@ type flow struct {
 
 type key struct{ workflow, key string }
 
-// A holder is the context of a unique key: the run that took the key last, and the run that waits
-// for it.
+// A holder is the entry of a unique key. It holds the run that took the key last, and the run that
+// waits for the key.
 type holder struct {
 	run   *run // last run that took the key; if it was removed (gone), the run as it was before
 	hold  naming.Hold
@@ -58,7 +58,7 @@ type holder struct {
 	nextHold naming.Hold
 }
 
-// holdsAt reports whether the run of the context holds its key at the given time.
+// holdsAt reports whether the run that took the key last holds it at the given time.
 func (h *holder) holdsAt(now time.Time) bool {
 	return h.hold.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, now)
 }
@@ -66,8 +66,7 @@ func (h *holder) holdsAt(now time.Time) bool {
 // waits reports whether an open run waits until the key is free.
 func (h *holder) waits() bool { return h.next != nil && !h.next.head.State.Final() }
 
-// existsLocked returns the outcome of a submission whose unique key is held by the run in the
-// context.
+// existsLocked returns the outcome of a submission whose unique key the run h.run holds.
 func (h *holder) existsLocked() store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: h.run.head.Run, Name: h.run.head.Name, Exists: true, Gone: h.gone}}
 }

@@ -29,7 +29,7 @@ func Store(s store.Store) store.Store {
 	return withTriggers(&pointed{store.Complete(s)})
 }
 
-// A pointed is a store that passes each call to the store that it wraps. Before and after
+// A pointed store passes each call to the store that it wraps. Before and after
 // each call that changes the store, a test can inject a fault.
 type pointed struct{ store.Full }
 

@@ -18,7 +18,7 @@ func (s *pointed) Selections() firings.Store {
 
 type submissions = intake.Store
 
-// A fed is a `triggered` whose wrapped store also keeps submissions of other programs. No faults
+// A fed store is a `triggered` store that also keeps submissions of other programs. No faults
 // are injected around the calls of this role: tests inject them in the engine code that makes these
 // calls.
 type fed struct {

@@ -13,7 +13,7 @@ type (
 	inbox     = events.Store
 )
 
-// A triggered is a `pointed` whose wrapped store keeps published workflows and events. No faults
+// A triggered store is a `pointed` store that keeps published workflows and events. No faults
 // are injected around the calls of these two roles: tests inject them in the engine code that makes
 // these calls.
 type triggered struct {

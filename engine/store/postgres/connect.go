@@ -35,8 +35,8 @@ UNION ALL SELECT 0 FROM engine.setting
 WHERE name = 'retained' AND value::int8 >= $1::int8 AND NOT EXISTS (SELECT FROM engine.run WHERE run_id = $1::int8)`
 )
 
-// A checked is a connection of the driver. Its server was compared with the lineage, which says to
-// which server the store wrote last.
+// A checked connection is a connection of the driver whose server was compared with the lineage. The
+// lineage says to which server the store wrote last.
 type checked struct {
 	wire
 	lineage *lineage

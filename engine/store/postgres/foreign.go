@@ -48,7 +48,7 @@ ORDER BY s.rank, s.name`
 // shownStrange is the largest number of objects that a foreignError names.
 const shownStrange = 5
 
-// A strange is one row of the result of schemaStrange: an object that another role owns.
+// A strange object is one that another role owns. It is one row of the result of schemaStrange.
 type strange struct {
 	rank        int
 	kind, name  string

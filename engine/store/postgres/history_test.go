@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Decision 0020: the check that each row carries costs at most one byte of log in
-// twenty. The rows are as long as those of a step with an output of a hundred bytes
-// (docs/performance.md). Two databases get the same, but for the check. They have a
+// Decision 0020: the tag of each row costs at most one byte of log in twenty. The rows
+// are as long as those of a step with an output of a hundred bytes
+// (docs/performance.md). Two databases get the same, except for the tags. They have a
 // server of their own, because what other tests write is in the log of a shared one.
 func TestLogOfChecks(t *testing.T) {
 	server, err := pgtest.Start(t.Context())
@@ -26,7 +26,7 @@ func TestLogOfChecks(t *testing.T) {
 		}
 	})
 	const (
-		record = 125 // bytes, before the check
+		record = 125 // bytes, before the tag
 		runs   = 100
 		rounds = 60
 	)

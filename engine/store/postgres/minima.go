@@ -29,8 +29,8 @@ type minima struct {
 	of map[store.EngineID]low
 }
 
-// A low holds where the next scan of one engine begins, and the values from which this is
-// computed.
+// The type low says where the next scan of one engine begins. It also holds the values from which
+// this is computed.
 type low struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none

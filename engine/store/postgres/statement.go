@@ -114,8 +114,8 @@ WITH own AS MATERIALIZED (
 
 	// commitCreated inserts the rows of new runs, and commitChanged changes the rows of
 	// existing runs. A transition that does not change the row of its run has no element in the arrays
-	// of these two statements. The form that tolerates conflicts writes only the rows of runs whose
-	// journal row is committed.
+	// of these two parts. In the forms whose names end in IfNone, the parts end with createdLanded and
+	// changedLanded. Then they leave out each run whose journal row the same statement has left out.
 	commitCreated = `, created AS (
   INSERT INTO engine.run (run_id, workflow_id, state, owner, fence, next_check, created_at, finished_at)
   SELECT c.run_id, c.workflow_id, c.state, c.owner, 0, c.next_check, c.at, CASE WHEN c.state >= 10 THEN c.at END

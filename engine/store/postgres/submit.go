@@ -151,7 +151,7 @@ type submission struct {
 	over  replaced // set by claimKey
 }
 
-// A replaced says which runs a submission replaces; all fields 0 = it replaces none.
+// The type replaced says which runs a submission replaces; all fields 0 = it replaces none.
 type replaced struct {
 	holder int64 // run that took the key last
 	next   int64 // open run that waits for the key; 0 = none
@@ -243,14 +243,16 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	return true, nil
 }
 
-// checkLock locks the id of a run with checks until the transaction ends.
+// checkLock locks the id of a run until the transaction ends. Only submissions with checks use it.
 const checkLock = `SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(pg_catalog.concat('check ', $1::int8), 7237102917307))`
 
-// checked runs the checks of the submission. If the run is in the store already, it runs no check: a
-// check that an earlier try has passed could refuse the run now, because the rows were changed after
-// the run was accepted. Then the result `mine` is true if an earlier try has committed this submission.
-// Otherwise the error is ErrExists. The lock waits for the COMMIT of an earlier try whose answer was
-// lost.
+// checked runs the checks of the submission, unless the run is in the store already. A run that was
+// accepted is not checked again: a check could refuse it now, because rows have changed since. If
+// an earlier try has committed this submission, the result `mine` is true. If another submission has
+// committed the run, the error is ErrExists.
+//
+// First, checked waits for the lock of checkLock. An earlier try whose answer was lost may hold this
+// lock until its transaction ends.
 func (s *submission) checked(ctx context.Context) (mine bool, err error) {
 	if len(s.t.Checks) == 0 {
 		return false, nil
@@ -364,7 +366,7 @@ INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
 FROM engine.run r WHERE r.run_id = ANY (ARRAY[$1::int8, $2::int8]) AND r.state < 10 AND r.state <> 5 ORDER BY r.run_id FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO NOTHING`
-	// keyOf returns the unique key of a run and its workflow.
+	// keyOf returns the name of a run's workflow, and the run's unique key.
 	keyOf = `
 SELECT w.name, n.key FROM engine.run r JOIN engine.run_name n ON n.run_id = ANY (ARRAY[r.run_id]) JOIN engine.workflow w USING (workflow_id)
 WHERE r.run_id = $1 AND n.key IS NOT NULL`

@@ -9,13 +9,13 @@ import (
 // result of the function Calls, it is the new content of the row with this Until. If its Calls is
 // 0, the store removes the row.
 type CallRow struct {
-	Until time.Time // store time until which the calls count
+	Until time.Time // store time at which the row expires
 	Calls int
 }
 
-// grains is the number of intervals into which a period is divided. One row counts all calls that
-// stop counting against the limit in the same interval. So a limit has few rows, even if it allows
-// very many calls.
+// grains is the number of intervals into which a period is divided. One row holds the number of all
+// calls that stop counting against the limit in the same interval. So a limit has few rows, even if
+// it allows very many calls.
 const grains = 64
 
 // Calls computes the answer to a CallAsk. The parameter `rows` holds all rows of the limit, also

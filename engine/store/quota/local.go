@@ -65,7 +65,7 @@ type Local struct {
 
 var _ Sharer = (*Local)(nil)
 
-// NewLocal returns a Local without rows.
+// NewLocal returns an empty Local.
 func NewLocal() *Local { return &Local{} }
 
 // ShareSlots implements Sharer.

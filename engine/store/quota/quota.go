@@ -3,7 +3,7 @@
 //
 // In: how many calls of an agent an engine wants to make. Out: how many calls it may make. The
 // store keeps rows for each limit, and computes every answer from these rows. There is no counter
-// that could become wrong: a row counts until its time has passed, even if its engine is dead.
+// that could become wrong. Each row expires at its own time, and not when its engine dies.
 //
 // The package does not see calls or runs, but only their numbers. The functions Slots and Calls
 // compute the answers, so that all stores give the same answers.
@@ -77,7 +77,7 @@ type Settled struct {
 // A CallGrant is the answer to a CallAsk.
 type CallGrant struct {
 	Calls int       // calls that the engine may start, while CallAsk.Valid lasts
-	Until time.Time // store time until which these calls count; the engine needs it for Settled
+	Until time.Time // store time until which these calls count against the limit; the engine needs it for Settled
 	// Wait is how long it takes until the next calls may be free; 0 = the engine got all that
 	// it asked for.
 	Wait time.Duration

@@ -16,7 +16,7 @@ type SlotRow struct {
 	Want   int       // SlotAsk.Want
 	Since  time.Time // store time at which the engine last got a slot; zero = it never got one
 	Seen   time.Time // store time of the last SlotAsk
-	Until  time.Time // store time until which the slots count
+	Until  time.Time // store time at which the row expires
 }
 
 // Turn is the shortest time for which an engine keeps a slot of the remainder. The remainder exists

@@ -191,8 +191,8 @@ func (s *file) inTransaction(ctx context.Context, what string, fn func(*tx) erro
 	return err
 }
 
-// An unanswered wraps the error of a COMMIT. After this error it is not known whether the
-// transaction was committed.
+// An unanswered error wraps the error of a COMMIT. It is not known whether the transaction was
+// committed.
 type unanswered struct{ err error }
 
 // Error returns the text of the error.

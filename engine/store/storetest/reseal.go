@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/rekey"
 )
 
-// reseals reports whether the store under test can replace sealed data, and the store's user may do
-// so.
+// reseals reports whether the store under test can replace sealed data, and its database user has the
+// right to do so.
 func reseals(h Harness) bool { _, ok := rekey.Of(h.Store); return ok && !h.Limited }
 
 // resealer returns the role rekey.Resealer of two stores with the same data: `mine` of the store

@@ -229,8 +229,8 @@ var ownRetentionRules = []rule{
 
 func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 
-// aged has helpers for tests of retention: they create runs with all kinds of rows, and
-// check what a store removes.
+// The type aged has helper methods for tests of retention: they create runs with all kinds of
+// rows, and check what a store removes.
 type aged struct {
 	letters
 	shorts shortened

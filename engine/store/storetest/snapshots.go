@@ -12,7 +12,7 @@ import (
 
 func hasSnapshots(h Harness) bool { _, ok := h.Store.(snapshots.Keeper); return ok }
 
-// A shortened has helper methods for tests of snapshots.
+// The type shortened has helper methods for tests of snapshots.
 type shortened struct{ *frame }
 
 // keeper returns the role Keeper of a store.

@@ -40,7 +40,8 @@ type Harness struct {
 	// Cut breaks the connections of Store's writers now. The server still executes the
 	// requests that it has received. Cut is nil if Hold is nil.
 	Cut func(t *testing.T)
-	// Limited is true if the store's user may not replace sealed data, although the store can.
+	// Limited is true if the store can replace sealed data, but its database user has no right to
+	// do so.
 	Limited bool
 	// Read begins a transaction that reads, and returns a function that ends the
 	// transaction. Read is nil if the store never keeps such a transaction open.

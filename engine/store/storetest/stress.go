@@ -156,7 +156,7 @@ func (s *stress) engines(ctx context.Context, n int) {
 	}
 }
 
-// An owned holds a run that a writer works on, and the number of the run's last row.
+// An owned run is one that a writer works on.
 type owned struct {
 	run status.RunID
 	seq int32 // number of the last row

@@ -145,7 +145,7 @@ func TestEncodeWritesEveryForm(t *testing.T) {
 	}
 }
 
-// A broken is a text that cannot be written.
+// A broken text cannot be written.
 type broken struct{}
 
 func (broken) MarshalText() ([]byte, error) { return nil, errors.New("no text") }

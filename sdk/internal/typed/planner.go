@@ -16,15 +16,15 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// Usage says whether a struct is an input or an output.
+// Usage says what the values of a struct are used for.
 type Usage uint8
 
 // The usages. The zero Usage is invalid.
 const (
-	// Input is the usage of an input or a configuration. The fields of such a struct may have
-	// a default, a pattern and the tag word `codes`.
+	// Input means that the struct is an input or a configuration. Its fields may have a default, a
+	// pattern and the tag word `codes`.
 	Input Usage = iota + 1
-	// Output is the usage of an output.
+	// Output means that the struct is an output.
 	Output
 )
 

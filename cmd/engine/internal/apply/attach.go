@@ -77,8 +77,8 @@ func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow
 	}
 	key, err := uniqueKey(w)
 	if rule := w.r.Workflow.Unique; key == "" || err != nil || rule.Reject || rule.Replace {
-		// Such a submission never attaches to an earlier run: the engine refuses it or starts
-		// another run.
+		// Without a unique key, there is no earlier run. With on_conflict = "reject" or "replace",
+		// the engine refuses the submission or starts another run.
 		return nil, err
 	}
 	return history.Holder(ctx, s, w.r.Workflow.Name, key)

@@ -6,8 +6,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A limited describes the concurrency block of a group, or of the workflow of a child run, as far as it
-// is known before a run.
+// The type limited describes the concurrency block of a group, or of the workflow of a child run, as
+// far as it is known before a run.
 type limited struct {
 	limit  int // largest number of open runs; 0 = it is known only in a run
 	keyed  bool

@@ -6,7 +6,7 @@
 // names, so that a test can say whether a run used each construct, and which faults happened then.
 //
 // The variable All lists the constructs, in the order of docs/language.md. The variable Left lists the
-// names of the language that no module has, each with its reason. A test compares both with the tables
-// from which the engine reads files. Functions are left out: they are pure, and package dsl tests them.
-// So are moves of runs to another definition: package machine has random tests with moves.
+// names of the language that no module has, each with its reason. A test checks that each name
+// of the language is in a module or in Left. Functions are left out: they are pure, and package dsl
+// tests them. So are moves of runs to another definition: package machine has random tests with moves.
 package flows

@@ -111,7 +111,7 @@ func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, h
 }
 
 // named reads the rows with the keys of the query, and calls the function `hand` with them. If
-// there is no row with a key, the row counts as vanished.
+// there is no row with a key, it reports the row as vanished.
 func (s *Part) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
 	p = page{last: f.Watermark, end: q.Last}
 	if len(q.Keys) == 0 {

@@ -17,7 +17,7 @@ import (
 const settings = `SELECT pg_catalog.set_config('statement_timeout', '600s', true), pg_catalog.set_config('idle_in_transaction_session_timeout', '600s', true),
   pg_catalog.set_config('enable_bitmapscan', 'on', true), pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`
 
-// A selecting builds a statement around the query of a select block. The text of that query comes
+// The type selecting builds a statement around the query of a select block. The query's text comes
 // from a definition. All values are parameters.
 type selecting struct {
 	q    firings.Query

@@ -21,7 +21,7 @@ import (
 // Names, descriptors and words with which the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // environment variable that makes a program a keeper; the process does not get it
+	keeperMark = "ENGINE_LEASH" // environment variable that makes a program a keeper; the keeper does not pass it on
 	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
