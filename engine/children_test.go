@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -443,6 +444,9 @@ workflow "request" {
 				w.wait(a, run, status.RunCompensated)
 				w.wantChildren(run, status.RunCompensated)
 				w.shop.wantEffects(t, map[string]string{"book": "undone", "pay": "nothing"})
+				if n := w.takeovers(child.Run); dies && n != 2 {
+					t.Errorf("%d takeovers of the open child, want 2: the request to undo it opens it before it is taken over", n)
+				}
 				a.drain(t)
 				if !dies {
 					b.drain(t)
@@ -450,6 +454,23 @@ workflow "request" {
 			})
 		})
 	}
+}
+
+// takeovers returns the number of takeovers in the journal of a run that came while the run was open.
+func (w *world) takeovers(run status.RunID) (n int) {
+	w.t.Helper()
+	story, err := journal.Load(w.t.Context(), w.mem, w.sealer(), journal.NewDefinitions(w.mem, w.sealer()), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	fold := machine.NewState()
+	for _, rec := range story.Records {
+		if _, ok := rec.Event().(machine.TakenOver); ok && !fold.Status().Final() {
+			n++
+		}
+		fold.Apply(rec)
+	}
+	return n
 }
 
 // A parent whose engine has lost its lease gets one answer of its child run, and no late ones.

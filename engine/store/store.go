@@ -134,6 +134,9 @@ type Tick struct {
 	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
 	// it. If Looked is false, the store has not looked, and engines must look themselves.
 	Looked, Starts bool
+	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Looked
+	// is true.
+	Notices bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: another
 	// run has ended and still holds the key, for example because it has reached the goal. The engine
 	// should cancel the runs in Beaten.

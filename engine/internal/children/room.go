@@ -69,6 +69,7 @@ type Room struct {
 	mu      sync.Mutex // protects following fields
 	waits   map[callID]*waiter
 	byChild map[status.RunID][]*waiter // waiters whose child run is known
+	seeks   map[string]*waiter         // by the name of its child run, each waiter that is submitting it now
 	todo    []*waiter                  // waiters for which a goroutine has work, oldest first
 	workers int                        // number of goroutines that work
 }
@@ -88,11 +89,13 @@ type waiter struct {
 
 	// Fields that Room.mu protects.
 	child status.RunID // internal id of the child run; 0 = not submitted yet
+	name  string       // name of the child run; "" = no try to submit it has begun
 	over  bool         // the call has been answered or forgotten
 	busy  bool         // the waiter is in the list Room.todo, or a goroutine works on it
 	again bool         // something has changed since the goroutine began: it must look once more
 	stop  bool         // the answer is not needed any more: the child must be cancelled
 	ended bool         // the child has ended, as far as this engine knows
+	end   *ending      // how the child has ended in this engine; nil = not known, or a goroutine has taken it
 
 	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child
@@ -101,7 +104,7 @@ type waiter struct {
 
 // New returns a Room with no call in flight. Its work ends with ctx.
 func New(ctx context.Context, cfg Config) *Room {
-	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}}
+	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
 }
 
 // Start begins a call and returns at once. The Room calls the function in the parameter `done`
@@ -130,12 +133,25 @@ func (w *waiter) Stop() {
 	w.room.enqueueLocked(w)
 }
 
-// Ended reports that a run has ended in this engine.
-func (r *Room) Ended(run status.RunID) {
+// Ended reports that a child run has ended in this engine. It does not keep the state. Because of this
+// report the engine need not read the child from the store: neither after its submission, to find out
+// whether it has ended meanwhile, nor at its end.
+func (r *Room) Ended(run status.RunID, s *machine.State) {
+	name := s.Run().Name
+	r.mu.Lock()
+	wanted := r.seeks[name] != nil || len(r.byChild[run]) > 0
+	r.mu.Unlock()
+	if !wanted {
+		return
+	}
+	e := endingOf(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if w := r.seeks[name]; w != nil {
+		w.end = e
+	}
 	for _, w := range r.byChild[run] {
-		w.ended = true
+		w.ended, w.end = true, e
 		r.enqueueLocked(w)
 	}
 }
@@ -215,6 +231,7 @@ func (w *waiter) finish(reply sdk.Reply, err error) {
 	if r.waits[w.id] == w {
 		delete(r.waits, w.id)
 	}
+	w.soughtLocked()
 	w.leaveLocked()
 	r.mu.Unlock()
 	w.done(reply, err)
@@ -236,10 +253,27 @@ func (w *waiter) leaveLocked() {
 	}
 }
 
+// seek notes that the waiter submits its child run now, under this name.
+func (w *waiter) seek(name string) {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	if !w.over {
+		w.name, w.room.seeks[name] = name, w
+	}
+}
+
+// soughtLocked notes that the waiter does not submit its child run any more.
+func (w *waiter) soughtLocked() {
+	if w.room.seeks[w.name] == w {
+		delete(w.room.seeks, w.name)
+	}
+}
+
 // found records the child run of the waiter.
 func (w *waiter) found(child status.RunID) {
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()
+	w.soughtLocked()
 	if !w.over {
 		w.child = child
 		w.room.byChild[child] = append(w.room.byChild[child], w)

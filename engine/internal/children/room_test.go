@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -33,6 +34,8 @@ type roomTest struct {
 	w      store.Writer
 	next   status.RunID
 	orders []Order
+	away   bool            // true = another engine has the children: the Room is not told of their ends
+	reads  atomic.Int64    // number of reads of journals
 	refuse error           // what Submit answers; nil = it submits
 	met    store.Submitted // the run that Submit finds instead; zero = none
 }
@@ -69,9 +72,21 @@ workflow "top" {
 	clk := &clock.Clock{}
 	clk.Ticked(time.Now(), time.Now(), time.Hour)
 	r.Room = New(t.Context(), Config{
-		Submit: r.submit, Store: store.Complete(r.mem), Defs: defs, Clock: clk, Outage: outage.New(slog.New(slog.DiscardHandler)), Poll: time.Millisecond,
+		Submit: r.submit, Store: store.Complete(counting{r.mem, &r.reads}), Defs: defs, Clock: clk, Outage: outage.New(slog.New(slog.DiscardHandler)), Poll: time.Millisecond,
 	})
 	return r
+}
+
+// A counting store counts the reads of journals.
+type counting struct {
+	*memory.Store
+	n *atomic.Int64
+}
+
+// Load is a method of store.Store.
+func (c counting) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, error) {
+	c.n.Add(1)
+	return c.Store.Load(ctx, runs...)
 }
 
 func (r *roomTest) submit(_ context.Context, o Order) (store.Submitted, error) {
@@ -100,6 +115,11 @@ func (r *roomTest) accept(name string, parent status.RunID, void bool) status.Ru
 	out, err := r.w.Commit(r.t.Context(), []store.Transition{t})
 	if err != nil || !out[0].Landed {
 		r.t.Fatalf("commit: %+v, err = %v", out, err)
+	}
+	if !r.away {
+		ended := machine.NewState()
+		ended.Apply(rec)
+		r.Ended(r.next, ended)
 	}
 	return r.next
 }
@@ -150,6 +170,38 @@ func TestCallSubmitsItsChild(t *testing.T) {
 	}
 }
 
+// If the child run ends in this engine, also while it is being submitted, the engine does not read it from
+// the store.
+func TestEndOfAChildOfThisEngineIsNotRead(t *testing.T) {
+	r := newRoom(t)
+	if reply := r.call(sdk.PurposeDo); reply.Outcome != sdk.OutcomeResult || string(reply.Output) != "{}" {
+		t.Errorf("got %+v, want the outputs of the child run", reply)
+	}
+	if n := r.reads.Load(); n != 0 {
+		t.Errorf("%d reads of journals, want none", n)
+	}
+	if len(r.seeks) != 0 {
+		t.Errorf("the Room still seeks %v", r.seeks)
+	}
+}
+
+// If the child run ends in another engine, the Room finds the end in the store.
+func TestEndOfAChildOfAnotherEngineIsRead(t *testing.T) {
+	r := newRoom(t)
+	r.away = true
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { r.Run(ctx); close(done) }()
+	if reply := r.call(sdk.PurposeDo); reply.Outcome != sdk.OutcomeResult || string(reply.Output) != "{}" {
+		t.Errorf("got %+v, want the outputs of the child run", reply)
+	}
+	if n := r.reads.Load(); n == 0 {
+		t.Error("no read of the journal")
+	}
+	cancel()
+	<-done
+}
+
 // A call that was sent before finds the child run again.
 func TestCallFindsItsChildAgain(t *testing.T) {
 	r := newRoom(t)
@@ -189,6 +241,68 @@ func TestUndoOfAChildThatWasNeverStarted(t *testing.T) {
 	}
 	if len(r.orders) != 1 || !r.orders[0].Void {
 		t.Errorf("the orders are %+v, want a run that begins nothing", r.orders)
+	}
+}
+
+// How the child has ended here is used once: another engine may undo the child afterwards. The call for the
+// undo finds this in the store.
+func TestUndoOfAChildThatIsUndoneElsewhere(t *testing.T) {
+	r := newRoom(t)
+	name := naming.ChildName("top-7", "ship", "key")
+	child := r.accept(name, 7, false)
+	asked := make(chan struct{})
+	go func() {
+		// The Room hears late that the child has succeeded.
+		for posted := []store.Message(nil); len(posted) == 0; {
+			var err error
+			if posted, err = r.mem.Messages(t.Context(), child, 0, 10); err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		r.Ended(child, r.state(child))
+		r.undo(child)
+		close(asked)
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { <-asked; r.Run(ctx); close(done) }()
+	if reply := r.call(sdk.PurposeUndo); reply.Outcome != sdk.OutcomeResult {
+		t.Errorf("got %+v, want a result: the child is undone", reply)
+	}
+	cancel()
+	<-done
+}
+
+// state returns the state of a run in the store.
+func (r *roomTest) state(run status.RunID) *machine.State {
+	r.t.Helper()
+	story, err := journal.Load(r.t.Context(), r.mem, nil, r.cfg.Defs, run)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return story.State
+}
+
+// undo commits the undo of a run, as another engine does.
+func (r *roomTest) undo(run status.RunID) {
+	r.t.Helper()
+	story, err := journal.Load(r.t.Context(), r.mem, nil, r.cfg.Defs, run)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	rec := machine.Decide(story.Flow, story.State, machine.Input{At: time.Now(), Event: machine.CompensateRequested{Parent: true, By: "top-7"}})
+	state, ok := rec.RunState()
+	if !ok {
+		r.t.Fatalf("the run is not undone: %+v", rec)
+	}
+	t := store.Transition{Run: run, Seq: 1, At: rec.At(), State: state, NextCheck: store.Never}
+	if t.Data, _, err = journal.EncodeRow(nil, &journal.Scratch{}, story.Next(), run, 1, t.At, []machine.Record{rec}); err != nil {
+		r.t.Fatal(err)
+	}
+	out, err := r.w.Commit(r.t.Context(), []store.Transition{t})
+	if err != nil || !out[0].Landed {
+		r.t.Fatalf("commit: %+v, err = %v", out, err)
 	}
 }
 

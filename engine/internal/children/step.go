@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -135,10 +136,17 @@ func (w *waiter) step(ctx context.Context) {
 	}
 	err := guard.Do(func() error {
 		if child == 0 {
+			var fresh bool
 			var err error
-			if child, load, err = w.begin(ctx, stop); err != nil || child == 0 {
+			if child, fresh, err = w.begin(ctx, stop); err != nil || child == 0 {
 				return err
 			}
+			if fresh && !stop && !w.undoes() {
+				// The child has just been submitted. If it has ended here meanwhile, the Room knows its
+				// end. Otherwise Ended or the method ask reports the end.
+				return w.close(ctx, child, stop)
+			}
+			load = fresh
 		}
 		return w.follow(ctx, child, stop, load)
 	})
@@ -173,6 +181,7 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 			return 0, false, err
 		}
 	}
+	w.seek(name)
 	sub, err := r.cfg.Submit(ctx, order)
 	if err != nil {
 		return 0, false, err
@@ -210,11 +219,51 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 	return run, nil
 }
 
+// An ending says how a child run has ended.
+type ending struct {
+	status   status.RunState
+	outputs  json.RawMessage // one JSON object; nil = the run has not succeeded
+	failure  dsl.Failure     // zero = none
+	undoable bool            // the run can be undone
+}
+
+// endingOf returns the ending of a run that has ended.
+func endingOf(s *machine.State) *ending {
+	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable()}
+	if e.status == status.RunSucceeded {
+		e.outputs = outputs(s)
+	}
+	return e
+}
+
+// take returns how the child run has ended here, only once. So a later look at the child reads what is
+// in the store by then. nil = not known.
+func (w *waiter) take() *ending {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	e := w.end
+	w.end = nil
+	return e
+}
+
+// close does what the end of the child run asks for, if this engine knows its end already.
+func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error {
+	e := w.take()
+	if e == nil {
+		return nil
+	}
+	return w.closeWith(ctx, child, stop, e)
+}
+
 // follow looks at the child run. If the child has ended, follow ends the call, or asks for the undo
-// of the child. If the child is open but must turn back, follow posts a cancel to it. If `load` is
-// true, the child has ended or is new. Then follow reads the whole run at once. Otherwise it reads
-// the status first, because an open child may have a long journal.
+// of the child. If the child is open but must turn back, follow posts a cancel to it. If this engine does
+// not know how the child has ended, follow reads the child. If `load` is true, the child has ended or is
+// new: then follow reads the whole run at once. Otherwise it reads the status first, because an open
+// child may have a long journal.
 func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool) error {
+	if e := w.take(); e != nil {
+		return w.closeWith(ctx, child, stop, e)
+	}
 	if !load {
 		rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
 		if err != nil {
@@ -231,23 +280,27 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 	if err != nil {
 		return err
 	}
-	state := run.State.Status()
-	if over, err := w.early(ctx, child, state, stop); over || err != nil {
+	return w.closeWith(ctx, child, stop, endingOf(run.State))
+}
+
+// closeWith ends the call with the end of the child run, or asks for the undo of the child.
+func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e *ending) error {
+	if over, err := w.early(ctx, child, e.status, stop); over || err != nil {
 		return err
 	}
 	failpoint.Hit("child.ended")
 	if w.undoes() {
-		return w.undo(ctx, child, run.State)
+		return w.undo(ctx, child, e)
 	}
-	if state == status.RunSucceeded {
-		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult, Output: outputs(run.State)}, nil)
+	if e.status == status.RunSucceeded {
+		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult, Output: e.outputs}, nil)
 		return nil
 	}
-	f := run.State.Failure()
+	f := e.failure
 	if f.Code == "" {
-		f.Code = state.String()
+		f.Code = e.status.String()
 	}
-	w.fail(f.Code, f.Message, state)
+	w.fail(f.Code, f.Message, e.status)
 	return nil
 }
 
@@ -291,12 +344,12 @@ func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.Ru
 
 // undo makes a child run that has succeeded turn back. If the child cannot be undone, the call
 // fails.
-func (w *waiter) undo(ctx context.Context, child status.RunID, state *machine.State) error {
+func (w *waiter) undo(ctx context.Context, child status.RunID, e *ending) error {
 	switch {
-	case state.Status() != status.RunSucceeded:
+	case e.status != status.RunSucceeded:
 		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
 		return nil
-	case !state.Run().Undoable():
+	case !e.undoable:
 		w.fail(CodeNotUndone, "child run "+w.childName()+" has passed its pivot: nothing of it is undone any more", status.RunSucceeded)
 		return nil
 	case w.undone:

@@ -146,7 +146,7 @@ func (p *scanner) round(ctx context.Context) error {
 	began := time.Now()
 	p.mu.Lock()
 	unowned, dead, all, hinted, routine := p.unownedLocked(), p.deadLocked(), p.tick.Dead, p.hinted, !began.Before(p.routine)
-	full := len(p.tick.Unowned) == tickLimit
+	full, notices := len(p.tick.Unowned) == tickLimit, !p.tick.Looked || p.tick.Notices
 	p.mu.Unlock()
 	if !n.shared.Claims() {
 		return nil
@@ -194,7 +194,9 @@ func (p *scanner) round(ctx context.Context) error {
 	note(p.claim(ctx, unowned))
 	if routine && foreign {
 		note(p.overdue(ctx))
-		wait.Wake(n.shared.Notices) // an engine may have ended before it announced the state of a run
+		if notices { // an engine may have ended before it announced the state of a run
+			wait.Wake(n.shared.Notices)
+		}
 	}
 	if foreign || stats.Taken > 0 {
 		stats.Took, stats.Foreign = time.Since(began), foreign

@@ -174,7 +174,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	}
 	if current.Final() {
 		if r.state.Run().Parent.Run != 0 && sh.s.n.Ended != nil {
-			sh.s.n.Ended(r.id)
+			sh.s.n.Ended(r.id, r.state)
 		}
 		sh.s.Timers.set(r.id, time.Time{}, false)
 		if len(r.pending) == 0 {

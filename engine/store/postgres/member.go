@@ -57,7 +57,8 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 // entry of the index. $6 is the same for the scan for runs without an owner (see queueHead).
 //
 // The row 'starts' says that there may be work that starts runs or delivers replies (store.Tick).
-// So an idle engine needs no other statements to look for such work.
+// The row 'notice' says that a state of a run waits to be announced. So an idle engine needs no other
+// statements to look for such work.
 const (
 	memberTick = `
 WITH me AS (
@@ -80,6 +81,7 @@ UNION ALL (SELECT 'inbox', i.run_id, pg_catalog.min(i.at) FROM engine.inbox i
              AND (r.owner IN ($1, 0) OR r.state >= 10 AND NOT EXISTS (
              SELECT FROM engine.member m WHERE m.engine = r.owner AND NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp()))
            GROUP BY i.run_id ORDER BY i.run_id LIMIT $3)
+UNION ALL (SELECT 'notice', run_id, NULL FROM engine.notice WHERE NOT done ORDER BY run_id, seq, state LIMIT 1)
 UNION ALL SELECT 'starts', 0, NULL WHERE EXISTS (SELECT FROM engine.submission WHERE refused IS NULL)
   OR EXISTS (SELECT FROM engine.events WHERE quarantined IS NULL AND claimed_until <= (SELECT pg_catalog.clock_timestamp()))
   OR EXISTS (SELECT FROM engine.firing WHERE state = 'open' AND held_until <= (SELECT pg_catalog.clock_timestamp()))
@@ -177,6 +179,8 @@ func (s *members) tick(ctx context.Context, query string, waits *waiting, args .
 			waits.key = true
 		case "starts":
 			t.Starts = true
+		case "notice":
+			t.Notices = true
 		case "line":
 			line = n
 		case "log":

@@ -68,3 +68,26 @@ func TestTickSeesWhatStartsRuns(t *testing.T) {
 	must(t, db, `UPDATE engine.firing SET held_until = '-infinity', state = 'cancelled' WHERE event = 'a'`)
 	starts("a cancelled firing of an event", false)
 }
+
+// T18, S71: a tick also says whether a state of a run waits to be announced. So an idle engine does not look
+// for such states.
+func TestTickSeesNotices(t *testing.T) {
+	b := newBench(t, migrated(t))
+	for _, c := range []struct {
+		change string
+		want   bool
+	}{
+		{`SELECT`, false},
+		{`INSERT INTO engine.notice (run_id, seq, state) VALUES (1, 1, 'failed')`, true},
+		{`UPDATE engine.notice SET done = true`, false},
+	} {
+		must(t, b.db, c.change)
+		tick, err := b.Tick(t.Context(), b.id, time.Hour, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !tick.Looked || tick.Notices != c.want {
+			t.Errorf("after %s: looked %t, notices %t, want %t", c.change, tick.Looked, tick.Notices, c.want)
+		}
+	}
+}
