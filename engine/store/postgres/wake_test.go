@@ -116,3 +116,47 @@ func TestNotificationsAreCoalesced(t *testing.T) {
 	case <-time.After(3 * wakePause):
 	}
 }
+
+// S54, S74, T18: a transaction with submissions notifies engines once, and only if no other submission waits.
+// If a savepoint takes back the submission that notifies, the next one in the transaction notifies.
+func TestSubmissionsNotifyOnce(t *testing.T) {
+	dsn := migrated(t)
+	publishedWorkflow(t, dsn)
+	db := raw(t, dsn)
+	told := make(chan *pq.Notification, 1000)
+	l, err := pq.NewListenerConn(dsn, told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangUp(l, told)
+	if _, err := l.ExecSimpleQuery(wakeListen); err != nil {
+		t.Fatal(err)
+	}
+	const submit = `SELECT engine.submit('w', '{"n":1}') FROM generate_series(1, 5);`
+	for _, c := range []struct {
+		what, do string
+		want     int
+	}{
+		{"a transaction", submit + submit, 1},
+		{"a transaction while submissions wait", submit, 0},
+		{"a savepoint that is rolled back", `DELETE FROM engine.submission; SAVEPOINT a;` + submit + `ROLLBACK TO a;` + submit, 1},
+		{"a later transaction", `DELETE FROM engine.submission;` + submit, 1},
+	} {
+		must(t, db, `BEGIN;`+c.do+`COMMIT`)
+		must(t, db, `SELECT pg_notify('engine_wake', 'end')`)
+		for n := 0; ; n++ {
+			select {
+			case x := <-told:
+				if x.Extra != "end" {
+					continue
+				}
+				if n != c.want {
+					t.Errorf("%s: %d notifications, want %d", c.what, n, c.want)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatalf("%s: no notification", c.what)
+			}
+			break
+		}
+	}
+}

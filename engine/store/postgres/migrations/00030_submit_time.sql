@@ -23,16 +23,19 @@ BEGIN
     RAISE EXCEPTION 'engine: no workflow % is published', quote_ident(submit.workflow)
       USING ERRCODE = 'invalid_parameter_value', HINT = 'Publish its definition: engine publish PATH';
   END IF;
-  IF id !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$' OR id ~ '^r-[1-9a-z][0-9a-z]*$' THEN
+  IF id !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$' OR left(id, 2) = 'r-' AND id ~ '^r-[1-9a-z][0-9a-z]*$' THEN
     RAISE EXCEPTION 'engine: % cannot be the id of a run', quote_literal(id)
       USING ERRCODE = 'invalid_parameter_value',
       HINT = 'An id begins with a letter or digit, and has at most 100 letters, digits and . _ : / -. Ids that begin with r- are made by engines.';
   END IF;
-  SELECT w.name INTO x FROM engine.run_name n JOIN engine.run r USING (run_id) JOIN engine.workflow w USING (workflow_id)
-    WHERE n.name = id AND w.name <> submit.workflow;
+  PERFORM FROM engine.run_name n WHERE n.name = id;
   IF FOUND THEN
-    RAISE EXCEPTION 'engine: run % exists already, and is a run of workflow %', quote_literal(id), quote_ident(x.name)
-      USING ERRCODE = 'unique_violation', HINT = 'Submit with another id.';
+    SELECT w.name INTO x FROM engine.run_name n JOIN engine.run r USING (run_id) JOIN engine.workflow w USING (workflow_id)
+      WHERE n.name = id AND w.name <> submit.workflow;
+    IF FOUND THEN
+      RAISE EXCEPTION 'engine: run % exists already, and is a run of workflow %', quote_literal(id), quote_ident(x.name)
+        USING ERRCODE = 'unique_violation', HINT = 'Submit with another id.';
+    END IF;
   END IF;
   IF octet_length(submit.reply_to) > 500
     OR submit.reply_to !~ '^(table:[A-Za-z0-9._-]{1,100}|webhook:([A-Za-z0-9._-]{1,100}|https?://[^[:space:]]+)|agent:[A-Za-z0-9_.-]+[.][A-Za-z0-9_-]+)$' THEN
@@ -108,9 +111,13 @@ BEGIN
   END IF;
   -- Transactions that use NOTIFY commit one after the other, which is slow. So a submission uses
   -- NOTIFY only if no other submission waits. An engine that wakes up reads all submissions that
-  -- wait.
-  IF NOT EXISTS (SELECT FROM engine.submission s WHERE s.refused IS NULL AND s.run <> id) THEN
-    PERFORM pg_notify('engine_wake', '');
+  -- wait. The first submission of a transaction decides this for the whole transaction. If a savepoint
+  -- takes it back, the setting is taken back, too.
+  IF current_setting('engine.submitted', true) IS DISTINCT FROM 'yes' THEN
+    IF NOT EXISTS (SELECT FROM engine.submission s WHERE s.refused IS NULL AND s.run <> id) THEN
+      PERFORM pg_notify('engine_wake', '');
+    END IF;
+    PERFORM set_config('engine.submitted', 'yes', true);
   END IF;
   RETURN id;
 END $$;
