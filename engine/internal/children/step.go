@@ -280,6 +280,10 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 	if err != nil {
 		return err
 	}
+	if state := run.State.Status(); !state.Final() {
+		_, err := w.early(ctx, child, state, stop)
+		return err
+	}
 	return w.closeWith(ctx, child, stop, endingOf(run.State))
 }
 
