@@ -146,7 +146,7 @@ func (p *scanner) round(ctx context.Context) error {
 	began := time.Now()
 	p.mu.Lock()
 	unowned, dead, all, hinted, routine := p.unownedLocked(), p.deadLocked(), p.tick.Dead, p.hinted, !began.Before(p.routine)
-	full, notices := len(p.tick.Unowned) == tickLimit, !p.tick.Looked || p.tick.Notices
+	full := len(p.tick.Unowned) == tickLimit
 	p.mu.Unlock()
 	if !n.shared.Claims() {
 		return nil
@@ -194,9 +194,7 @@ func (p *scanner) round(ctx context.Context) error {
 	note(p.claim(ctx, unowned))
 	if routine && foreign {
 		note(p.overdue(ctx))
-		if notices { // an engine may have ended before it announced the state of a run
-			wait.Wake(n.shared.Notices)
-		}
+		p.wakeAnnouncer()
 	}
 	if foreign || stats.Taken > 0 {
 		stats.Took, stats.Foreign = time.Since(began), foreign
@@ -211,6 +209,16 @@ func (p *scanner) round(ctx context.Context) error {
 		p.mu.Unlock()
 	}
 	return errors.Join(errs...)
+}
+
+// wakeAnnouncer wakes the goroutine that announces states of runs, unless the newest tick says that no state
+// waits to be announced. An engine may have ended before it announced one.
+func (p *scanner) wakeAnnouncer() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.tick.Looked || p.tick.Notices {
+		wait.Wake(p.n.shared.Notices)
+	}
 }
 
 // next sets the time of the next full scan. Usually the scan comes two to three times MaxScan from

@@ -46,8 +46,8 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a living engine announces what a dead one left",
-		in:   "engine/internal/cluster.(*scanner).round",
-		old:  "wait.Wake(n.shared.Notices)", new: "",
+		in:   "engine/internal/cluster.(*scanner).wakeAnnouncer",
+		old:  "wait.Wake(p.n.shared.Notices)", new: "",
 		by: catches("engine", "^TestNotifyByAnotherEngine$"),
 	},
 	{

@@ -84,7 +84,7 @@ var replaceFaults = []fault{
 		in:   "engine/store/memory.(*journal).heldLocked",
 		old:  "case h.waits():",
 		new:  "case false:",
-		by:   catches("engine/internal/keyrace", "^TestReplacementsInMemory$"),
+		by:   catches("engine/store/memory", "^TestStore$"),
 	},
 	{
 		name: "a run that waits starts only when its key is free, in memory",
