@@ -119,8 +119,8 @@ type (
 // which strings are made from secrets. The zero Value is null.
 type Value = value.Value
 
-// A Secret describes one string of a Value that contains secrets. It lists the parts from which
-// the string is made.
+// A Secret describes a string in a Value. The string contains secrets. The Secret lists the parts
+// of the string.
 type Secret = value.Secret
 
 // A SecretPart is a fixed text, or a reference to a secret such as "env:X" or "file:X".

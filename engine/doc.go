@@ -42,7 +42,7 @@
 //
 // A record is committed before its commands are executed. A run belongs to one engine at a
 // time, and only its owner appends to its journal. Two checks of the store guarantee this.
-// First, the key of the journal refuses a second row with the same number. Second, an
+// First, the store refuses a second row with the same number in the journal of a run. Second, an
 // engine can commit only while its fence rows are in the store. Declaring the engine dead removes
 // them. Cached states, leases and clocks affect only the speed, not the correctness.
 //

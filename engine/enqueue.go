@@ -108,8 +108,8 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 	if why = e.tick(ctx); why == nil {
 		why = e.run(ctx, writers)
 	}
-	// This membership owns no run, so no run waits for its end. It leaves anyway: otherwise
-	// it would look like a dead engine.
+	// Leave the store, although this membership owns no run. Otherwise it would look like a dead
+	// engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Options.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, e.engine); err != nil && !owner.NotOwner(err) {
@@ -286,7 +286,7 @@ func (e *enqueuer) entry(ctx context.Context, n int) (*entry, error) {
 // this membership is over.
 func (e *enqueuer) land(ctx context.Context, w store.Writer, batch []entry) error {
 	slices.SortFunc(batch, func(a, b entry) int { return cmp.Compare(a.t.Run, b.t.Run) })
-	unsure := false // an earlier try may have committed the rows
+	unsure := false // true = an earlier try may have committed the rows
 	pause := wait.Least
 	for try := 1; len(batch) > 0; try++ {
 		rows := make([]store.Transition, len(batch))
@@ -444,7 +444,7 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 	}
 	t.NextCheck = st.Line.Rank(t.At) // engines claim the run with the earliest NextCheck first
 	if t.State.Final() {
-		t.NextCheck = store.Never // a workflow without steps has ended already
+		t.NextCheck = store.Never // the workflow has no steps, so the run has ended already
 	}
 	return t, nil
 }

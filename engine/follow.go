@@ -38,7 +38,7 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 // call gets some facts; its argument `first` is the number of the first of them. Follow begins with
 // the fact whose number is `from`; 1 = the first fact of the run. When the run has ended or needs a
 // person, Follow returns its state. Any engine may own the run. fn may be nil. Follow
-// ignores opts.Hint, because it uses a channel of the node.
+// ignores opts.Hint: it uses a channel on which the node reports new rows of the run.
 //
 // If the store does not answer, Follow asks again with a growing pause until ctx ends. If
 // reading fails, it returns the error only if a later try would fail in the same way. Such

@@ -28,7 +28,7 @@ import (
 type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local
-	kids   *children.Room // calls that wait for child runs
+	kids   *children.Room // open calls that start or undo child runs
 	cfg    Config
 	ids    *naming.RunIDSource
 	// ticking holds the schedules in the store; nil = the store keeps no schedules.
@@ -159,7 +159,7 @@ func (n *Node) retained(s store.RetainStats) {
 	}
 }
 
-// slotFreed notifies a run that waits for a slot of the agent with this key. The Capacity calls
+// slotFreed notifies a run that waits for a slot of the agent with this key. Config.Capacity calls
 // it when such a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {

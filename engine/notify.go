@@ -177,9 +177,9 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 }
 
 // announced returns the variables of a notification. The function `with` makes them from the
-// variables of the run. If the result would have more than `most` bytes, it does not contain the
-// variables of the run. Then the engine replaces each argument of the notification that uses such a
-// variable: by a text, or by null if the argument cannot be a text.
+// variables of the run. If the result has more than `most` bytes, announced calls `with` again
+// without the variables of the run. Then each argument of the notify block that uses such a variable
+// becomes a text, or null if it cannot be a text.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()
 	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}

@@ -11,7 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Observer is notified of each fact of a run, but only after the commit of that fact. It is
+// An Observer is notified of each fact of a run (story.Fact) after the commit of that fact. It is
 // also notified of events of the engine. The engine's goroutines call the methods. For one run,
 // they call them in the order of its facts. The methods must not block.
 type Observer interface {

@@ -21,9 +21,9 @@ type Config struct {
 	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that engines
 	// share (max_concurrency and rate_limit of agents) do not count.
 	Capacity invoke.Capacity
-	// Sealer encrypts sensitive data. A store accepts only the first key that was used with
-	// it: with another key, or without one, Run returns a *KeyError. nil = a run with
-	// sensitive values is refused.
+	// Sealer encrypts sensitive data. Run returns a *crypt.KeyError if the keys of the Sealer do not
+	// fit the keys that the store has recorded (journal.PinKey). nil = a run with sensitive values is
+	// refused.
 	Sealer crypt.Sealer
 	// Secrets resolves a reference such as "env:X" right before a call. If it returns an
 	// error, the step is held, and people see the error as the reason. nil = no reference

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// A Publication makes a definition the published one of its workflows.
+// A Publication asks the function Publish to publish workflows of a definition.
 type Publication struct {
 	Definition *dsl.Definition
 	Workflows  []string         // names of the workflows to publish; nil = all of the definition
@@ -46,10 +46,11 @@ func (e *VariableError) Unwrap() error { return e.Err }
 // ErrNoSchedules says that the store does not keep schedules.
 var ErrNoSchedules = errors.New("engine: this store keeps no published workflows")
 
-// Publish stores a definition and makes it the published one of its workflows. Engines on the store
-// start the runs of its schedules. A schedule that was published before keeps its last tick. If its
-// timetable is unchanged, it also keeps its next tick. Publish needs no running engine and no
-// agents, and uses only the fields Store and Sealer of cfg. It returns the rows of the schedules.
+// Publish stores a definition and publishes its workflows, in place of their former versions. Engines
+// on the store start the runs of their schedules. A schedule that was published before keeps its last
+// tick. If its timetable is unchanged, it also keeps its next tick. Publish needs no running engine
+// and no agents, and uses only the fields Store and Sealer of cfg. It returns the rows of the
+// schedules.
 func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, error) {
 	role, ok := schedules.Of(cfg.Store)
 	if !ok {

@@ -38,10 +38,10 @@ func (e *RestartError) Error() string {
 	return fmt.Sprintf("run %s cannot be restarted: %s", e.Run, strings.Join(all, "; "))
 }
 
-// Restart accepts a new run that takes over the results and the effects of an ended run, up to a
-// step. The new run has no owner, as after Enqueue. From now on it has the duty to undo these
-// effects if it turns back. The first row of the new run holds all that it takes over. In the
-// commit of this row, the store checks that the ended run has no other heir.
+// Restart accepts a new run that takes over results and effects of an ended run, and starts from the
+// step r.Step. The new run has no owner, as after Enqueue. From now on it has the duty to undo the
+// effects that it takes over, if it turns back. The first row of the new run holds all that it takes
+// over. In the commit of this row, the store checks that the ended run has no other heir.
 //
 // If the name is in use, or an open run has the same unique key, nothing is written: Restart returns
 // the earlier run with Exists set. It returns a *RestartError if the results cannot be taken over,

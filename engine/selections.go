@@ -258,7 +258,7 @@ type FiringRequest struct {
 	By       string             // person who asks; only for display
 }
 
-// OpenFiring opens a firing of a published schedule. The engines of the store read its rows and
+// OpenFiring opens a firing of a published schedule. Then engines read the rows of the firing and
 // start the runs. OpenFiring returns false if the schedule has a firing at this tick already, or if
 // another firing covers the interval of this tick. Of cfg, only the fields Store and Sealer are
 // used.

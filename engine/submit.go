@@ -166,7 +166,7 @@ var errHeld = errors.New("engine: another run holds the key")
 // run has a limit, the run waits in line. If the parameter `replaced` is true, the run replaces the run
 // that holds its unique key, and waits for the end of that run. The method submit returns ErrExists
 // if another run has this id, and ErrFull if the run gets no place in its limit. It returns errHeld
-// if the caller must submit again with `replaced`, and ErrFree if it must submit without.
+// if the caller must submit again with `replaced` true, and ErrFree if it must do so with false.
 func (n *Node) submit(ctx context.Context, t *cluster.Membership, s Submission, st owner.Start, waits, replaced bool) (store.Submitted, error) {
 	now := n.shared.Clock.Now()
 	run, err := n.assignID(s, &st, now)

@@ -11,8 +11,8 @@ type Schedule struct {
 	CatchUp   CatchUp
 }
 
-// Text returns the cron expression and the time zone. If the text differs from the stored text, the
-// store also replaces the next tick.
+// Text returns the cron expression and the time zone. When a schedule is published again, the store
+// replaces its next tick only if this text has changed.
 func (s *Schedule) Text() string { return s.Cron + " " + s.Zone }
 
 // Overlap says what a schedule does at a tick if the run of the previous tick has not ended.
@@ -21,9 +21,9 @@ type Overlap uint8
 // The values of Overlap.
 const (
 	OverlapSkip   Overlap = iota // the tick starts no run
-	OverlapQueue                 // the tick waits until the run has ended
+	OverlapQueue                 // the tick waits until the previous run has ended
 	OverlapAllow                 // the tick starts its run at once
-	OverlapCancel                // the tick cancels the run, and starts its own run at once
+	OverlapCancel                // the tick cancels the previous run, and starts its own run at once
 )
 
 // OverlapNames maps each Overlap to its word in the argument `overlap`.

@@ -126,9 +126,9 @@ func Redactor(sensitive []string) func(string) string {
 
 const cutMark = "…"
 
-// redactCut returns text with the cut sensitive texts replaced. Where a text was cut, it may
-// end with only the first part of a sensitive text. So redactCut looks for such a first part at
-// the end of text, and before each cutMark.
+// redactCut replaces the sensitive texts that were cut off. Where a text was cut, it may end with
+// only the first part of a sensitive text. So redactCut looks for such a first part at the end of
+// text, and before each cutMark.
 func redactCut(text string, sensitive []string) string {
 	pieces := strings.Split(text, cutMark)
 	for i, piece := range pieces {

@@ -15,7 +15,7 @@ type Selection struct {
 	Key      string // column that identifies a row and orders the rows
 	PageSize int    // largest number of rows in one page
 	Parallel int    // number of pages that one engine works on at the same time, at least 1
-	MaxKeys  int    // largest number of keys of the strategy `in_memory`
+	MaxKeys  int    // largest number of keys that the strategy `in_memory` may read
 	// Columns holds the names of the columns to which the select block refers as row.COLUMN,
 	// sorted.
 	Columns []string

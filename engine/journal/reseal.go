@@ -27,10 +27,10 @@ type Resealing struct {
 // resealTries is how often Reseal tries to replace the rows of one run.
 const resealTries = 5
 
-// Reseal seals everything again that another key than the newest one has sealed, and makes new
-// tags for the rows of journals. It needs all keys with which the store was written. Engines
-// may work on the store meanwhile. It can be interrupted and called again at any time: each run
-// is replaced completely or not at all.
+// Reseal takes all data that an older key has sealed, and seals it with the newest key. It also
+// makes new tags for the rows of journals. It needs all keys with which the store was written.
+// Engines may work on the store meanwhile. Reseal can be interrupted and called again at any time,
+// because it replaces either all old data of a run or none.
 //
 // Each tag depends on the tag of the row before. So if one row changes, all later rows of the run
 // get new tags, too. They are replaced together, and one empty row is added. An engine that has

@@ -169,8 +169,8 @@ func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]by
 	return crypt.Wrap(sealer, messagePlace(run), plain, sealer != nil)
 }
 
-// EncodeOpen returns the data of a message that is not sealed. The event must hold no value of a run.
-// DecodeMessage reads it for every run.
+// EncodeOpen returns the data of a message that is not sealed. So the event must hold no value of a
+// run. DecodeMessage can decode the data for any run.
 func EncodeOpen(e machine.Event) ([]byte, error) { return EncodeMessage(nil, 0, e) }
 
 // DecodeMessage returns the event from the data that EncodeMessage made.

@@ -1,6 +1,6 @@
 package journal
 
-// The settings of a store. Only the package journal changes a setting that has a value.
+// The settings of a store. Only package journal changes them.
 const (
 	// SettingKey holds the ids of the keys with which engines have sealed data of this store.
 	// The newest key comes first: engines seal with it. Commas separate the ids. If there is

@@ -47,9 +47,9 @@ func snapshotPlace(run status.RunID, next int32) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(next))
 }
 
-// Snapped reports whether a snapshot can be made of a run with this link. It returns false if the
-// last row does not have the tag or the checksum that this engine writes. Then the snapshot could not
-// be compared with the row.
+// Snapped reports whether a snapshot can be made of a run with this link. A reader compares the
+// snapshot with the last row that the snapshot covers. So this row must have a tag if there is a key,
+// and otherwise a checksum.
 func (l Link) Snapped(sealer crypt.Sealer) bool {
 	if sealer == nil {
 		return l.best == summed

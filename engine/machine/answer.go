@@ -110,7 +110,7 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 	return model.Miss{}, false
 }
 
-// gotFailure handles a definite failure of the attempt a: the agent guarantees that nothing
+// gotFailure handles a definite failure of the attempt `a`: the agent guarantees that nothing
 // was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
@@ -162,7 +162,7 @@ func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
 	t.Rest = max(t.Rest, d.at.Add(after))
 }
 
-// gotUnknown handles the end of the attempt a if the outcome of its call is unknown.
+// gotUnknown handles the end of the attempt `a` if the outcome of its call is unknown.
 func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
@@ -177,8 +177,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
-// gotNotDone handles the answer of a lookup that no call with the idempotency key had an
-// effect. If the call was not a lookup, the answer is a bad reply, and the outcome is unknown.
+// gotNotDone handles the answer of a lookup if it says: no call with the idempotency key had an
+// effect. From a call that is not a lookup, this is a bad reply, and the outcome is unknown.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)

@@ -89,7 +89,7 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 	return now
 }
 
-// resolveOutputs sets the values of those outputs that are references.
+// resolveOutputs sets the value of each output that is a reference to another value of the run.
 func (s *State) resolveOutputs(outputs []model.Output) {
 	for k := range outputs {
 		s.resolve(&outputs[k].Value, "")
@@ -122,9 +122,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state by the parameter `now`, and adds the steps and queues
-// that it needs. The parameter `at` is the time of the record. The parameter `vars` is true if the
-// record changes the variables.
+// installRun replaces the run of the state by the parameter `now`. If nodes of its steps or queues of
+// its agents are missing in the state, installRun adds them. The parameter `at` is the time of the
+// record. The parameter `vars` is true if the record changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -186,8 +186,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 	return n
 }
 
-// resolveNode sets those values in a node that are references, but only in the fields whose
-// bits are in mask. Other fields have their values already.
+// resolveNode sets each value of a node that is a reference to another value of the run. It does so
+// only in the fields whose bits are in the parameter `mask`. Other fields have their values already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {

@@ -32,7 +32,7 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// quiet records that the agent may still work on the attempt a of node n until complete-by plus
+// quiet records that the agent may still work on the attempt `a` of node n until complete-by plus
 // grace. A call for a child run needs no such time, because another call finds the same run.
 func (d caller) quiet(n *model.Node, a *model.Attempt) {
 	if !d.isChild(n, a.Kind) {
@@ -85,9 +85,9 @@ func (d caller) outlast(i int) bool {
 	return open
 }
 
-// overstays reports whether the attempt a is a call for a child run that stays open although its
-// time is over. The method `outlast` gives such a call a later complete-by than any other call for
-// a child run has.
+// overstays reports whether the attempt `a` is a call for a child run that stays open although its
+// time is over. The complete-by shows this: only the method `outlast` sets it to a time that is more
+// than childTimeout after the start of the call.
 func overstays(a *model.Attempt) bool { return a.CompleteBy > a.Started.Add(childTimeout) }
 
 // overstayed reports whether the time of the last call for the child run of node n was over before the
@@ -108,7 +108,7 @@ func (d caller) rest(i int) {
 	}
 }
 
-// hear is called when an agent has given a sign of life for the attempt a, and when the
+// hear is called when an agent has given a sign of life for the attempt `a`, and when the
 // attempt starts. It makes the heartbeat_timeout of the attempt start again.
 func (d caller) hear(n *model.Node, a *model.Attempt) {
 	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
@@ -134,7 +134,7 @@ func (d caller) closeAttempts(i int, code string) {
 	}
 }
 
-// closeUnknown closes the attempt a of node i. Its outcome is unknown. The agent may still
+// closeUnknown closes the attempt `a` of node i. Its outcome is unknown. The agent may still
 // work on the attempt until complete-by plus grace.
 func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)

@@ -87,7 +87,7 @@ func (d verbs) forget() {
 	d.seen = seen{}
 }
 
-// correctOutput replaces the output of a settled node by the value in out.
+// correctOutput replaces the output of a settled node by the parameter `out`.
 func (d verbs) correctOutput(i int, ev SettleRequested, out dsl.Value) {
 	n := d.edit(i)
 	n.Known, n.Output = true, d.s.keep(out)

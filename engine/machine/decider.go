@@ -47,7 +47,8 @@ type Slot struct {
 	Free int // number of calls that may start now
 	// Other runs in this engine may have steps that wait for the agent. Yield is the highest priority
 	// of these steps; 0 = there are none, or all have priority 0. A step with a lower priority leaves
-	// the free slots to these steps. But the first step after a SlotsFreed may start.
+	// the free slots to these steps. But after a SlotsFreed the first step may start, because the
+	// engine sends this event to the run whose turn it is.
 	Yield int
 	// Time before which no call can start, such as the next probe of an open circuit. If it is
 	// zero, calls wait only until a slot becomes free.

@@ -120,7 +120,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // a CallLearn only gets an output, and undoes nothing
+		if kind != model.CallLearn { // a CallLearn repeats the forward call for its output; Total does not count it
 			t.Total++
 		}
 	}

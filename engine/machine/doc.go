@@ -97,10 +97,11 @@
 //     passed deadline only raises an alert.
 //   - While a run is parked, the deadlines of its steps do not pass. When it continues, they
 //     move by the time for which it was parked.
-//   - The verb settle --not-done repeats and undoes nothing. Unless a catch accepts the
+//   - The verb settle --not-done starts no attempt and no undo. Unless a catch accepts the
 //     failure, the run stays parked until a retry or a compensate.
 //   - The verb retry is refused for a step of unknown outcome whose action is not idempotent.
-//     For such an undo, compensate --retry is refused. A person must use settle first.
+//     In the same way, compensate --retry is refused for an undo of unknown outcome whose
+//     action is not idempotent. A person must use settle first.
 //   - A settlement or a late answer never makes an ended step or run active again.
 //   - A checkpoint says that the step has changed something. So the effect stays "maybe",
 //     even if the attempt ends in a definite failure. If several attempts report
@@ -138,6 +139,6 @@
 //  11. Encoding and decoding a record does not change it.
 //  12. Every attempt that a record starts has a complete-by, so that engines find the attempt later.
 //  13. NextDue is never later than the first change that time alone causes.
-//  14. The engine asks an agent to stop a call that it awaits only if the action is
-//     read-only or declares that it may be interrupted.
+//  14. While the engine waits for the answer of a call, it asks the agent to stop the call only
+//     if the action is read-only or declares that it may be interrupted.
 package machine

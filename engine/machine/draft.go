@@ -56,8 +56,8 @@ func (t *draft) find(i int) *model.Node {
 	return nil
 }
 
-// add copies the node old into the draft, as node i. It returns the copy, which the caller may
-// change.
+// add copies the node in the parameter `old` into the draft, as node i. It returns the copy, which
+// the caller may change.
 func (t *draft) add(i int, old *model.Node) *model.Node {
 	now := old.Box()
 	if t.given == len(t.mores) {

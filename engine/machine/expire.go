@@ -128,8 +128,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing expires a deadline of node i while the node is undone before its next attempt. This
-// is the deadline of the step, or the deadline of the undo.
+// passClearing ends the undo that is called before the next attempt of node i, because a deadline
+// has passed. This is the deadline of the step, or the deadline of this undo.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return

@@ -113,9 +113,9 @@ func (d loops) lacks(n *model.Node) bool {
 	return r != nil && r.Collect != nil && n.Collected.Len() <= n.Loop.Iteration
 }
 
-// append adds a value to the list of node i. The record stores the list and Last as one field, so
-// it stores Last again. Last may refer to the output of a node, and this output may have changed
-// since. So append calls keep, which makes a reference that is right now.
+// append adds a value to the list of node i. The record must then store the field Last again, too.
+// Last may be a reference to the output of a node, and this output may have changed since. So append
+// makes a new reference, with the method `keep`.
 func (d loops) append(i int, v dsl.Value) {
 	n := d.edit(i)
 	n.Last = d.s.keep(n.Last.V)
@@ -123,7 +123,8 @@ func (d loops) append(i int, v dsl.Value) {
 }
 
 // loopMiss returns the failure of an iteration if an expression of the repeat block cannot be
-// evaluated. The call may have had its effect, as when a postcondition fails.
+// evaluated. It has the code of a failed postcondition: in both cases the call may have had its
+// effect.
 func loopMiss(what string, err error) model.Miss {
 	return model.Miss{Kind: model.MissCondition, Code: "postcondition_failed", Message: what + ": " + err.Error()}
 }

@@ -164,7 +164,8 @@ type StepRow struct {
 	Node     int
 	State    status.StepState
 	Failures int // number of attempts that ended without a result; only for display (S63)
-	// Number of started attempts: of the undo or, if it has no attempt, of the forward work.
+	// Number of started attempts of the undo. If there are none: number of started attempts of the
+	// forward work.
 	Attempt    int
 	CompleteBy time.Time // latest complete-by of the open attempts; zero if none is open
 }
@@ -327,11 +328,11 @@ type Invoke struct {
 	Action         string
 	Input          dsl.Value // input of the call; it may refer to secrets
 	IdempotencyKey string
-	// Only for an undo or a lookup of an undo: idempotency key of the forward call.
-	// Otherwise "".
+	// Idempotency key of the forward call, if this call is an undo or asks for the outcome of an
+	// undo. Otherwise "".
 	ForwardKey string
-	// Number of the attempt, as people see it. It starts again at 1 for each purpose and
-	// each round.
+	// Number of the attempt, as people see it. The number starts again at 1 for each Purpose and
+	// each round of attempts.
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
@@ -348,8 +349,8 @@ type Stop struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
-	// and `notify_failed`. The engine adds `late_reply`, `set_aside`, `slow_decision`,
-	// `snapshot_refused` and `agent_missing`.
+	// and `notify_failed`. Other packages add the kinds `late_reply`, `set_aside`, `slow_decision`
+	// and `snapshot_refused`.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string

@@ -7,7 +7,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// maxSignals is the largest number of early signals that a run keeps.
+// maxSignals is the largest number of early signals that a run keeps. An early signal is one that
+// the run has accepted, and that no wait step has taken yet.
 const maxSignals = 1000
 
 // signalCost is an estimate of the memory for an early signal without its payload, in bytes.
@@ -21,8 +22,8 @@ type signal = model.Signal
 type signals struct {
 	list  []signal        // early signals, the oldest first
 	ids   map[string]bool // ids of all signals that the run accepted
-	last  int32           // number of the newest signal that the run accepted; 0 = none
-	ahead int32           // largest number of a signal that was taken before it was in the list; 0 = none
+	last  int32           // Signal.Number of the newest signal that the run accepted; 0 = none
+	ahead int32           // largest Signal.Number that was taken before its signal was in the list; 0 = none
 	bytes int64           // estimated memory of the early signals, in bytes
 }
 

@@ -177,8 +177,8 @@ func (d slots) place(n *model.Node) model.Instant {
 }
 
 // yields reports whether node i leaves the free slots of the agent to steps of other runs, because
-// one of them has a higher priority. After a SlotsFreed, the first node never does so: the engine
-// sends this event to the run whose turn it is.
+// one of them has a higher priority. If the event is SlotsFreed, the first node takes its slot in any
+// case, because the engine sends this event to the run whose turn it is.
 func (d slots) yields(i int, agent string, slot Slot) bool {
 	if slot.Yield == 0 {
 		return false

@@ -10,8 +10,8 @@ import (
 // A State holds everything that is known about one run. It is computed from the run's records,
 // which are applied one after the other. It is plain data with a few indexes. Apply keeps the
 // indexes up to date. Only one goroutine at a time may use a State. Decide only reads a State,
-// except that it fills caches of decoded values. States, records and drafts may point to the
-// same data where they are equal.
+// except that it fills caches of decoded values. States, records and the drafts of decisions may
+// point to the same data where they are equal.
 type State struct {
 	run   model.Run
 	nodes []*model.Node // a node is changed in place only if `private` is true

@@ -131,8 +131,8 @@ func (d undoing) prepareUndo(i int) bool {
 // undoMissed handles an attempt of an undo that failed or whose outcome is unknown.
 func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 	n := d.edit(i)
-	// The engine called the undo before the next attempt of the node. Meanwhile the run has
-	// turned back. So the node is undone as a part of the compensation.
+	// This undo was called before the next attempt of the node (clearing). The run has turned back
+	// since, so now the compensation undoes the node.
 	if n.Undo == model.UndoPending && !n.Open() {
 		d.undo.push(i)
 		return

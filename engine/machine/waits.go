@@ -91,8 +91,8 @@ func (d waits) early() []signal {
 	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return slices.Contains(d.taken, s.Number) })
 }
 
-// takes ends node i with the signal s and returns true, if the node waits for the name of s and
-// the payload has the declared type. Otherwise it changes nothing and returns false. A signal with
+// takes ends node i with the signal s and returns true, if the node waits for a signal of this name
+// and the payload has the declared type. Otherwise it changes nothing and returns false. A signal with
 // an error code needs no payload; it makes the node fail.
 func (d waits) takes(i int, s signal) bool {
 	n := d.get(i)

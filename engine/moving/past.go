@@ -31,8 +31,8 @@ func (p *Past) Succession(next *dsl.Workflow, from From) Succession {
 	return Restart(p.Flow, next, p.Run, p.Nodes, from.Step, from.Again)
 }
 
-// Ancestors returns the list model.Run.Ancestors of a new run. The list has each ancestor of the
-// ended run that made calls of a step that is taken over. The last entry is the ended run itself.
+// Ancestors returns the list model.Run.Ancestors of a new run. An ancestor of the ended run is in the
+// list if it made the calls of a step that is taken over. The last entry is the ended run itself.
 func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 	own := model.Ancestor{
 		Run: p.Run.ID, Name: p.Run.Name, Key: p.Run.Key, Trigger: p.Run.Trigger, Started: p.Run.Started, From: from.Step, Reason: from.Reason,

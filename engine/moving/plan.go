@@ -19,7 +19,7 @@ type Plan struct {
 	Steps    []Step // all steps that at least one of the two definitions has, in the order of their nodes
 	Refusals []Refusal
 	Vars     dsl.Value     // the run's variables for the new definition
-	Flow     *dsl.Workflow // the new workflow, with the steps at the numbers of their nodes; nil if there is a refusal
+	Flow     *dsl.Workflow // the new workflow; the index of each step is the number of its node. nil if there is a refusal
 	Places   []int32       // see model.Move
 }
 
@@ -223,8 +223,8 @@ func (c *comparison) changed(s *Step) []string {
 }
 
 // parts returns the source texts of the attributes and blocks of a step, by their names. A step
-// that does not come from a file has no source texts. Then parts returns only its kind, its action
-// and its undo.
+// that does not come from a file has no source texts. Then parts returns only the kind, the action
+// and the undo of the step.
 func parts(s *dsl.Step) map[string]string {
 	if s.Parts != nil {
 		return s.Parts()

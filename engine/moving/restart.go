@@ -24,7 +24,7 @@ type Succession struct {
 type Heritage struct {
 	Step  int    // index of the step in the workflow of the new run
 	Name  string // name in the new definition
-	Was   string // name in the old run, if it was another one; otherwise ""
+	Was   string // name in the old run, if it differs from Name; otherwise ""
 	Node  int    // number of the step's node in the old run; -1 = the old run does not have the step
 	State status.StepState
 	Taken bool // the new run takes over the result; false = the step runs in the new run

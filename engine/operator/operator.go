@@ -41,7 +41,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.V
 // Ask sends a verb to a run. The verb is durable when Ask returns. The run's owner answers the
 // verb; if no engine is running, that happens later. If the verb does not apply to the run in
 // its present state, Ask returns a *RefusedError and sends nothing. It may also return
-// ErrNotFound, a *KeyError or a *RunError.
+// ErrNotFound, a *crypt.KeyError or a *journal.RunError.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err

@@ -46,7 +46,7 @@ type RunFilter struct {
 	Workflow string
 	Key      string
 	Digest   string
-	Triggers []naming.Trigger // only runs with one of these kinds of starts
+	Triggers []naming.Trigger // only runs that were started by one of these
 	Since    time.Time        // only runs that were created at this time or later
 	Before   status.RunID     // only runs with a smaller id, to read a list page by page; 0 = all
 

@@ -135,10 +135,11 @@ type LogLine struct {
 	Message string // one line of text without sensitive values
 }
 
-// Views lists steps, alerts and places in limits for people, without loading runs. Its methods
-// never block a writer and never make a commit slower (S86). The role is optional. In a store
-// without this role the lists are empty. Then an engine that cannot work on a run repeats its
-// alert after each restart, because it cannot find the earlier alert.
+// Views gives people lists of the steps of runs, of alerts, and of the runs that hold places in
+// limits. It reads these lists without loading runs. Its methods never block a writer and never make
+// a commit slower (S86). The role is optional. In a store without this role the lists are empty. Then
+// an engine that cannot work on a run repeats its alert after each restart, because it cannot find
+// the earlier alert.
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)

@@ -258,7 +258,7 @@ func NothingLanded(err error) bool { return errors.Is(err, ErrFenced) }
 // row.
 type Transition struct {
 	Run       status.RunID
-	Seq       int32           // number of the journal row, from 0; another row of the run must not have it
+	Seq       int32           // number of the journal row, from 0; each row of a run has its own number
 	At        time.Time       // store time of the last record, in whole microseconds; At may be needed to decrypt Data
 	Workflow  WorkflowID      // workflow of a new run; only at Seq 0
 	State     status.RunState // new state of the run; 0 = unchanged
@@ -286,8 +286,8 @@ type Transition struct {
 	// Admit is true if the transition gives the run a place in its limit, or the unique key for which
 	// it waits (Replaces). The store commits the transition only if everything for which the run waits
 	// is free. Otherwise the outcome is naming.ErrFull. The run holds the place until the run has ended.
-	// A new run (Seq 0) also gets no place if another run waits in line. If the run has its place or its
-	// key already, it needs no second one.
+	// A new run (Seq 0) also gets no place if another run waits in line. A place or key
+	// that the run has already does not count as occupied.
 	Admit bool
 	// Checks are checks of business rows. The store runs them in the transaction that accepts the
 	// run. If one of them refuses the run, nothing is committed, and the outcome is an
@@ -298,8 +298,8 @@ type Transition struct {
 	// the key. nil = it replaces no run, as most runs. The store puts the message Replaces, with the
 	// field Run set, into the inboxes of these runs, except compensating runs. Then only the submitted
 	// run waits for the key. It takes the key later, with Admit. If the run that holds the key has
-	// ended, nothing is replaced, and the outcome is that run. If no run holds the key or waits for it,
-	// the outcome is naming.ErrFree.
+	// ended, nothing is replaced, and Outcome.Submitted names that run. If no run holds the key or waits
+	// for it, Outcome.Err is naming.ErrFree.
 	Replaces *Message
 	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait. Then
 	// the store sends a hint to the engines.
@@ -385,7 +385,7 @@ func (h Head) DueSince() time.Time {
 func (h Head) AtRest() bool { return h.State.NeedsHuman() && !h.NextCheck.Before(Never) }
 
 // A Row is one journal row: the number, the time and the data of a Transition. The time has
-// whole microseconds. The data cannot be read without the time.
+// whole microseconds. It may be needed to decrypt the data.
 type Row struct {
 	Seq  int32
 	At   time.Time

@@ -272,8 +272,8 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 	return fmt.Sprintf("%s: engine explain %s.", text, word(run))
 }
 
-// far returns five years. The method `child` does not mention a complete-by that is farther away:
-// if no deadline comes first, the machine sets it ten years ahead.
+// far returns five years. The method `child` mentions complete-by only if the call may take less
+// than that. If no deadline comes first, complete-by of the call is ten years away.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // ChildName returns the public name of the child run that a node starts, or has started. The step

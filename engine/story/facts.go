@@ -235,8 +235,8 @@ func (t *teller) nodeEnds(p pair) {
 	}
 }
 
-// takenOver reports whether the run is an heir that takes over the node from an ended run with this
-// record. Such a node did not end now: a fact of the ended run has reported its end.
+// takenOver reports whether this record makes the run the heir of an ended run, and the run takes
+// over the node. Such a node did not end now: a fact of the ended run has reported its end.
 func (t *teller) takenOver(p pair) bool {
 	if len(t.before().Ancestors) > 0 || len(t.after().Ancestors) == 0 {
 		return false
@@ -253,7 +253,7 @@ func (t *teller) undoEnds(p pair) bool {
 	switch p.now.Undo {
 	case model.UndoDone, model.UndoFailed, model.UndoLeft, model.UndoDeclared:
 		return true
-	case model.UndoNone: // the end of an undo before a new attempt sets UndoNone
+	case model.UndoNone: // if a new attempt may follow the undo, the undo ends with UndoNone
 		return p.now.Gen > p.old.Gen || p.now.Ended() && p.now.Und.Miss != model.MissNone && !p.now.Done
 	}
 	return false

@@ -181,7 +181,8 @@ func Outputs(s *machine.State) []NamedValue { return namedValues(s.Run().Outputs
 
 // KnownOutputs returns the outputs that can be shown now. For a run that has succeeded, these are
 // all its outputs. For a run that goes forward, they are the outputs that refer only to steps
-// which have ended well. For every other run, and if wf is nil, KnownOutputs returns nil.
+// which have ended well. For every other run, KnownOutputs returns nil. If wf is nil, it returns
+// outputs only for a run that has succeeded.
 func KnownOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 	if s.Status().Final() || wf == nil {
 		return Outputs(s)
@@ -212,7 +213,7 @@ func earlyOutputs(s *machine.State, wf *dsl.Workflow) []NamedValue {
 
 // earlyCost is the largest total cost of the expressions that one call of earlyOutputs evaluates.
 // Its unit is approximately a nanosecond (dsl.Allowance). A single expression of a workflow may
-// cost as much.
+// use up all of it.
 const earlyCost = machine.MaxDecisionCost / 20
 
 func namedValues(outputs []model.Output) []NamedValue {

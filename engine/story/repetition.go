@@ -21,8 +21,8 @@ const (
 	NotIdempotent NotRepeated = "not_idempotent"
 	NotPermanent  NotRepeated = "permanent" // the agent or fail_when says that a repetition would fail in the same way
 	NotOn         NotRepeated = "not_on"    // `not_on` of the step's retry names the failure code
-	// NotTransient means that a call which failed with this code is repeated only if the `on` of
-	// the step's retry names the code. It does not.
+	// NotTransient means that the failure code is not transient, and that `on` of the step's retry
+	// does not name the code.
 	NotTransient NotRepeated = "not_transient"
 )
 

@@ -12,7 +12,7 @@ type Snapshot struct {
 	InFlight     int     // number of calls that were sent, or that will be sent soon, and have no answer yet
 	LeaseSeconds float64 // seconds until the lease expires; 0 = the lease has expired
 	Queued       int     // number of transitions that wait until an earlier commit ends
-	QueueAge     float64 // seconds for which the first run without an owner has been due; 0 = no such run
+	QueueAge     float64 // longest time for which a run without an owner is due, in seconds; 0 = none
 	Behind       float64 // seconds for which the oldest transition has waited for its commit
 	Slowest      float64 // duration of the slowest decision so far, in seconds; a decision in progress counts as well
 	Quarantined  int     // number of runs that this engine has quarantined

@@ -175,7 +175,7 @@ type event struct {
 	Data        data      `json:"data"`
 }
 
-// data is what the reply says.
+// data holds the fields of the reply in the body of a request.
 type data struct {
 	Run         string    `json:"run"`
 	Workflow    string    `json:"workflow"`

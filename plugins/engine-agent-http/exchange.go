@@ -82,7 +82,7 @@ func (h *agent) do(ctx context.Context, c *sdk.Call, x exchange) (callOut, error
 			return callOut{}, transportError(ctx, x.method, u, err, connected.Load())
 		}
 		if resp.StatusCode == http.StatusSwitchingProtocols {
-			_ = resp.Body.Close() // closes the connection, too: after status 101 it is not HTTP
+			_ = resp.Body.Close() // closes the connection, too: after status 101 it carries no HTTP
 			return callOut{}, &doubtful{code: sdk.CodeUnavailable, err: fmt.Errorf(
 				"%s %s: 101 Switching Protocols; the agent speaks nothing but HTTP, so it has closed the connection", x.method, u.Host)}
 		}

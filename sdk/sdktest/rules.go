@@ -424,8 +424,8 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is the time from the start of a slow action to complete-by or to the cancel, in the
-// rules for slow actions. A slow action must work longer than that.
+// shortTime is how long the rules let a slow action work until complete-by passes or they cancel
+// the call. A slow action must work longer than that.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {

@@ -335,7 +335,7 @@ func (r *row) counted() (done, all int) {
 // effect or may have one.
 func (b *board) toUndo() int { return b.mayUndo(b.forward) }
 
-// undoing is the method that counts the instances of a step that must be undone. It returns 0 if
+// undoing is the method that returns how many instances of a step must be undone. It returns 0 if
 // the board does not know the step.
 func (b *board) undoing(step string) int {
 	if r := b.index[rowKey{step, false}]; r != nil {

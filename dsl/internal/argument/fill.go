@@ -23,7 +23,7 @@ type Filler struct {
 // A Fill says where one argument of a declared undo comes from: the output or input of the step.
 type Fill struct {
 	Spec *Spec
-	From string // where the step has the value: in its "output" or "input"; "" = use the default
+	From string // "output" or "input": the part of the step that holds the value; "" = use the default
 }
 
 // Eval returns the object of all arguments. Callers use Eval as a ValueFunc. If s.Self is nil,

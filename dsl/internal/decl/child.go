@@ -36,8 +36,8 @@ func (d childDecoder) resolve() {
 }
 
 // findAll finds the workflows of all child runs of w, and of the groups in w. If w is the
-// workflow of a group, findAll also reports each name in w that is already used around the
-// group.
+// workflow of a group, findAll also reports each step and local of w that has the name of a step
+// or local around the group.
 func (d childDecoder) findAll(w *Workflow, own map[string]*Workflow) {
 	if w.Outer != nil {
 		groupDecoder(d).shadows(w)

@@ -74,7 +74,7 @@ func (m *Module) dir() string {
 // undo names the agent in its action.
 type Agent struct {
 	Name, Plugin, Constraint string
-	Where                    hcl.Range // position of the block; for an implied agent, position of an action
+	Where                    hcl.Range // position of the block; for an implied agent, position of an action that names the agent
 	PluginAt                 hcl.Range // position of the argument `plugin`; without this argument, the same as Where
 	Implied                  bool
 	Block                    *syntax.Block // the agent block; nil = the agent is implied
@@ -391,7 +391,7 @@ type OnEvent struct {
 	Noun        *noun.OnEvent // its functions are set by package link
 	When        *eval.Expr    // nil = the block has no condition
 	Variables   *eval.Expr    // nil = the block gives no values to variables
-	ForEach     *eval.Expr    // keys, each of which starts a run; nil = the event starts one run
+	ForEach     *eval.Expr    // gives keys, and each key starts a run; nil = the event starts one run
 	Args        *eval.Expr    // values of the parameters of a select block; nil = there are none
 	Key         *eval.Expr    // key of a reset_on block; nil = it is an on_event block
 	VariablesAt hcl.Range     // position of the argument `variables`; without this argument, position of the block

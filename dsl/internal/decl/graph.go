@@ -271,8 +271,8 @@ func (d graphDecoder) resolveGroup(s *Step) {
 	s.Child.Passed = inner.passed(d.m.Variables)
 }
 
-// dependsOn reads depends_on of a step: a list of steps without keys. It adds these steps to
-// s.After and s.dependsOn.
+// dependsOn reads depends_on of a step: a list of references such as step.NAME, without keys of
+// instances. It adds the named steps to s.After and s.dependsOn.
 func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	e := s.Attr("depends_on")
 	if e == nil || e.Bad {
@@ -317,10 +317,10 @@ func (d graphDecoder) dependsOn(w *Workflow, s *Step) {
 	}
 }
 
-// dependsAround handles a name in depends_on of a step in the group w. If a step around w has
-// the name, a group must wait for this step: w or a group around w, namely the group that is in
-// the same workflow as the step. dependsAround adds this dependency. It returns false if no step
-// around w has the name.
+// dependsAround handles a name in depends_on of a step in the group w. It looks for a step with
+// this name in the workflows around w. The workflow that has this step also has a group, which is w
+// or contains w. dependsAround makes this group wait for the step. It returns false if no workflow
+// around w has such a step.
 func (d graphDecoder) dependsAround(w *Workflow, name string, at hcl.Range) bool {
 	if w.Outer == nil {
 		return false
@@ -527,9 +527,10 @@ func (w *Workflow) upstream(i int) map[int]bool {
 	return seen
 }
 
-// maybeUpstream reports whether step s may wait for more steps than those in the parameter `up`,
-// which is the result of the method `upstream` for s. This is so if the steps of w have a cycle,
-// and s is the pivot or waits for the pivot: with a cycle, pivotEdges adds no dependencies.
+// maybeUpstream reports whether the parameter `up` may lack steps for which step s waits. The
+// parameter `up` is the result of the method `upstream` for s. If the steps of w have a cycle,
+// pivotEdges adds no dependencies to the pivot. Then `up` may lack steps if s is the pivot or waits
+// for the pivot.
 func (w *Workflow) maybeUpstream(s *Step, up map[int]bool) bool {
 	if w.Order != nil {
 		return false

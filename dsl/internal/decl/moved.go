@@ -65,7 +65,7 @@ func (d moveDecoder) follow(from string, byFrom map[string]moved) {
 			if to == from {
 				d.Errorf(m.where, "Moved blocks form a cycle", "Step %q is moved to step %q, and from there back to %q. Keep only the blocks that lead to the present name.", from, m.to, from)
 			}
-			return // the calls of `follow` for the steps of the cycle report it
+			return // if `from` is not in the cycle, other calls of `follow` report the cycle
 		}
 		steps++
 	}

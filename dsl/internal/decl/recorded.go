@@ -33,8 +33,8 @@ func (d readRecorder) recordReads(b *syntax.Block) {
 	}
 }
 
-// recordExpr does for one expression what recordReads does for a block. If the text of a template
-// in the expression is known already, recordExpr also checks the template.
+// recordExpr does for one expression what recordReads does for a block. It also checks the templates
+// in calls of templatefile() and templatestring(), if their texts are known before a run.
 func (d readRecorder) recordExpr(e *eval.Expr) {
 	for _, call := range eval.Calls(e.Syntax, sorted.Keys(functions.Literal)...) {
 		args, ok := literalArguments(call)

@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// take adds the value t to the values that the group w takes from its surroundings. The hidden
-// variable with this value gets the given name. If w takes the value already, the method only
-// adds the used attributes in t.fields to those of the earlier references.
+// take adds the value t to the values that the group w takes from its surroundings. The parameter
+// `name` is the name of the hidden variable that holds the value. If w takes the value already, the
+// method only adds the used attributes in t.fields to those of the earlier references.
 func (w *Workflow) take(name string, t *taken) {
 	old, ok := w.taken[name]
 	if !ok {
@@ -47,8 +47,9 @@ func (w *Workflow) passed(module map[string]*Variable) []syntax.Arg {
 	return out
 }
 
-// expression returns the expression that gives the value, for the workflow around the group. If the
-// group uses only some attributes of a step, the value is an object with these attributes.
+// expression returns the expression of the value t. The run that contains the group evaluates this
+// expression. If the group uses only some attributes of a step, the value is an object with these
+// attributes.
 func (t *taken) expression() *eval.Expr {
 	if t.expr != nil {
 		return t.expr
@@ -168,9 +169,9 @@ func (w *Workflow) eachAround() bool {
 	return false
 }
 
-// StepAround reads the name of a hidden variable. If this name is step.NAME or group.NAME, the
-// variable holds a step or group around the group, and StepAround returns NAME. Otherwise it
-// returns false.
+// StepAround returns NAME if the name of a hidden variable is step.NAME or group.NAME. Such a variable
+// holds the value of a step or group outside of the group that has the variable. For any other name,
+// StepAround returns false.
 func StepAround(variable string) (string, bool) {
 	word, name, ok := strings.Cut(variable, ".")
 	return name, ok && (word == "step" || word == "group")

@@ -36,8 +36,8 @@ type StepShape struct {
 	Out  cty.Type // object type of the output
 	In   cty.Type // object type of the arguments; all its attributes are optional
 	// Given evaluates the arguments that the step gives to a declared action, for self.input in
-	// expressions; nil = the step calls no declared action. Why: the field Input of type Self holds
-	// the input of the plugin's action, which may differ from these arguments.
+	// expressions; nil = the step calls no declared action. The field Input of type Self cannot be
+	// used here: it holds the input of the plugin's action, which may differ from these arguments.
 	Given func(*Scope) (value.Value, error)
 }
 
@@ -190,8 +190,9 @@ func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics
 const maxText = 4 << 20
 
 // checkSize returns an error if a local value is too large. Without this limit, each local could
-// be twice as large as the previous local, until memory is full. If the evaluation exceeds a
-// limit of m meanwhile, checkSize does not panic. Then m.Over is not nil, and checkSize returns nil.
+// be twice as large as the previous local, until memory is full. The
+// check itself costs something, so the evaluation may exceed a limit of m. Then checkSize does not
+// panic: it returns nil, and m.Over is not nil.
 func checkSize(m *metered.Meter, v cty.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil && p != any(m.Over) {

@@ -19,7 +19,8 @@ import (
 // An Expr is a compiled expression. It reads the JSON bytes of the values to which the
 // expression refers. An Expr is a constant, a reference, a template, an object, a list, a
 // comparison or a logical operation. If anything is unusual, it gives no result. Then the general
-// evaluator (package eval) evaluates the expression. So both always give the same result.
+// evaluator (package eval) evaluates the expression. If an Expr gives a result, the general evaluator
+// would give the same result.
 type Expr struct {
 	kind  directKind // kind of the expression; it decides which of the following fields are used
 	json  []byte     // canonical JSON of a constant; for a part of a template, the bytes inside of the string
@@ -474,7 +475,8 @@ func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
 		}
 		buf[i] = c.out[from:len(c.out):len(c.out)]
 	}
-	c.out = c.out[:at] // remove the operands; buf can read their bytes until the next write to c.out
+	// Remove the operands. The bytes in the variable `buf` stay valid until the next write to c.out.
+	c.out = c.out[:at]
 	a, b := buf[0], buf[1]
 	switch d.op {
 	case hclsyntax.OpLogicalNot:

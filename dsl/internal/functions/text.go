@@ -21,8 +21,8 @@ func textFunction(param string, impl func(string) (cty.Value, error), ret ...cty
 	})
 }
 
-// mapText returns a function of the language. The returned function has one string argument, calls
-// impl with it, and returns the string that `impl` returns. It cannot fail.
+// mapText returns a function of the language. The returned function has one string argument, and
+// returns the result of `impl` for this argument. It cannot fail.
 func mapText(impl func(string) string) function.Function {
 	return textFunction("str", func(s string) (cty.Value, error) { return cty.StringVal(impl(s)), nil })
 }

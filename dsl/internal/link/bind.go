@@ -146,8 +146,8 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 }
 
 // validate checks the validation blocks of the variables in the map `wanted`, and reports each
-// condition that is not met. The map `vals` holds the values of the variables. The map `last`
-// holds the assignments that gave them these values.
+// condition that is not met. The map `vals` holds the value of each variable. The map `last`
+// holds, for each variable, the assignment from which the value comes.
 func (b *bind) validate(r *report.Reporter, wanted map[string]*decl.Variable, vals map[string]cty.Value, last map[string]noun.Assignment) {
 	w := &eval.CheckWorld{Evaluator: b.ev, Vars: cty.ObjectVal(vals), Locals: map[*eval.Local]eval.KeptLocal{}, Effort: r.Allowance()}
 	for _, name := range sorted.Keys(wanted) {

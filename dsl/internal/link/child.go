@@ -152,9 +152,9 @@ func childOutput(a *linkedAction) func([]byte) (value.Value, error) {
 }
 
 // undo returns the undo of a step with a child run: the child run undoes its own steps. The engine
-// finds the child run by the idempotency key of the call. The input of the undo is the input of the
-// call, because the child run may not have been started. In this case the undo creates the child run,
-// and this run begins no step. The second result holds the settings of the undo.
+// finds the child run by the idempotency key of the call. If the child run does not exist yet, the
+// undo creates it, and the child run begins no step. For this purpose the undo has the same input as
+// the call. The second result holds the settings of the undo.
 func (l childLinker) undo(a *linkedAction) (*noun.Undo, *noun.Settings) {
 	base := undoDefaults()
 	base.Timeout = noun.ChildTimeout
@@ -273,8 +273,9 @@ func ownVariables(vars map[string]*decl.Variable) []string {
 	return out
 }
 
-// inputValue checks a value for a variable of a child run before a run, and returns it. If the value
-// is not known yet, inputValue checks only its type. After an error it returns an unknown value.
+// inputValue checks a value that a step gives to a variable of a child run, and returns the value.
+// If the value is not known before a run, inputValue checks only its type. After an error it
+// returns an unknown value.
 func (l childLinker) inputValue(v *decl.Variable, x syntax.Arg, title string) cty.Value {
 	got := l.check(x.Expr)
 	if x.Expr.Bad {

@@ -59,7 +59,7 @@ type knownCodes struct {
 }
 
 // codesOf returns the error codes with which a call can fail. These are the codes in the schema of
-// the action, the codes in the input of the call, and the codes of the conditions.
+// the action, the codes that namedCodes finds in the input, and the codes of the conditions.
 func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*decl.Condition) knownCodes {
 	k := knownCodes{others: "Action " + a.title() + " does not answer with", open: a.child != nil}
 	if a.form != nil {
@@ -83,9 +83,9 @@ func (l codeLinker) codesOf(a *linkedAction, input []syntax.Arg, conditions ...*
 	return k
 }
 
-// namedCodes searches the input of an action for error codes, and adds the codes to k. The schema
-// of the action allows any code, so the workflow writes the possible codes in an argument. If the
-// schema does not say which argument holds codes, namedCodes searches all arguments.
+// namedCodes adds the error codes in the input of an action to k. It is for an action whose schema
+// allows any code: the agent then answers with codes that the workflow writes in an argument. If
+// the schema does not say which argument holds codes, namedCodes searches all arguments.
 func (l codeLinker) namedCodes(k *knownCodes, a *linkedAction, input []syntax.Arg) {
 	declared := slices.ContainsFunc(a.schema.Inputs, func(f schema.Field) bool { return f.Codes })
 	for _, in := range input {

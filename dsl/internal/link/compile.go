@@ -99,9 +99,10 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 
 // arguments checks the arguments in the source (`args`) against the arguments in the schema
 // (`specs`). It returns the compiled arguments. The parameter `at` is the position for errors about
-// missing arguments, and the parameter `title` is the name of the action in messages. If byKey is
-// true, the call is an undo by key. If the step's output is not known, such an undo leaves out the
-// arguments that depend on self.output. So they must not be required.
+// missing arguments, and the parameter `title` is the name of the action in messages. The
+// parameter `byKey` is true if the call is an undo by key. An undo by key may run without the step's
+// output, and then leaves out the arguments that depend on self.output. So an error is reported if
+// the action requires such an argument.
 func (l argumentLinker) arguments(specs map[string]*argument.Spec, args []syntax.Arg, at hcl.Range, title string, byKey bool) *argument.List {
 	out := &argument.List{Evaluator: l.ev, Self: max(l.cur, 0)}
 	written := map[string]bool{}

@@ -243,8 +243,9 @@ func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 }
 
 // codes sets the error codes in the schema of a declared action. They are the codes of the used
-// action, the codes in the input of the used action, the codes of the fail_when blocks, and the
-// codes in the attribute `errors`. It warns about a code in `errors` that cannot occur.
+// action, the codes of the fail_when blocks, and the codes in the attribute `errors`. If the used
+// action allows any code, the codes that the input block names are added. It warns about a code in
+// `errors` that cannot occur.
 func (a *linkedAction) codes(wl *workflowLinker) {
 	d, used := a.form.decl, a.form.used
 	var conditions []*decl.Condition

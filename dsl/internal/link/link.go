@@ -141,7 +141,8 @@ type stepLinker struct{ *workflowLinker }
 // An undoLinker links the undo of steps, and checks that every step with an effect has an undo.
 type undoLinker struct{ *workflowLinker }
 
-// A nullChecker finds expressions that read an attribute of an output that may be null.
+// A nullChecker finds expressions that read an attribute of an output, although the whole output may
+// be null.
 type nullChecker struct{ *workflowLinker }
 
 // docText returns the description s of an argument as the end of a message: a colon and s. It
@@ -265,9 +266,9 @@ func (l *workflowLinker) quietly(e *eval.Expr) cty.Value {
 	return v
 }
 
-// unknownLike returns an unknown value of the type of v. If a part of v is sensitive, the whole
-// result is sensitive. An exception is an object that is not sensitive itself. Then an attribute of
-// the result is sensitive only if the same attribute of v has a sensitive part.
+// unknownLike returns an unknown value of the type of v. If v is an object that is not sensitive as a
+// whole, an attribute of the result is sensitive if the same attribute of v has a sensitive part. For
+// any other v, the whole result is sensitive if v has a sensitive part.
 func unknownLike(v cty.Value) cty.Value {
 	raw, _ := v.UnmarkDeep()
 	out := value.UnknownOf(raw.Type())
@@ -387,7 +388,7 @@ func (l *workflowLinker) check(e *eval.Expr) cty.Value {
 
 // checkReferences checks the references of an expression that cannot be evaluated. It evaluates
 // each reference separately, so that one mistake does not hide the others. It does not check
-// references inside of try() and can(), because they may fail.
+// references inside of try() and can(), because a reference there may fail.
 func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	l.world.Next()
 	ctx, diags := l.ev.Context(c, l.world)

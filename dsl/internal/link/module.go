@@ -126,8 +126,8 @@ func (l *workflowLinker) link() {
 	notifications(l)
 }
 
-// bindings sets the functions of the workflow that give values to variables, and those that evaluate
-// lines of the console. It returns the bind of the workflow.
+// bindings sets two kinds of functions in the linked workflow: functions that give values to
+// variables, and functions that evaluate lines of the console. It returns the bind of the workflow.
 func (l *workflowLinker) bindings() *bind {
 	b := &bind{ev: l.ev, decls: l.decl.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
 	noun.SetBind(l.out, b.values, b.deployed)

@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/syntax"
 )
 
-// nullReads warns about expressions that read an attribute of an output that may be null. If the
-// output is null, such an expression fails. nullReads does not warn if a guard makes the read safe
-// (see guard).
+// nullReads warns about expressions that read an attribute of an output, although the whole output
+// may be null. If the output is null, such an expression fails. nullReads does not warn if a guard
+// makes the read safe (see guard).
 func (l nullChecker) nullReads() {
 	for i, s := range l.steps {
 		d := s.decl
@@ -51,8 +51,8 @@ func (l nullChecker) nullReads() {
 }
 
 // coveredByWhen reports whether an attribute of a step is evaluated only if the condition in the
-// attribute `when` is true. A condition that uses each.* is evaluated after for_each and the
-// settings. So for_each and the settings are evaluated even if such a condition is false.
+// attribute `when` is true. If the condition uses each.*, the engine evaluates for_each and the
+// settings before the condition. So it evaluates them even if the condition is false.
 func (l nullChecker) coveredByWhen(d *decl.Step, attr string) bool {
 	return attr != "when" && (attr == "value" || !d.WhenEach() || attr == "idempotency_key")
 }
@@ -170,7 +170,8 @@ func (v *nullVisitor) Enter(n hclsyntax.Node) hcl.Diagnostics {
 		}
 	case *hclsyntax.ForExpr:
 		if n.CondExpr != nil {
-			// The condition of the "for" expression may test each instance. So reading counts as safe.
+			// The condition of the "for" expression may test each instance. So every read in
+			// the loop counts as safe.
 			v.guards = append(v.guards, guard{node: n, all: true})
 		}
 		if step := wholeStep(n.CollExpr); step != "" {

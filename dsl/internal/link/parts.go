@@ -62,7 +62,9 @@ func actionText(m *decl.Module, a *linkedAction) string {
 		return ""
 	}
 	if a.child != nil {
-		return "workflow " + a.name // a child run that has started keeps its definition
+		// The text does not contain the steps of the child, because a child run that has started keeps
+		// its definition.
+		return "workflow " + a.name
 	}
 	text := a.agent.decl.Plugin + "." + a.name
 	if a.form == nil {

@@ -203,7 +203,7 @@ func (l eventLinker) eventVariables(e *decl.OnEvent, b *bind) {
 	if e.Variables != nil {
 		given = l.quietly(e.Variables)
 		if e.Variables.Bad || !given.Type().IsObjectType() || given.IsNull() {
-			return // the names are not known before an event, or there was an error already
+			return // the names of the variables are known only when an event comes, or an error was reported
 		}
 	}
 	given, _ = given.Unmark()

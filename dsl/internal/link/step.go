@@ -197,7 +197,8 @@ func (l stepLinker) step(i int) {
 }
 
 // ownPriority sets l.out.StepPriorities if a step has the attribute `priority`. It reports an error if
-// the attribute is sensitive. The function in out.Settings computes the priority itself.
+// the attribute is sensitive. It does not link the value of the attribute: the function in
+// out.Settings computes the priority in a run.
 func (l stepLinker) ownPriority(d *decl.Step) {
 	e := d.Attr("priority")
 	if e == nil {

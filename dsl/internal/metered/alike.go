@@ -90,8 +90,8 @@ func (m *Meter) elementTypes(types []cty.Type) (out []cty.Type) {
 	return out
 }
 
-// equalCost returns the cost of comparing another type with ty. The cost is low, because the
-// comparison ends at the first difference.
+// equalCost returns the cost of one comparison of ty with another type. Even for a large type the
+// cost is low, because the comparison ends at the first difference.
 func equalCost(ty cty.Type) int64 {
 	if ty.IsPrimitiveType() {
 		return 20

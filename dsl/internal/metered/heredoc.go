@@ -12,8 +12,8 @@ import (
 // the number of bytes that the parser copies for one file: 256 MiB.
 const maxJoined = 256 << 20
 
-// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. It returns
-// an error for the heredoc with which the sum exceeds maxJoined. It returns nil if there is none.
+// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. If
+// the sum exceeds maxJoined, it returns an error at the heredoc where this happens; otherwise nil.
 func CheckHeredocs(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	joined, length, inside := 0, 0, 0
 	var at hcl.Range

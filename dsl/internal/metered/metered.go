@@ -111,14 +111,14 @@ func meteredAll(list []hclsyntax.Expression) []hclsyntax.Expression {
 	return out
 }
 
-// around returns e in parentheses. The nodes of this package embed this expression. So functions
-// of the library that visit all parts of an expression also visit e.
+// around returns e in parentheses. Each node of this package embeds such an expression. So a
+// function of the library that visits all parts of an expression also visits e.
 func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }
 
-// A payer is a node that charges a fixed cost before it evaluates its expression. After the
-// evaluation it calls the function `settle`, which charges for the value; nil = no such charge.
+// A payer is a node that charges a fixed cost and evaluates its expression. Then the function
+// `settle` charges for the value. If `settle` is nil, the value costs nothing.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
 	settle func(*Meter, cty.Value)
@@ -156,8 +156,7 @@ func turn(e hclsyntax.Expression) hclsyntax.Expression {
 	return &round{around(Of(e))}
 }
 
-// Value adds the cost of one round of the loop to the cost of the evaluation. Then it evaluates the
-// expression that the loop repeats.
+// Value charges for one round of the loop, and evaluates the expression that the loop repeats.
 func (r *round) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := MeterOf(ctx)
 	m.pay(roundCost, roundMemory)

@@ -12,7 +12,7 @@ import (
 type Admit struct {
 	Name               string                               // label of the block
 	SQL                string                               // one SELECT; its first column says whether the run is accepted
-	Bump               string                               // one UPDATE; "" if Lock is not "version"
+	Bump               string                               // one UPDATE that changes the version of each checked row; "" if Lock is not "version"
 	Lock               string                               // one of AdmitLocks
 	Args               func(*eval.Scope) ([]*string, error) // returns the parameters of SQL and Bump as texts (nil = NULL); nil = the block has no parameters
 	Params, BumpParams int                                  // SQL has the parameters $1 to $Params, and Bump has $1 to $BumpParams

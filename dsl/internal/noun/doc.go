@@ -4,8 +4,8 @@
 //	in:   declarations in which package link has resolved all names
 //	out:  Workflow, Step, Action, Undo and their parts: data, and functions that take a Scope
 //
-// The package reads no files. If a field for a function is nil, the workflow does not have this
-// attribute.
+// The package reads no files. If the source lacks an optional attribute, the function for this
+// attribute is nil.
 //
 // Invariants:
 //   - The values do not change after package link has made them. They are safe for concurrent use.

@@ -15,7 +15,8 @@ type Refused struct {
 // Error returns the code and the message of the failure.
 func (r *Refused) Error() string { return r.Code + ": " + r.Message }
 
-// Failure returns the fields of r. Packages outside of dsl find a *Refused by this method.
+// Failure returns the fields of r. Packages outside of dsl cannot name the type Refused, so they
+// recognise the error by this method.
 func (r *Refused) Failure() (code, message string, permanent bool, data value.Value) {
 	return r.Code, r.Message, r.Permanent, r.Data
 }

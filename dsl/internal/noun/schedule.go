@@ -42,8 +42,9 @@ type OnEvent struct {
 	// Variables returns the values that the block gives to variables of the workflow. It uses the field
 	// Event of the Scope. nil = the block gives no values.
 	Variables func(*eval.Scope) ([]Assignment, error)
-	// ForEach returns the keys that start a run each, with their values. It uses the field Event of the
-	// Scope. nil = an event starts one run. With a ForEach, Variables also uses the field Each.
+	// ForEach returns the keys of an event, with their values. The event starts one run for each key.
+	// ForEach uses the field Event of the Scope. nil = an event starts one run. With a ForEach,
+	// Variables also uses the field Each of the Scope.
 	ForEach func(*eval.Scope) (Each, error)
 	// Select says which rows start runs; nil = no rows do. With a Select, Variables is nil, and
 	// Select.Assign returns the values for each row.

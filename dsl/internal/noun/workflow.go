@@ -14,8 +14,8 @@ import (
 
 // A Workflow is one workflow of a linked definition. It is immutable, and all its names are
 // resolved. So a run needs neither the hcl library nor the schemas of agents. The functions in a
-// Workflow are pure and safe for concurrent use. If a function is nil, the source does not have
-// this attribute.
+// Workflow are pure and safe for concurrent use. If the source lacks an optional attribute, the
+// function for this attribute is nil.
 type Workflow struct {
 	Name        string
 	Description string
@@ -64,7 +64,7 @@ type Workflow struct {
 	// step was moved.
 	Moved map[string]string
 	// place[i] is the number of the node that belongs to the step with the index i in the definition.
-	// nil = both numbers are equal, because the workflow is not a result of Placed.
+	// nil = the number of the node is i, because the workflow is not a result of Placed.
 	place []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
@@ -296,9 +296,9 @@ type Wait struct {
 	Continue bool
 }
 
-// A Rerun says how a new attempt of a step treats the earlier attempts. It repeats the call, or
-// continues after the checkpoint, or begins after the engine has undone the possible effects of the
-// earlier attempts (S81, S83).
+// A Rerun says how a new attempt of a step treats the earlier attempts. The new attempt repeats the
+// call, or continues after the checkpoint, or begins after the engine has undone the possible
+// effects of the earlier attempts (S81, S83).
 type Rerun uint8
 
 // The values of Rerun. If Step.OnRerun is RerunDefault, a new attempt repeats the call with
@@ -327,12 +327,12 @@ type Action struct {
 	ByKey      bool   // true = as an undo, the action finds the effect by the idempotency key of the undone call
 	Lookup     bool   // true = the agent can say whether a call with an idempotency key had its effect
 	// Asks is the action with which the engine asks whether a call of this action had its effect. Asks
-	// is read-only and belongs to the same agent. The function Asks.Output returns the output of this
-	// action. nil = the engine asks with this action itself.
+	// is read-only and belongs to the same agent. The result of Asks.Output becomes the output of the
+	// call that the engine asks about. nil = the engine asks with this action itself.
 	Asks *Action
 	// AskInput evaluates the input of Asks. It uses the same values as the input of this action. In
-	// addition it uses Self.Key of the Scope: the key of the call that the engine asks about, or of
-	// the call that the engine undoes.
+	// addition it uses Self.Key of the Scope: the key of the call that the engine asks about. If the
+	// engine asks about an undo, Self.Key is the key of the undone call.
 	AskInput ValueFunc
 	// true = the engine may interrupt a call in flight when the run turns back. The engine may
 	// also interrupt calls of read-only actions.

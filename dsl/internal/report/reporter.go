@@ -27,9 +27,9 @@ type Reporter struct {
 	Effort *metered.Allowance
 }
 
-// MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. This
-// also limits time, because an error can cause a search for a similar name. It limits memory,
-// because each finding contains its source line.
+// MaxErrors and MaxFindings limit how many errors and findings a check reports for a module. So
+// they limit the time of the check, because an error can cause a search for a similar name. They
+// also limit the memory, because each finding contains its source line.
 const (
 	MaxErrors   = 200
 	MaxFindings = 2_000
@@ -165,7 +165,8 @@ func (r *Reporter) Finish() diag.Diagnostics {
 }
 
 // snippet returns a Snippet with the source line in which the range of d begins. If d already has a
-// Snippet, the result also has its values. The result is nil if src does not contain the range.
+// Snippet, the result takes over the values of that Snippet. The result is nil if src does not
+// contain the range.
 func snippet(src []byte, d diag.Diagnostic) *diag.Snippet {
 	from, to := d.Range.Start.Byte, d.Range.End.Byte
 	if d.Range.File == "" || from > len(src) || len(src) == 0 {

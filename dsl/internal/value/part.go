@@ -43,9 +43,9 @@ func below(ptr, outer string) bool {
 	return strings.HasPrefix(ptr, outer) && (len(ptr) == len(outer) || ptr[len(outer)] == '/')
 }
 
-// FarPart is the smallest size of a large document, in bytes. PartOf uses an index to find an
-// attribute of a large document. It does not search inside of an attribute that is large itself: it
-// is cheaper to decode the document once for the whole run.
+// FarPart is the smallest size of a large document, in bytes. In a large document, PartOf finds an
+// attribute by an index. If this attribute is large itself, PartOf does not search inside of the
+// attribute, because it is cheaper to decode the document once for the whole run.
 const FarPart = 4 << 10
 
 // PartOf returns the JSON of the part of v at the path. The result `ok` is false if v has no
@@ -68,8 +68,8 @@ func PartOf(v Value, path []PathStep) (raw []byte, ok bool) {
 	return raw, true
 }
 
-// part returns the JSON of the value that p selects from the next object or list. The result
-// `ok` is false if the document does not have this value.
+// part reads the object or list that begins at the position of l. It returns the JSON of the value
+// that p selects from it. The result `ok` is false if there is no such value.
 func (l *Lexer) part(p PathStep) (raw []byte, ok bool) {
 	switch open := l.Peek(); {
 	case open == '{' && p.Index < 0:

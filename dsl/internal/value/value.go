@@ -23,9 +23,9 @@ type valueData struct {
 	index   atomic.Pointer[[]Member] // index that the method `attribute` made; nil = none
 }
 
-// A Secret describes one string of a Value that contains secrets. The string is at Path, a JSON
-// pointer (RFC 6901); "" is the whole value. Its text is the concatenation of Parts. The JSON of
-// the Value holds null at Path.
+// A Secret describes a string in a Value. The string contains secrets. Path is the JSON pointer
+// (RFC 6901) of the string; "" = the string is the whole value. The text of the string is the
+// concatenation of Parts. The JSON of the Value holds null at Path.
 type Secret struct {
 	Path  string       `json:"path"`
 	Parts []SecretPart `json:"parts"`

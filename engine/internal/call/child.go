@@ -8,7 +8,7 @@ import (
 )
 
 // childWait is how long after complete-by the end of a child run still counts. The parent waits that
-// long, because only its end says whether the child run has an effect.
+// long, because only the end of the child run says whether the child run has an effect.
 const childWait = 10 * 365 * 24 * time.Hour
 
 // startChild starts a call for a child run. The call needs no slot, no secret and no lease, so

@@ -37,7 +37,8 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 	dec := json.NewDecoder(bytes.NewReader(out.JSON()))
 	dec.UseNumber()
 	if dec.Decode(&doc) != nil {
-		// This cannot happen, because this engine encoded the value. Mark the whole output.
+		// Decoding should never fail, because this engine encoded the value. If it fails, mark the
+		// whole output.
 		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets())
 	}
 	m := &echoes{found: found, known: out.Sensitive()}

@@ -101,9 +101,9 @@ func (ev *evidence) work(idle chan struct{}) {
 	}
 }
 
-// store stores one late reply, and tries this several times. The parameter `failing` is true if the
-// previous late reply could not be stored. Then it tries only once, because other late replies
-// wait. It also returns nil if the run does not exist any more. If it returns an error, the late
+// store stores one late reply, in at most lateTries tries. If the parameter `failing` is true, the
+// previous late reply could not be stored. Then store tries only once, because other late replies
+// wait. If the run does not exist any more, store returns nil. If store returns an error, the late
 // reply is lost, but no run changes because of that.
 func (ev *evidence) store(l lateAnswer, failing bool) error {
 	data, err := journal.EncodeMessage(ev.sealer, l.run, l.event)

@@ -77,8 +77,8 @@ func (p *progressSender) progress(pr invoke.Progress) {
 		return
 	}
 	// Unlike the answer to a call, a sign of life gets no CompleteBy and no Slot. Without a
-	// CompleteBy, the run decides it at the present time, and not at its time of arrival. Without a
-	// Slot, the decision cannot take the slot, which the call needs until its end.
+	// CompleteBy, the run decides the event as of the present time, and not as of the time of arrival.
+	// Without a Slot, the decision cannot take the slot, which the call needs until its end.
 	d := &Answer{Arrived: now, Attempt: p.c.Invoke.Attempt, Event: machine.AttemptProgress{
 		Attempt: p.c.Invoke.Attempt, Number: pr.Number, Note: p.c.redact.text(pr.Note), Blob: pr.Blob,
 	}}

@@ -211,8 +211,8 @@ func OutcomeOf(e machine.Event) (outcome, code string, ok bool) {
 // earlier call had no effect.
 const codeNotFound = "not_found"
 
-// asks returns the action that a lookup invokes, if this is another action than that of the earlier
-// call. Otherwise, or if the call is no lookup, asks returns nil.
+// asks returns the action that a lookup invokes. It returns nil if this is the action of the earlier
+// call, or if the call is no lookup.
 func (e *Spec) asks() *dsl.Action {
 	if e.Invoke.Purpose != sdk.PurposeLookup {
 		return nil

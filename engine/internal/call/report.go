@@ -91,8 +91,8 @@ func (c *Call) insist(a Answer, err error) {
 }
 
 // ask passes an answer to the present membership and returns the outcome of the delivery. It
-// returns ErrNotOwner if there is no membership. It also returns ErrNotOwner if the membership
-// ends first: then the outcome is not known.
+// returns ErrNotOwner if there is no membership, or if the membership ends before the outcome is
+// known.
 func (c *Call) ask(ctx context.Context, a Answer) error {
 	m := c.w.cfg.Present()
 	if m == nil {

@@ -143,8 +143,8 @@ func (c *Call) send(request sdk.Request) {
 		reply, err := w.cfg.Invoker.Invoke(ctx, call)
 		var deferred *invoke.Deferred
 		if err != nil && ctx.Err() != nil && !errors.As(err, &deferred) {
-			// The timer of the agent, of the transport or of ctx may have ended the call. The
-			// caller gets the same error in all these cases.
+			// The agent, the transport and ctx each have a timer that may have ended the call.
+			// Report the error of ctx in all these cases.
 			err = ctx.Err()
 		}
 		c.answered(reply, err)

@@ -13,7 +13,7 @@ import (
 
 // load submits perSecond short runs in each second, until the caller calls stop. Nine of ten runs
 // succeed, and one of ten is undone. Each run gets a name, so that load can repeat a submission
-// whose outcome is not known. load pauses while more runs are open than it submits in ten seconds.
+// whose outcome is not known. load pauses while 10 * perSecond runs or more are open.
 //
 // stop waits until each submitted run is accepted. It returns the number of accepted runs per
 // second. In `make chaos`, the test fails if this number is less than 70 % of perSecond. In

@@ -54,8 +54,9 @@ func (w *World) signal(id string) {
 }
 
 // waits checks the wait steps of a run. A signal may end at most one wait step, and no wait step
-// may reach its deadline while the run keeps a signal for it. All wait steps of generated
-// workflows wait for the same signal. The result is the number of wait steps that a signal ended.
+// may reach its deadline while the run keeps a signal that the step could take. All wait steps of
+// generated workflows wait for the same signal. The result is the number of wait steps that a
+// signal ended.
 func (j *judge) waits(r Run, records []machine.Record) (taken int) {
 	state, accepted, late := machine.NewState(), map[string]bool{}, 0
 	for _, rec := range records {

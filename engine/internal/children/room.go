@@ -59,7 +59,8 @@ func (r *Refused) Unwrap() error { return r.Err }
 // maxWorkers is the largest number of goroutines that submit and read child runs.
 const maxWorkers = 64
 
-// A Room holds the calls of one engine that wait for child runs.
+// A Room holds the open calls of one engine that start or undo child runs. Each call waits for its
+// child run.
 type Room struct {
 	cfg  Config
 	wake chan struct{} // holds a value if the method Run must ask the store, because a call waits
@@ -69,7 +70,7 @@ type Room struct {
 	mu      sync.Mutex // protects following fields
 	waits   map[callID]*waiter
 	byChild map[status.RunID][]*waiter // waiters whose child run is known
-	seeks   map[string]*waiter         // by the name of its child run, each waiter that is submitting it now
+	seeks   map[string]*waiter         // waiters that submit their child run now, by the name of the child run
 	todo    []*waiter                  // waiters for which a goroutine has work, oldest first
 	workers int                        // number of goroutines that work
 }
@@ -95,7 +96,7 @@ type waiter struct {
 	again bool         // something has changed since the goroutine began: it must look once more
 	stop  bool         // the answer is not needed any more: the child must be cancelled
 	ended bool         // the child has ended, as far as this engine knows
-	end   *ending      // how the child has ended in this engine; nil = not known, or a goroutine has taken it
+	end   *ending      // how the child has ended, as Ended reported; nil = no report, or it was used already
 
 	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child
@@ -133,9 +134,8 @@ func (w *waiter) Stop() {
 	w.room.enqueueLocked(w)
 }
 
-// Ended reports that a child run has ended in this engine. It does not keep the state. Because of this
-// report the engine need not read the child from the store: neither after its submission, to find out
-// whether it has ended meanwhile, nor at its end.
+// Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not
+// the state s. So the Room need not read the child from the store.
 func (r *Room) Ended(run status.RunID, s *machine.State) {
 	name := s.Run().Name
 	r.mu.Lock()

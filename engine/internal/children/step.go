@@ -25,7 +25,7 @@ const (
 	CodeNameTaken = "name_taken"    // another run has the name of the child run
 	CodeKeyTaken  = "key_taken"     // another run has the unique key of the child run
 	CodeNotUndone = "not_undone"    // the child run has passed its pivot, so that it cannot be undone
-	CodeNoRoom    = "no_room"       // the concurrency limit of the child run is full, and its block says when_full = "reject"
+	CodeNoRoom    = "no_room"       // the concurrency limit of the child run is full, and the concurrency block says when_full = "reject"
 	CodeRefused   = "child_refused" // the engine refuses the child run for another reason
 )
 
@@ -142,8 +142,8 @@ func (w *waiter) step(ctx context.Context) {
 				return err
 			}
 			if fresh && !stop && !w.undoes() {
-				// The child has just been submitted. If it has ended here meanwhile, the Room knows its
-				// end. Otherwise Ended or the method ask reports the end.
+				// The child has just been submitted. If it has already ended in this engine, the method
+				// `close` ends the call. Otherwise the method Ended or the method `ask` notices the end later.
 				return w.close(ctx, child, stop)
 			}
 			load = fresh
@@ -236,8 +236,9 @@ func endingOf(s *machine.State) *ending {
 	return e
 }
 
-// take returns how the child run has ended here, only once. So a later look at the child reads what is
-// in the store by then. nil = not known.
+// take returns how the child run has ended, if the method Ended has reported it; otherwise nil. It
+// returns each ending only once, because the child may turn back later. Then the store has its new
+// state.
 func (w *waiter) take() *ending {
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()
@@ -246,7 +247,8 @@ func (w *waiter) take() *ending {
 	return e
 }
 
-// close does what the end of the child run asks for, if this engine knows its end already.
+// close calls closeWith if the method Ended has reported the end of the child run. Otherwise it does
+// nothing.
 func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error {
 	e := w.take()
 	if e == nil {
@@ -255,8 +257,8 @@ func (w *waiter) close(ctx context.Context, child status.RunID, stop bool) error
 	return w.closeWith(ctx, child, stop, e)
 }
 
-// follow looks at the child run. If the child has ended, follow ends the call, or asks for the undo
-// of the child. If the child is open but must turn back, follow posts a cancel to it. If this engine does
+// follow continues the call with what is known of the child run. If the child has ended, follow calls
+// closeWith. If the child is open but must turn back, follow posts a cancel to it. If this engine does
 // not know how the child has ended, follow reads the child. If `load` is true, the child has ended or is
 // new: then follow reads the whole run at once. Otherwise it reads the status first, because an open
 // child may have a long journal.
@@ -287,7 +289,9 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 	return w.closeWith(ctx, child, stop, endingOf(run.State))
 }
 
-// closeWith ends the call with the end of the child run, or asks for the undo of the child.
+// closeWith handles the ending `e` of the child run. If the call asks for an undo and the child has
+// succeeded, closeWith makes the child turn back. Otherwise it ends the call. If the child is still
+// open, closeWith does only the work of the method `early`.
 func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e *ending) error {
 	if over, err := w.early(ctx, child, e.status, stop); over || err != nil {
 		return err
@@ -308,8 +312,9 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 	return nil
 }
 
-// early does what an engine can do when it knows only the status of the child run. The result
-// `over` is true if there is nothing else to do now: the child is open, or it was undone.
+// early handles the cases in which the status of the child run is enough; then `over` is true. If the
+// child is open, early posts a cancel if the child must turn back. If the call asks for an undo and
+// the child has ended without success, early ends the call.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	switch {
 	case !state.Final() && (stop || w.undoes()):

@@ -122,7 +122,7 @@ func (t *Membership) due(ctx context.Context) ([]status.RunID, time.Duration, er
 	return runs, wait, err
 }
 
-// QueueAge returns for how long the first run without an owner has been due; 0 = no such run is due.
+// QueueAge returns the longest time for which a run without an owner has been due; 0 = none is due.
 func (t *Membership) QueueAge() time.Duration { return t.scanner.queueAge() }
 
 // see handles the findings of a tick. It notifies the runs for which messages wait, and passes the

@@ -11,9 +11,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Once makes one full scan of the runs that this engine does not own. It takes over the runs of
-// dead engines and runs without an owner if they are due or have a message. It also takes over runs
-// of live engines that have been overdue for long. It returns the results of the scan.
+// Once makes one full scan of the runs that this engine does not own. It takes over runs that are due
+// or have a message, if their owner is dead or they have no owner. It also takes over runs that are
+// overdue by more than Options.grace, if their owner is alive. It returns the results of the scan.
 func (t *Membership) Once(ctx context.Context) (Pass, error) {
 	began := time.Now()
 	stats := Pass{Foreign: true}

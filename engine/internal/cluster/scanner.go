@@ -22,7 +22,7 @@ type scanner struct {
 	n  *Local
 	by *taker
 	// former is the number of this node's former membership; 0 = none. The end of the former
-	// membership starts no scan, because the type inheritance takes over its runs.
+	// membership starts no scan, because an `inheritance` takes over the runs of that membership.
 	former store.EngineID
 	soon   func()        // makes the next tick come early
 	hint   chan struct{} // channel of capacity 1; it receives a value when a scan may be due
@@ -70,8 +70,8 @@ func (p *scanner) see(tick store.Tick, hinted bool) bool {
 	return work || p.working
 }
 
-// queueAge returns for how long the first run without an owner has been due, according to the
-// newest tick; 0 = no such run is due (S65).
+// queueAge returns the longest time for which a run without an owner has been due, according to the
+// newest tick; 0 = none is due (S65).
 func (p *scanner) queueAge() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,9 +166,9 @@ func (p *scanner) round(ctx context.Context) error {
 	}
 	switch {
 	case full && len(dead) == 0 && len(unowned) > 0:
-		// More runs have no owner than a tick returns, and all dead engines were scanned. The runs that
-		// dead engines still own wait for a person. A search for all of them would cost more than all
-		// other work. So the method `addressed` takes over only those that have got a message.
+		// A tick does not return all runs without an owner, because there are too many. All dead engines
+		// were scanned, so the runs that they still own wait for a person. A search for all these runs
+		// would cost more than all other work. So `addressed` takes over only those with a message.
 		if hinted || foreign {
 			note(p.addressed(ctx, all))
 		}
@@ -284,8 +284,9 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	return p.by.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
-// room reports whether this engine should claim more runs. It returns false if many runs of
-// this engine already wait for slots of agents. Then other engines can claim the runs.
+// room reports whether this engine should claim more runs. For example, it returns false if many
+// runs of this engine already wait for slots of agents. Then other engines can claim the runs that
+// have no owner.
 func (p *scanner) room() bool {
 	return p.n.shared.Claims() && p.by.roomy() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
@@ -311,8 +312,8 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 	return taken, nil
 }
 
-// overdue takes over runs of live engines that are overdue by more than Options.grace, and
-// returns how many it got. It does not notify the owner instead, because this would make a
+// overdue takes over runs that are overdue by more than Options.grace although their owner is alive.
+// It returns how many it got. It does not notify the owner instead, because this would make a
 // slow owner even slower.
 func (p *scanner) overdue(ctx context.Context) (int, error) {
 	o, now := p.n.cfg.Options, p.n.shared.Clock.Now()

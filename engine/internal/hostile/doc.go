@@ -18,5 +18,5 @@
 // index), {% hex "00ff" %}. So a case describes its large files instead of containing
 // megabytes.
 //
-// `make hostile` runs all cases. `make test` runs one of sixteen, unless HOSTILE=all.
+// `make hostile` runs all cases. `make test` runs one case in sixteen, unless HOSTILE=all.
 package hostile

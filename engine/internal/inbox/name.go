@@ -11,7 +11,7 @@ import (
 const hashLen = 32
 
 // between separates the event from the key in the name of a run. It also stands before a hash that
-// replaces the id of an event, for example of an id that contains two colons in a row.
+// replaces the id of an event. For example, a hash replaces an id with two colons in a row.
 const between = "::"
 
 // hashed is the text before a hash that replaces a key in the name of a run.
@@ -42,8 +42,8 @@ func KeyRunName(workflow, event, key string) string {
 }
 
 // KeysOf returns the beginning of the names of all runs that an event starts for keys:
-// WORKFLOW:ID::. If a name cannot contain the id, or if no hash of a key would fit after it, a hash
-// replaces the id.
+// WORKFLOW:ID::. If a name cannot contain the id, or if no hash of a key would fit after the id, a
+// hash replaces the id.
 func KeysOf(workflow, event string) string {
 	const most = naming.MaxNameLen - len(between) - len(hashed) - hashLen
 	name := workflow + ":" + event
@@ -65,8 +65,8 @@ func isHash(key string) bool {
 	return ok && len(rest) == hashLen && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// hashedName returns a name with at most the given number of characters: the beginning of the
-// workflow, and a hash of the text.
+// hashedName returns a name with at most `most` characters: the beginning of the workflow's name,
+// two colons, and a hash of the parameter `text`.
 func hashedName(workflow, text string, most int) string {
 	return workflow[:min(len(workflow), most-hashLen-len(between))] + between + hash(text)
 }

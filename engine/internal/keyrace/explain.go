@@ -14,7 +14,8 @@ import (
 const shown = 12
 
 // explain says where the search for an order failed. It shows the last operations of the longest
-// order that was found, the state after them, and the operations of which one had to come next.
+// order that was found, the state after them, and all candidates for the next operation. In this
+// state, no candidate explains its answer.
 func explain(scope naming.Scope, history []porcupine.Operation) string {
 	got, info := porcupine.CheckOperationsVerbose(model(scope), history, giveUp)
 	if got != porcupine.Illegal {
@@ -31,8 +32,8 @@ func explain(scope naming.Scope, history []porcupine.Operation) string {
 	var (
 		b     strings.Builder
 		state keyContext
-		// last is the earliest end of the operations that are not in the order. One of those that had
-		// begun by then had to come next.
+		// last is the time at which the first operation ended that is not in the order. The candidates
+		// for the next operation are the operations that had begun by then.
 		last int64
 	)
 	done := make(map[porcupine.Operation]bool, len(order))

@@ -59,16 +59,16 @@ const (
 // An ask is the input of an operation.
 type ask struct {
 	kind kind
-	run  status.RunID    // for submit and replace, the id of the new run; for end and admit, the run that has to end or to start
-	to   status.RunState // for end, the state in which the run has to end
+	run  status.RunID    // in a `submit` or `replace`, the new run; in an `end` or `admit`, the run that has to end or to start
+	to   status.RunState // in an `end`, the state in which the run has to end
 }
 
 // An answer is the output of an operation.
 type answer struct {
-	run   status.RunID // for submit and replace, the run that has the key; for reset and look, the run that took the key last; 0 = there is none
-	next  status.RunID // for look, the open run that waits for the key; 0 = there is none
+	run   status.RunID // after a `submit` or `replace`, the run that has the key; after a `reset` or `look`, the run that took the key last; 0 = there is none
+	next  status.RunID // after a `look`, the open run that waits for the key; 0 = there is none
 	done  bool         // the operation has changed the store
-	state goals.State  // for reset and look, the state of the key, as far as the answer says it; "" = none
+	state goals.State  // after a `reset` or `look`, the state of the key; "" = there is none, or the answer does not say it
 }
 
 // A keyContext is the state of the model: what a correct store knows about the key.
@@ -211,8 +211,8 @@ type client struct {
 	began  time.Time
 	number int
 	made   []porcupine.Operation
-	// The runs, of all clients, that were submitted to wait for the key. Only the client that
-	// submitted such a run ends it.
+	// The runs that any client has submitted to wait for the key. Only the client that submitted
+	// such a run ends it.
 	waiting *sync.Map
 	proof   *proof
 }

@@ -256,8 +256,8 @@ func (l *Limits) Want(spec invoke.AgentSpec) {
 }
 
 // Prepare asks the store for parts of the limits of the given agents, if the engine has none yet. So
-// the first step of a new run need not be held until Run has asked the store. Prepare waits at most
-// one second for each agent. If the store does not answer in this time, Run asks later.
+// the first step of a new run need not wait until the method Run has asked the store. Prepare waits at
+// most one second for each agent. If the store does not answer in this time, the method Run asks later.
 func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec) {
 	for _, spec := range specs {
 		if !limited(&spec) {
@@ -293,7 +293,7 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 			_, err = l.askCalls(ctx, a, c)
 		}
 		cancel()
-		if err != nil { // the engine was declared dead, or ctx has ended: Run reports it
+		if err != nil { // the engine was declared dead, or ctx has ended: the method Run returns the error
 			return
 		}
 	}

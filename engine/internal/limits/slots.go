@@ -182,7 +182,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 }
 
 // mostLocked returns the smallest max_concurrency of all versions in use; 0 = there is none. It
-// removes versions that had no call, and no run that waits for a call, for a while.
+// removes versions that were not used for a while: no call was made, and no run waited for a call.
 func (a *agent) mostLocked(now time.Time) int {
 	most := 0
 	for key, u := range a.specs {

@@ -7,7 +7,7 @@ import "slices"
 type Attempt struct {
 	Call       int32 // number of the call within its node, counted from 1 over calls of all kinds
 	Number     int32 // number that people see, counted from 1 in each round of attempts
-	Gen        int32 // Node.Gen at the start of this call, which is part of the idempotency key
+	Gen        int32 // value of Node.Gen at the start of this call; it is part of the idempotency key
 	Kind       CallKind
 	Status     AttemptStatus
 	Started    Instant

@@ -36,7 +36,7 @@ type AttemptPatch struct {
 
 // WithPatches returns the attempts that result if the patches are applied to the attempts in the
 // parameter `old`. It leaves out closed attempts that are too old to keep (Forget). It does not
-// change the list old. If there are no patches, it returns this list.
+// change the list in `old`. If there are no patches, it returns this list.
 func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	if len(patches) == 0 {
 		return old

@@ -126,8 +126,8 @@ type Trouble struct {
 	Outputs []Output
 
 	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
-	// Runs whose results this run has taken over (engine restart), the oldest first. The last one is
-	// the run that a person restarted; nil = the run has taken over nothing.
+	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of the
+	// last of them has started this run; nil = this run has taken over nothing.
 	Ancestors []Ancestor
 }
 

@@ -53,7 +53,7 @@ type Track struct {
 	Miss     MissKind // kind of the last failure; MissNone = none
 	Attempt  int32    // number of attempts in the present round
 	Total    int32    // number of attempts in all rounds; calls of the kind CallLearn do not count
-	Failures int32    // number of attempts in all rounds that ended without a result
+	Failures int32    // number of attempts that ended without a result, in all rounds
 	Rounds   int16    // number of rounds that cool-downs have added
 	Lookups  int16    // number of lookups, since the last attempt, that did not find the outcome
 	// End of the present pause or timer; only used while Act is Backoff or Waiting. 0 = the track

@@ -144,7 +144,7 @@ func (p *Postman) pause() time.Duration {
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
 	for _, s := range p.sinks {
-		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // if s.next is older, Run has looked since then
+		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // if s.next passed longer ago, Run has looked since then
 			pause = min(pause, left)
 		}
 	}

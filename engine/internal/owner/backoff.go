@@ -12,9 +12,9 @@ import (
 const MaxLeft = 100000
 
 // A backoffSet holds runs that this engine cannot continue now. For example, an agent is
-// missing, a newer version wrote the run, or the run waits for a person. For a while, the
-// scans of this engine skip these runs. Other engines still consider them. A backoffSet is
-// safe for concurrent use.
+// missing, an engine of a newer version wrote the run, or the run waits for a person. For a
+// while, the scans of this engine skip these runs. Other engines still consider them. A
+// backoffSet is safe for concurrent use.
 type backoffSet struct {
 	// restFor is the longest time for which scans skip a run that waits for a person. Then
 	// scans consider the run again, because a hint about a message may be lost. 0 = scans skip
@@ -30,14 +30,14 @@ type backoffSet struct {
 type backoff struct {
 	until time.Time     // end of the backoff, on the store's clock
 	pause time.Duration // length of the backoff; the next backoff is twice as long
-	rests bool          // the method Rest added the run: nothing is wrong with the run
+	rests bool          // the method Rest has put the run into the set
 	// others is true if the run is in the set only because this engine claims no runs without
 	// an owner (Shared.Claims). This engine skips messages to the run, but its takeovers do
 	// not skip the run.
 	others bool
 	since  time.Time // time at which the run was added, by this process's clock; only set if rests is true
-	// unstaffed is true if the agents of the run are missing here. This engine could decide
-	// messages to the run without these agents, but skips the messages until ignoredUntil.
+	// unstaffed is true if the agents of the run are missing here. Even without the agents, this
+	// engine can decide messages to the run. But it skips them until ignoredUntil.
 	unstaffed    bool
 	ignoredUntil time.Time // store time until which messages are skipped; zero = none are skipped
 	reported     int       // number of journal rows at the last alert about the run; 0 = no alert

@@ -59,7 +59,7 @@ func (x *decision) one(i int) (next, error) {
 		return noMore, nil
 	}
 	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
-		r.inbox.wanted = true // so the shard empties the inbox when it removes the run from memory
+		r.inbox.wanted = true // so the method `clear` handles the message when the run is removed from memory
 		delete(r.inbox.held, d.message)
 		return nextEvent, nil
 	}
@@ -185,7 +185,7 @@ func (x *decision) keep(d *delivery, rec machine.Record) {
 func (x *decision) row() error {
 	r, f, n := x.r, x.f, x.c.n
 	chk := newCheck(r, x.before)
-	if f.adopting { // with floor 0, scans do not find the run before it is due, which may be much later
+	if f.adopting { // with floor 0, next_check is the due time, even while a call is in flight
 		chk.floor = 0
 	}
 	switch {

@@ -26,7 +26,7 @@ type starter interface {
 	slots(r *ownedRun, d *delivery, own *call.Reservation, full map[string]bool, now clock.Moment) map[string]machine.Slot
 	// reserve reserves one slot for every call among the commands, and adds the slots to f. If the
 	// parameter `own` holds a slot of an agent, reserve uses this slot for one call of that agent.
-	// If an agent has too few slots, reserve keeps none, and returns its name and false.
+	// If an agent has too few slots, reserve keeps none, and returns the agent's name and false.
 	reserve(r *ownedRun, f *pendingCommit, own *call.Reservation, commands []machine.Command) (agent string, ok bool)
 }
 

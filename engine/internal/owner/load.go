@@ -134,7 +134,9 @@ func (sh *shard) unload(r *ownedRun) {
 func (sh *shard) notLoaded(r *ownedRun, err error) {
 	switch {
 	case errors.Is(err, store.ErrNotFound) && r.commit != nil && r.commit.started != nil:
-		sh.drop(r, store.ErrExists, nil) // the first row was not committed: the caller submits again with a new id
+		// The store does not have the new run, because its first row was not committed. After
+		// ErrExists the caller submits the run again with a new id.
+		sh.drop(r, store.ErrExists, nil)
 	case errors.Is(err, store.ErrNotFound):
 		sh.drop(r, err, nil)
 	default:

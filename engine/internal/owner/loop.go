@@ -357,7 +357,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 		return
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
-		if r.owned { // fill has counted the facts of the row already, and act counts them, too
+		if r.owned { // the method `fill` has counted the facts of the row already, and `act` will count them again
 			r.facts -= f.told
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)

@@ -48,7 +48,7 @@ type ownedRun struct {
 	fence     int32          // number of the journal row that made this engine the owner
 	bound     time.Time      // next_check in the run's row: the time at which an engine must look at the run
 	facts     int            // number of facts of the run so far, of all kinds
-	link      journal.Link   // what the run's next journal row needs to continue the chain of tags and checksums
+	link      journal.Link   // tag and checksum of the run's latest journal rows; those of the next row depend on them
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut
@@ -62,7 +62,7 @@ type ownedRun struct {
 	adopts  []Adoption            // takeovers of the run that are not complete
 	waiters []chan *machine.State // channels that receive the state when the run has ended or needs a person
 	inbox   inbox
-	heard   *int32 // number of messages in the inbox at the takeover, all read; nil = some may be unread
+	heard   *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
 	unheard bool   // some messages that waited at the takeover may be unread, so no call may start
 
 	// suspect is true if the run may have crashed an engine, because an engine died while it had
@@ -73,7 +73,7 @@ type ownedRun struct {
 	inHand   bool // the store has recorded that this engine has the run in hand
 	grasping bool // this engine has asked the store to record that it has the run in hand
 
-	leaving bool      // this engine is asking the store whether another engine lives; see the function leave
+	leaving bool      // this engine is asking the store whether another engine lives; see the function `leave`
 	down    time.Time // store time since which a step waits for an agent that does not work here; zero = none does
 }
 
@@ -324,8 +324,8 @@ func (st *Story) wrote(t *store.Transition) bool {
 	return slices.ContainsFunc(st.rows, t.Wrote)
 }
 
-// Moves reports whether an engine that has the agents could continue a run with this status
-// without a person.
+// Moves reports whether a run with this status can continue without a person, if an engine has its
+// agents.
 func Moves(s status.RunState) bool {
 	return !s.Final() && !s.NeedsHuman() && s != status.RunPaused
 }

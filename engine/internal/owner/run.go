@@ -21,7 +21,7 @@ const maxEvents = 256
 
 // step decides the events that wait for the run, and passes the transition to the outbox.
 // It does nothing while the run is being read, while a commit of the run is in flight, or
-// while the pool makes a decision about the run.
+// while the decision pool makes a costly decision about the run.
 func (sh *shard) step(ctx context.Context, r *ownedRun) {
 	if r.phase != phaseReady || r.commit != nil || r.away != nil || len(r.pending) == 0 || ctx.Err() != nil {
 		return
@@ -51,7 +51,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		}
 		sh.settle(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
-			// The run is due, but this decision changed nothing. It is repeated after a pause.
+			// This decision changed nothing, but the run is still due. So decide again after a pause.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
 		}
 		sh.step(ctx, r)
@@ -202,8 +202,8 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 	sh.unload(r)
 }
 
-// offload passes a costly decision to the pool. Until the pool has made this decision, the
-// other events of the run wait.
+// offload passes a costly decision to the node's decision pool, so that the shard can decide for
+// other runs. Until the pool has made this decision, the other events of the run wait.
 func (sh *shard) offload(r *ownedRun, c *costlyDecision) {
 	r.away = c
 	sh.s.n.Pool.add(c, &sh.taskQueue, sh.s.done)
@@ -300,7 +300,7 @@ func leave(sh *shard, r *ownedRun) {
 	now := n.Clock.Now()
 	switch {
 	case !sh.gate.down(r):
-		if len(r.refusals) == 0 { // a call that was not sent means that the agent still does not work
+		if len(r.refusals) == 0 { // otherwise calls were not sent, so the agent still does not work
 			r.down = time.Time{}
 		}
 		return

@@ -157,8 +157,8 @@ func (s *Scheduler) Close() map[status.RunID]int32 {
 	return runs
 }
 
-// Adopt starts to take over a run, as the Adoption a says. Later the function a.Done is called
-// with the outcome.
+// Adopt starts to take over a run. The parameter `a` holds the details. Later the function a.Done is
+// called with the outcome.
 func (s *Scheduler) Adopt(run status.RunID, a Adoption) {
 	sh := s.shard(run)
 	sh.give(task{run: run, fn: func(ctx context.Context) { sh.adopt(ctx, run, a) }})

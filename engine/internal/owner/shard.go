@@ -43,7 +43,7 @@ type common struct {
 	// release the runs that have no call in flight, so that other engines can claim them.
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read or write the store for the shards
-	reads    chan struct{}  // holds one value for each inbox that is being read; its capacity is the limit for such inboxes
+	reads    chan struct{}  // limits how many inboxes are read at the same time; holds one value for each of them
 	clearing Claimset       // ended runs whose inbox is being emptied
 }
 
@@ -299,7 +299,7 @@ func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
 type LostRun struct {
 	Head   store.Head
 	Seq    int32        // number of the run's next row
-	Before journal.Link // for the tag or checksum of the run's next row
+	Before journal.Link // what is needed to compute the tag or checksum of that next row
 	At     time.Time    // time of the row that parks the run
 	Event  machine.EngineLost
 }

@@ -33,7 +33,7 @@ type Shared struct {
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
 	Told        story.FactKinds                    // the kinds of facts that an observer asked for
-	Ended       func(status.RunID, *machine.State) // called with each child run that has ended here, and its state, which it must not keep; nil = not called
+	Ended       func(status.RunID, *machine.State) // called when a child run has ended here; must not keep the run's state; nil = not called
 	Posted      func(sink string)                  // called with the sink after a row with replies is stored; nil = not called
 	Idle        string                             // why this node starts no work at all; "" = it works
 	// Notices is a channel of capacity 1. It receives a value when there may be a state of a run

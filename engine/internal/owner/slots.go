@@ -43,8 +43,8 @@ type waiter struct {
 	at     int    // position in waitList.line
 }
 
-// An urgency says when it is a run's turn in a queue. It belongs to the first step of the run that
-// waits for the agent.
+// An urgency determines the position of a run in the queue of an agent. Of all steps of the run that
+// wait for this agent, the first one determines the urgency.
 type urgency struct {
 	rank     time.Time // the run with the earliest rank is first in the queue (line.Line.Rank)
 	priority int       // priority of the step, from 0 to 100, without what it has gained by waiting

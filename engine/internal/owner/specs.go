@@ -112,7 +112,7 @@ func agentNames(wf *dsl.Workflow, agents map[string]*dsl.Agent) []string {
 		}
 		seen[wf] = true
 		add := func(a *dsl.Action) {
-			if a == nil || a.Agent == "" || a.Agent == wf.ChildAgent() { // a step without a call has no agent, and the engine itself answers ChildAgent
+			if a == nil || a.Agent == "" || a.Agent == wf.ChildAgent() { // a step without a call has no agent; calls of ChildAgent go to the engine itself
 				return
 			}
 			if _, known := agents[a.Agent]; !known {

@@ -160,8 +160,8 @@ func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine in
 	return todo
 }
 
-// CommitUnstaffed starts to commit the row of a. The outcome is sent to a.Landed. If this
-// engine already works on the run for another reason, the outcome is ErrStale. Other events
+// CommitUnstaffed starts to commit the row in a.Transition. The outcome is sent to a.Landed. If
+// this engine already works on the run for another reason, the outcome is ErrStale. Other events
 // of the run wait until the store has answered.
 func (s *Scheduler) CommitUnstaffed(a *UnstaffedDecision) {
 	sh := s.shard(a.Head.Run)

@@ -31,7 +31,7 @@ const (
 	fullPause      = time.Second // pause if all slots of the agent are in use
 	elsewherePause = time.Minute // how long an engine that cannot call the agent leaves the sink to other engines
 	maxPause       = 5 * time.Minute
-	maxText        = 1000    // bytes of an agent's message that are kept
+	maxText        = 1000    // largest length of an agent's answer in an error, in bytes
 	step           = "reply" // name of the step in the requests, as agents and log lines see it
 )
 

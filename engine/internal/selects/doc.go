@@ -8,8 +8,8 @@
 //   - The name of a run is computed from its schedule, its tick and its key, and a store accepts each
 //     name once. So an engine may die after it has submitted the runs of a page and before it has
 //     stored the progress: the next engine reads the page again, and finds that the runs exist.
-//   - An engine stores progress only if the firing has the version that it has read. So an engine that
-//     has lost a firing to another engine changes nothing.
+//   - An engine stores progress only if the version of the firing is still the one that the engine
+//     has read. So an engine that has lost a firing to another engine changes nothing.
 //
 // The files form layers: name, plan; page; work; retry.
 package selects

@@ -72,8 +72,8 @@ func (p *plan) block() {
 	}
 }
 
-// QueryOf returns the query of a selection for a firing. If f is nil, a parameter is NULL if the
-// definition gives no value to it.
+// QueryOf returns the query of a selection for the firing in the parameter `f`; nil = for no firing.
+// A parameter of the query is NULL if neither the definition nor the firing gives a value to it.
 func QueryOf(s *selection.Selection, f *firings.Firing) (firings.Query, error) {
 	q := firings.Query{Text: s.Query.Text, Key: s.Key, PageSize: s.PageSize, Parallel: s.Parallel, Repeats: s.Strategy.Repeats(), Lock: s.Strategy == selection.Locked}
 	var own map[string]*string

@@ -32,7 +32,7 @@ type Config struct {
 	Logger *slog.Logger
 	Holder string        // name of this engine; only for display
 	Lease  time.Duration // time after which another engine may take over a firing of an engine that has died
-	// Definition returns the stored definition with a workflow.
+	// Definition returns the stored definition that contains the workflow with this id.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
 	Submit     SubmitFunc
 	Hints      <-chan struct{} // receives a value when there may be an open firing

@@ -35,7 +35,7 @@ type Config struct {
 	Now    func() time.Time // returns the store's time
 	// Pass reports whether this engine may make the named scan now (store.Passes).
 	Pass func(ctx context.Context, name string, period time.Duration) (bool, error)
-	// Definition returns the stored definition with a workflow.
+	// Definition returns the stored definition that contains the workflow with this id.
 	Definition func(ctx context.Context, id store.WorkflowID) (*dsl.Definition, error)
 	// Submit submits a run. If a run has the name already, it returns nil.
 	Submit func(ctx context.Context, r Run) error

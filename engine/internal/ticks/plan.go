@@ -38,7 +38,7 @@ func planOf(def *dsl.Definition, r schedules.Row, sealer crypt.Sealer) (*plan, e
 		return nil, err
 	}
 	if p.selects() {
-		return p, nil // each row of the selection gives its own values
+		return p, nil // each run gets its variables from a row of the selection, so p.vars stays empty
 	}
 	vars, diags := p.wf.Bind(append(given, p.wf.Schedules[p.i].Variables...))
 	if err := diags.Err(); diags.HasErrors() {

@@ -6,9 +6,9 @@ import (
 )
 
 // Idle waits until there may be work. It returns when the channel `hints` receives a value; then
-// the result `hinted` is true. It also returns when the pause is over, unless quiet returns true:
-// then the pause begins again. If `quiet` is nil, it counts as false. Idle returns the error of ctx
-// if ctx ends first.
+// the result `hinted` is true. It also returns when the pause is over, unless the function `quiet`
+// returns true: then the pause begins again. The function may be nil, which has the same effect as
+// returning false. Idle returns the error of ctx if ctx ends first.
 func Idle(ctx context.Context, pause time.Duration, hints <-chan struct{}, quiet func() bool) (hinted bool, err error) {
 	for {
 		timer := time.NewTimer(pause)

@@ -34,8 +34,8 @@ func (t *Encoder) Append(b []byte, records []machine.Record) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads the bytes that Encode returned. The records share memory with data. Decode
-// returns ErrFormat for a newer format, and ErrCorrupt for any other bytes that it cannot
+// Decode reads the bytes that Encode returned. The records share memory with the parameter `data`.
+// Decode returns ErrFormat for a newer format, and ErrCorrupt for any other bytes that it cannot
 // read.
 func Decode(data []byte) ([]machine.Record, error) {
 	d := &decoder{b: data}

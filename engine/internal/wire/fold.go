@@ -19,7 +19,8 @@ type Reader struct {
 // as after Decode and State.Apply, but Fold is much faster, because it makes no machine.Record.
 // Before Fold applies a record, it passes the change that the record makes to the function in the
 // parameter `each`. This function may use the Change only until it returns. Values in the state
-// share memory with data. Fold returns the errors of Decode; after an error s must not be used.
+// share memory with the parameter `data`. Fold returns the errors of Decode. After an error, the
+// state must not be used.
 func (t *Reader) Fold(s *machine.State, data []byte, each func(*machine.Change)) error {
 	d := decoder{b: data, pool: &t.pool}
 	if err := d.header(); err != nil {

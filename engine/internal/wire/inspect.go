@@ -115,9 +115,9 @@ func Forms(r *machine.Record) (run Form, nodes []Form) {
 	return run, nodes
 }
 
-// ReadField reads the field with number i from data into v, which is a run, a node or an attempt.
-// It reports whether data is a valid value of that field. The parameter `at` is the time of the
-// record, from which times are counted.
+// ReadField decodes the parameter `data`, and sets the field with number i in v, which is a run, a
+// node or an attempt. It reports whether `data` is a valid value of that field. Times in `data` are
+// distances from the parameter `at`, which is the time of the record.
 func ReadField(v any, i int, data []byte, at model.Instant) bool {
 	d := &decoder{b: data, at: at, format: Format}
 	switch v := v.(type) {

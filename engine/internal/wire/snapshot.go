@@ -34,7 +34,7 @@ func SameState(a, b *machine.State) bool {
 
 // DecodeState returns the state from the bytes that AppendState appended. It returns ErrFormat for
 // another format, and ErrCorrupt for any other bytes that it cannot read. The values of the state
-// share memory with data.
+// share memory with the parameter `data`.
 func DecodeState(data []byte) (*machine.State, error) {
 	im, err := decodeImage(data)
 	if err != nil {

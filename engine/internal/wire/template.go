@@ -30,8 +30,8 @@ const (
 
 // A templateFields describes a template with sets of fields, as bits. The sets `node` and `attempt`
 // contain the fields that usually change. The sets `follow` and `attemptFollow` contain the fields
-// whose values a reader computes. The set `must` contains the fields that a patch has to change, so
-// that the template is used. For other patches it would save too little.
+// whose values a reader computes. The template is used only for patches that change
+// all fields in the set `must`. For other patches it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64

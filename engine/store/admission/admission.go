@@ -33,7 +33,7 @@ const (
 // LockNames are the words of the argument `lock`, in the order of the locks.
 var LockNames = []string{"share", "update", "version"}
 
-// Clause returns the locking clause that the engine adds to the SELECT of a check.
+// Clause returns the locking clause that the store adds to the SELECT of a check.
 func (l Lock) Clause() string {
 	return [...]string{"FOR SHARE", "FOR UPDATE", "FOR NO KEY UPDATE"}[l]
 }

@@ -48,8 +48,7 @@ type Store interface {
 	AdvanceEvent(ctx context.Context, e Event, p Page) (bool, error)
 	// ReleaseEvents ends the claims of events, so that any engine can claim them.
 	ReleaseEvents(ctx context.Context, seqs ...int64) error
-	// FailedKeys returns the failed keys of an event that the filter selects, in the order of workflow
-	// and key.
+	// FailedKeys returns the failed keys that the filter selects, in the order of workflow and key.
 	FailedKeys(ctx context.Context, f KeyFilter) ([]FailedKey, error)
 }
 

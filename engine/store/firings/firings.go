@@ -26,8 +26,8 @@ type Firing struct {
 	Schedule   string           // name of the schedule, or of the on_event block
 	Event      string           // id of the event; "" = a schedule or a person opened the firing
 	Tick       time.Time        // for an event: the time at which it was sent
-	Runs       string           // beginning of the names of all runs of the firing; only Fire uses it
-	WorkflowID store.WorkflowID // workflow in the definition that was published when the firing began
+	Runs       string           // prefix of the names of all runs of the firing; only Fire uses it
+	WorkflowID store.WorkflowID // workflow of the definition that was published when the firing began
 	By         string           // person or program that opened the firing; only for display
 	At, Ended  time.Time        // times by the store's clock; a zero Ended = the firing is open
 	From, To   time.Time        // interval of the strategy `window`; zero for other strategies
@@ -68,8 +68,8 @@ func (r *Report) Add(other Report) {
 	r.Missed += other.Missed
 }
 
-// A Query reads the rows of a firing. Text comes from the definition only; values of data are in
-// Args.
+// A Query reads the rows of a firing. The field Text has only SQL of the definition. All values of
+// data are in the field Args.
 type Query struct {
 	Text     string
 	Args     []*string // values of $1, $2 and so on; nil = NULL
@@ -139,7 +139,7 @@ type Store interface {
 	// Keys returns the keys of all rows after the watermark, in order, with duplicates. It returns no
 	// more keys than the parameter `limit` says.
 	Keys(ctx context.Context, f *Firing, q Query, limit int) ([]string, error)
-	// Rows returns the rows with the keys Query.Keys.
+	// Rows returns the rows whose keys are in Query.Keys.
 	Rows(ctx context.Context, q Query) ([]Row, error)
 	// Firings returns the newest firings, the newest first.
 	Firings(ctx context.Context, limit int) ([]Firing, error)

@@ -10,7 +10,7 @@ import (
 // order-7.ship.793b931275. PARENT is the name of the parent, cut after 60 characters. STEP is the
 // name of the step or instance that starts the child, cut after 28 characters. HASH is the
 // beginning of the SHA-256 of that step's idempotency key, as 10 hexadecimal digits. HASH makes the
-// name unique. So the name has at most 100 characters.
+// name unique. The name has at most 100 characters.
 func ChildName(parent, step, key string) string {
 	const (
 		parentLen = 60

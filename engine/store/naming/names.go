@@ -28,8 +28,8 @@ type Names struct {
 	// accepts the run only if the ended run has no heir (Heirs). Otherwise the outcome is a *HeirError,
 	// or ErrNoOrigin.
 	From status.RunID
-	// Trigger says what has started the run. If both Name and Key are "", it must be ByHand,
-	// because the store keeps no names of the run (Kept).
+	// Trigger says what has started the run. It must be ByHand if both Name and Key are "": then the
+	// store keeps no row of names for the run (Kept), and so no Trigger.
 	Trigger Trigger
 }
 

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A CallRow is a stored row: it says how many calls count against a limit until a time. In the
-// result of the function Calls, it is the new content of the row with this Until. If its Calls is
-// 0, the store removes the row.
+// A CallRow is a stored row: it says how many calls count against a limit until a time. The function
+// Calls returns the new content of rows: the store replaces the row that has the same Until. If the
+// field Calls is 0, the store removes the row.
 type CallRow struct {
 	Until time.Time // store time at which the row expires
 	Calls int

@@ -71,7 +71,7 @@ type Settled struct {
 	Until time.Time     // CallGrant.Until; zero = there is no CallGrant
 	Calls int           // CallGrant.Calls
 	Used  int           // calls that the engine has started
-	Spare time.Duration // how much of CallAsk.Valid was left when the engine last started a call, or less
+	Spare time.Duration // at least this much of CallAsk.Valid was left when the engine last started a call
 }
 
 // A CallGrant is the answer to a CallAsk.

@@ -37,12 +37,12 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 	var others []SlotRow
 	for _, r := range rows {
 		if !r.Until.After(now) {
-			continue // such a row does not count, even the engine's own: other engines may have its slots now
+			continue // an expired row does not count, even the engine's own: other engines may have its slots now
 		}
 		if r.Engine == engine {
 			former = r.Slots
 			row.Since = r.Since
-			if r.Until.After(row.Until) { // calls of the engine may run until the Until of its present row
+			if r.Until.After(row.Until) { // calls that the engine has started may run until r.Until
 				row.Until = r.Until
 			}
 			continue

@@ -51,7 +51,7 @@ type Resealed struct {
 	At       time.Time         // time of the row that Reseal appends, in whole microseconds
 	Data     []byte            // data of the row that Reseal appends
 	Messages []store.Message   // messages to replace; only ID and Data are used
-	Late     []store.LateReply // late replies to replace: those with the same Node, Call and Outcome
+	Late     []store.LateReply // late replies to replace, each by its Node, Call and Outcome; of the rest, only Data is used
 }
 
 // Of returns the role Resealer of a store. The result `ok` is false if the store does not have it.

@@ -16,10 +16,10 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// A Keeper is a store that keeps one snapshot of a run: the state of the run after a certain row of
-// the journal. An engine that loads the run reads the snapshot and the rows after it. A snapshot is
-// computed from the journal, so it may be lost or removed at any time. The role is optional. In a
-// store without this role, each load of a run reads all rows.
+// A Keeper is a store that keeps at most one snapshot for each run: the state of the run after a
+// certain row of the journal. An engine that loads the run reads the snapshot and the rows after
+// it. A snapshot is computed from the journal, so it may be lost or removed at any time. The role
+// is optional. In a store without this role, each load of a run reads all rows.
 //
 // If rekey.Resealer replaces rows of a run, it removes the snapshot of the run. store.Retainer
 // removes it with the run.
@@ -39,7 +39,8 @@ type Keeper interface {
 	LoadShort(ctx context.Context, run status.RunID) (Loaded, error)
 }
 
-// A Snapshot is the state of a run after the first Next rows of its journal.
+// A Snapshot is the state of a run after the first rows of its journal. The field Next says after
+// how many rows.
 type Snapshot struct {
 	Run  status.RunID
 	Next int32  // number of journal rows that the snapshot covers; at least 1
@@ -49,8 +50,8 @@ type Snapshot struct {
 	Last []byte
 }
 
-// A Loaded holds the head, the snapshot and the rows of a run that a call has read. If Snapshot is
-// nil, it holds all rows.
+// A Loaded is a run as LoadShort returns it: its head, its snapshot, and the journal rows from
+// Snapshot.Next-1 on. If Snapshot is nil, these are all rows of the run.
 type Loaded struct {
 	store.Loaded
 	Snapshot *Snapshot

@@ -23,7 +23,7 @@ import (
 // that writes.
 type file struct {
 	path string
-	lock *lock   // lock of the file; nil = another process may have it
+	lock *lock   // lock of the file; nil = this process does not have the lock
 	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
 	mu     sync.Mutex // protects following fields; only one transaction runs at a time

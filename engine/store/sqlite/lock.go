@@ -19,7 +19,6 @@ type lock struct {
 	f *os.File
 }
 
-// errHeld says that another process has the lock.
 var errHeld = errors.New("another process has the lock")
 
 // takeLock locks the state in the file at path for this process. It returns a *sqlite.LockedError

@@ -28,15 +28,15 @@ const (
 	passTake     = `
 INSERT INTO pass (name, not_before) VALUES (?1, ?3)
 ON CONFLICT (name) DO UPDATE SET not_before = excluded.not_before WHERE not_before <= ?2`
-	// runOverdue lists the overdue runs of other live members. The query starts with the
-	// table `member`, because that table has few rows.
+	// runOverdue lists the overdue runs of all live members except the engine ?1. The query starts
+	// with the table `member`, because that table has few rows.
 	runOverdue = `
 SELECT r.run_id FROM member m CROSS JOIN run r ON r.owner = m.engine
 WHERE m.engine <> ?1 AND NOT m.dead AND m.lease_until > ?2 AND r.state < 10 AND r.next_check < ?3 ORDER BY r.next_check, r.run_id LIMIT ?4`
 	// orphanList reads one page of the open runs of each dead member. A takeover of many runs
-	// reads page after page, so a page must not read all runs. orphanList leaves out runs at
-	// rest (parked or compensation_failed, and next_check is Never) that have no message or
-	// have too many deaths (store.MaxDeaths).
+	// reads page after page, so a page must not read all runs. orphanList leaves out a run at
+	// rest (parked or compensation_failed, and next_check is Never) in two cases: the run has no
+	// message, or store.MaxDeaths engines died with the run in hand.
 	orphanList = `
 WITH o AS MATERIALIZED (SELECT engine FROM member WHERE dead UNION ALL SELECT 0 WHERE ?3)
 SELECT r.run_id FROM o CROSS JOIN run r ON r.run_id IN (

@@ -36,8 +36,8 @@ const (
 	schemaVersions = `SELECT coalesce(max(version_id), 0) FROM schema_version WHERE is_applied`
 )
 
-// version returns the version of the schema; 0 = the file is empty. It refuses a database
-// of another program.
+// version returns the version of the schema; 0 = the file is empty, or its first migration was
+// interrupted. It returns an error for a database of another program.
 func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	var objects, owner, has int64
 	if err := db.QueryRowContext(ctx, schemaObjects).Scan(&objects); err != nil || objects == 0 {

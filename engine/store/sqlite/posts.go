@@ -119,7 +119,7 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 	return out, err
 }
 
-// Claim returns the next reply of each run that has a reply for the sink.
+// Claim claims the next reply for the sink of each run, and returns these replies.
 func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Duration) (out []replies.Reply, err error) {
 	err = s.write(ctx, "claim replies", func(tx *tx) error {
 		out = nil
@@ -160,7 +160,8 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 	})
 }
 
-// Later records why a reply was not delivered, and ends its claim after the given pause.
+// Later records why a reply was not delivered. After the given pause, an engine may claim the reply
+// again.
 func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, why string) error {
 	return s.write(ctx, "put off a reply", func(tx *tx) error {
 		n, err := tx.changed(replyWhy, int64(id.Run), id.N, naming.CleanText(why))

@@ -204,7 +204,7 @@ FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_i
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
   AND r.created_at >= ?5 AND r.run_id < ?7 AND (?8 = '[]' OR coalesce(n."trigger", 0) IN (SELECT value FROM json_each(?8))) ORDER BY r.run_id DESC LIMIT ?6`
-	// runListByKey starts with the runs that have the key, because there are few of them.
+	// runListByKey starts with the runs that have the unique key ?9, because they are few.
 	runListByKey = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
   AND r.created_at >= ?5 AND r.run_id < ?7 AND (?8 = '[]' OR n."trigger" IN (SELECT value FROM json_each(?8))) AND n.key = ?9 ORDER BY r.run_id DESC LIMIT ?6`
@@ -320,7 +320,7 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 type views struct{ *file }
 
 // stepSource lists a run's nodes, and then the changes of their states. It is one statement, so
-// nodes and changes are from the same moment. The nodes of the definition come first (what = -1).
+// nodes and changes are from the same moment. The nodes of the definition come first.
 // If the table `run_step` has another name for a node, the later name counts (storekit.FoldSteps).
 // The view `steps` shows the same to people, but it is slower: it decodes the changes in SQL.
 const stepSource = `

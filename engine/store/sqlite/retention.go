@@ -14,7 +14,7 @@ import (
 // retention is the part of a Store that removes old runs.
 type retention struct {
 	*file
-	retainMu sync.Mutex   // protects retained; only one Retain runs at a time
+	retainMu sync.Mutex   // protects the field `retained`; only one call of Retain runs at a time
 	retained status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
 	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
@@ -27,9 +27,9 @@ func (s *retention) Retained(context.Context) (status.RunID, error) {
 
 const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of
-	// their creation. For each run it says whether the run ended early enough: before the time ?3.
-	// If the workflow of the run has its own retention, the run must have ended longer ago than this
-	// retention. ?4 is the present time.
+	// their creation. For each run it says whether the run ended before the time ?3. If the workflow
+	// has its own retention, it says instead whether the run ended longer ago than this retention.
+	// ?4 is the present time.
 	retainRuns = `
 SELECT r.run_id, r.created_at, coalesce(r.finished_at < coalesce(?4 - w.retention, ?3), 0)
 FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`

@@ -59,7 +59,7 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10
   AND NOT EXISTS (SELECT 1 FROM context c LEFT JOIN run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)
 ORDER BY p.rank, p.run_id LIMIT ?4`
 
-	// keyOf returns the unique key of a run and its workflow.
+	// keyOf returns the workflow and the unique key of a run.
 	keyOf = `SELECT w.name, n.key FROM run r JOIN run_name n USING (run_id) JOIN workflow w USING (workflow_id) WHERE r.run_id = ?1 AND n.key IS NOT NULL`
 	// keyState returns the run that took a key last, the run that waits for the key (0 = none),
 	// whether the run that took the key last is open, and whether it holds the key at the time ?3. The
@@ -77,7 +77,7 @@ UPDATE context SET run_id = next_run, scope = next_scope, retain = next_retain, 
 	// keyNext returns the runs of the engine ?1 that wait for a unique key, if the run that took the
 	// key last has ended. For each of them, it also returns the run that took the key last, and whether
 	// that run still holds the key at the time ?3. If that run does not hold the key, keyNext leaves
-	// out a waiting run that also waits for a place.
+	// out a waiting run that also waits for a place, because placeNext returns it.
 	keyNext = `
 SELECT c.next_run, c.run_id, coalesce(` + contextHeld + `, 0) FROM context c CROSS JOIN run w ON w.run_id = c.next_run LEFT JOIN run r ON r.run_id = c.run_id
 WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = ?1 AND coalesce(r.state, 10) >= 10
@@ -88,7 +88,7 @@ ORDER BY c.next_run LIMIT ?2`
 // A keyContext is the state of a unique key.
 type keyContext struct {
 	run, next  int64 // the run that took the key last; the open run that waits for the key, 0 = none
-	open, held bool  // run is open; run holds the key
+	open, held bool  // whether the run in the field `run` is open; whether it holds the key
 }
 
 // keyContext reads the state of a unique key. The result `ok` is false if no run has had the key.
@@ -155,8 +155,8 @@ func (x *tx) replace(t *store.Transition) error {
 	return err
 }
 
-// nextOfKeys returns the runs of an engine that wait for a unique key which is free, and those that cannot
-// get their key.
+// nextOfKeys returns runs of an engine that wait for a unique key. The key of the runs in `next` is
+// free. The runs in `beaten` cannot get their key.
 func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []status.RunID, beaten []naming.Beaten, err error) {
 	err = x.each(keyNext, []any{int64(engine), most, micros(at)}, func(r row) error {
 		var (
@@ -185,8 +185,7 @@ type limit struct {
 	admitted      bool
 }
 
-// place returns the limit of a run. The result `ok` is false if the run has no row in the table
-// `place`.
+// place returns the row of a run in the table `place`. The result `ok` is false if there is none.
 func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	err = x.row(placeOf, int64(run)).Scan(&l.workflow, &l.key, &l.slots, &l.admitted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -195,10 +194,10 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	return l, err == nil, err
 }
 
-// room is for a transition that admits its run. It checks whether the run can get a place, and the
-// unique key for which the run waits. If not, the result `refused` is naming.ErrFull, or an error
-// that says that the run has no limit. Then only this transition fails. If the run holds a place
-// already, perhaps from an earlier try, room refuses nothing.
+// room checks a transition that admits its run: the run must be able to get a place, and the unique
+// key for which it waits. If it cannot, the result `refused` is naming.ErrFull. If the run has no
+// limit, `refused` says so. The store then refuses only this transition. If the run holds a place
+// already, perhaps from an earlier try, it needs no second one.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil

@@ -22,8 +22,8 @@ ON CONFLICT (run_id) DO UPDATE SET next = excluded.next, data = excluded.data`
 	snapshotRuns = `SELECT s.run_id FROM json_each(?1) e CROSS JOIN snapshot s ON s.run_id = e.value ORDER BY s.run_id`
 	// runLoadShort reads the head of a run, its snapshot, and the journal rows from row next-1 on.
 	// Row next-1 is the last row that the snapshot covers. If there is no snapshot, the statement
-	// reads all rows. It is one statement, so that all are from the same moment. The snapshot is the
-	// first row of the result, with the seq -next.
+	// reads all rows. It is one statement, so that all are from the same moment. The snapshot has the
+	// seq -next, so it is the first row of the result.
 	runLoadShort = `
 WITH short AS MATERIALIZED (SELECT next, data FROM snapshot WHERE run_id = ?1), part AS (
   SELECT -next AS seq, 0 AS at, data FROM short

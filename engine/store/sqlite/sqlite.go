@@ -30,7 +30,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// Options of a Store. Zero fields mean their defaults.
+// Options say how Open opens a file. The zero value opens the file for running engines.
 type Options struct {
 	// ReadOnly opens the file even while another process writes it. Methods that write
 	// fail.

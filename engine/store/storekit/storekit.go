@@ -16,9 +16,9 @@ import (
 )
 
 // CanBecome reports whether one journal row may change a run from the first state to the second.
-// Final states do not change, except that a parent may undo a child that has succeeded. The row may
-// hold further decisions about that child, so that the undo may already be paused, or may have
-// ended. No run returns to the queue (S53).
+// Final states do not change, except that a parent may undo a child that has succeeded. One row may
+// hold several decisions. So the row that begins this undo may also pause the child, or end the
+// undo. No run returns to the queue (S53).
 func CanBecome(from, to status.RunState) bool {
 	switch {
 	case from == to:
@@ -77,7 +77,7 @@ const (
 	KindName                  // the run with the given name
 	KindOrphans               // runs without a live owner, ascending by id
 	KindAddressed             // runs of dead members with waiting messages, oldest message first
-	KindOverdue               // runs of other live members, most overdue first
+	KindOverdue               // overdue runs of the other live members, most overdue first
 	KindIDs                   // the runs with the given ids, ascending by id
 	KindChildren              // the child runs of a run, ascending by id
 )

@@ -12,11 +12,11 @@ import (
 
 // A fault makes calls of one kind fail or take longer.
 type fault struct {
-	Times      int           // only the first calls with a key get the fault, at most Times; 0 = all
+	Times      int           // of the calls with the same key, only the first Times get the fault; 0 = all
 	Status     int           // HTTP status of the answer; 0 = the usual answer
 	RetryAfter int           // Retry-After header, in seconds; 0 = none
 	Delay      time.Duration // pause before the answer
-	After      bool          // true = the effect happens and only the answer fails; false = nothing happens
+	After      bool          // true = the fault comes after the effect; false = before it
 }
 
 // faults holds the fault of each kind of call.

@@ -211,7 +211,7 @@ func (pl planner) field(sf reflect.StructField, tag string, outer []reflect.Type
 			if len(outer) == 1 {
 				return f, errors.New("an output has no default")
 			}
-			return f, nil // ignore the default here: it counts only if an input uses the same nested struct
+			return f, nil // ignore the default of a nested struct: inputs may use the same struct
 		}
 		if err := f.setDefault(text); err != nil {
 			return f, err

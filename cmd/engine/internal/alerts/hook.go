@@ -26,13 +26,13 @@ type Hook struct {
 
 	watch       time.Duration // how long one permission to push lasts
 	patience    time.Duration // how long one push may take
-	poll        time.Duration // longest pause between two reads of the outbox; the shortest pause is a tenth of it
+	poll        time.Duration // longest pause between two looks for waiting alerts; the shortest pause is a tenth of it
 	backoff     time.Duration // longest pause after failed pushes
 	backoffFrom time.Duration // pause after the first failed push; each further failure doubles it
 
-	idle     time.Duration // pause before the next read of the outbox; kept from one watch to the next
+	idle     time.Duration // pause before the next look for waiting alerts; kept from one watch to the next
 	failures int           // pushes that failed in a row
-	refusals int           // how often the receiver has refused the first alert of the outbox
+	refusals int           // how often the receiver has refused the first waiting alert
 	next     time.Time     // no push is tried before this time
 }
 
@@ -125,7 +125,7 @@ func (h *Hook) stand(ctx context.Context, end time.Time) {
 	}
 }
 
-// Wake makes the hook read the outbox soon. It does not block. On a nil hook it does
+// Wake makes the hook look for waiting alerts soon. It does not block. On a nil hook it does
 // nothing.
 func (h *Hook) Wake() {
 	if h == nil {
@@ -192,7 +192,7 @@ func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 			h.next = time.Now().Add(wait)
 			h.log.Warn("alert could not be pushed; trying again", "to", h.to.String(), "alert", a.ID, "run", a.Name, "kind", a.Kind,
 				"error", err, "in", wait.String())
-			break // the next read of the outbox begins with this alert again, so the order is kept
+			break // the next read of the store begins with this alert again, so the order is kept
 		}
 	}
 	return sent, ctx.Err()

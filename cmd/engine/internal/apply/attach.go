@@ -46,8 +46,8 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 	return nil
 }
 
-// differing returns the names of the variables to which this command gives other values than an
-// earlier run has. The parameter `recorded` holds the values of the earlier run.
+// differing returns the names of the variables whose values in this command differ from those of
+// an earlier run. The parameter `recorded` holds the values of the earlier run.
 func differing(w *work, recorded dsl.Value) []string {
 	var now, then map[string]json.RawMessage
 	if json.Unmarshal(w.r.Vars.JSON(), &now) != nil || json.Unmarshal(recorded.JSON(), &then) != nil {

@@ -189,10 +189,11 @@ func (b *batch) item(n int, text []byte) item {
 	return x
 }
 
-// runName returns the name of the run of a line, such that it is safe to repeat the command. The
-// name is RUN-ID.KEY, with the value of --run-id. KEY is the line's value for the variable that
-// --each-key names. Without --each-key, KEY is a hash of the line: the user may add, remove and
-// move lines. Without --run-id the name is "", and the unique key prevents a second run.
+// runName returns the name of the run of a line. If the command is repeated, the line gets the same
+// name again, so no second run is made. The name is RUN-ID.KEY, with the value of --run-id. KEY is
+// the line's value for the variable that --each-key names. Without --each-key, KEY is a hash of the
+// line, so the user may add, remove and move lines. Without --run-id the name is "", and the
+// unique key prevents a second run.
 func (b *batch) runName(input map[string]json.RawMessage) (string, error) {
 	if b.o.RunID == "" {
 		return "", nil

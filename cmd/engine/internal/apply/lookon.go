@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// errFree is the cause with which awaitFree ends lookOn: the other process has ended, so the state
-// is no longer locked.
+// errFree is the cause with which awaitFree cancels the context of lookOn. It means that the other
+// process has ended, so the state is no longer locked.
 var errFree = errors.New("the state is free")
 
 // lookOn follows the run while another process has locked the embedded state and works on the

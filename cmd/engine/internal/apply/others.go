@@ -137,8 +137,8 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 }
 
 // standsAt returns the names of a run's current steps: the steps that have begun and not ended. Of a
-// for_each step it returns the instances. If no step has begun, it returns the first step; "" = all
-// steps have ended.
+// for_each step it returns the instances. If there is no current step, it returns the first step
+// that has not begun; "" = all steps have ended.
 func standsAt(steps []store.StepView) string {
 	var begun []string
 	next := ""

@@ -28,9 +28,9 @@ func (a *App) EndOnSecondSignal(also ...os.Signal) (stop func()) {
 	}
 }
 
-// leave counts the signals of the operating system. It calls the function `end`, which ends the
-// process, leaveWithin after the second signal, or at once after the third signal. If the channel
-// `over` is closed first, leave returns and does not call `end`.
+// leave counts the signals of the operating system. After the third signal, it calls the function
+// `end`, which ends the process. It also calls `end` when the time leaveWithin has passed since the
+// second signal. If the channel `over` is closed first, leave returns and does not call `end`.
 func leave(signals <-chan os.Signal, over <-chan struct{}, after func(time.Duration) <-chan time.Time, end func(int)) {
 	var late <-chan time.Time
 	for n := 1; ; n++ {

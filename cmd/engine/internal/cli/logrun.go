@@ -38,7 +38,7 @@ func (s *runNames) Follow(row store.RunRow) {
 	s.flush()
 }
 
-// Release records that no view shows a run any more, and writes the waiting alerts.
+// Release records that the view shows no run now, and writes all waiting alerts.
 func (s *runNames) Release() {
 	s.mu.Lock()
 	s.shown = ""
@@ -116,8 +116,8 @@ type runHandler struct {
 	runs *runNames
 }
 
-// Handle writes the record r, except an alert that the view shows. An alert may also wait until
-// flush writes it.
+// Handle writes the record r. It leaves out an alert that the view shows. If an alert has to wait,
+// the method `flush` writes it later.
 func (h runHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "alert" {
 		var run slog.Value

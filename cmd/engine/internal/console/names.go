@@ -28,7 +28,7 @@ type names struct {
 	flow  *dsl.Workflow
 	scope *dsl.Scope
 	about string // sentence for the user that says where the names come from
-	// named changes the file names in errors to paths that the user can open.
+	// The function `named` changes the file names in errors to paths that the user can open.
 	named func(diag.Diagnostics) diag.Diagnostics
 }
 

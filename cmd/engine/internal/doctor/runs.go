@@ -214,7 +214,7 @@ func (c *checkup) definitions(ctx context.Context) error {
 // redundancy warns about agents that have only one agent process on all engines together. If this
 // process dies, no call of the agent succeeds until a new process is ready (S84).
 func (c *checkup) redundancy(context.Context) error {
-	single := map[string][]string{} // names of the workflows that use an agent, by agent
+	single := map[string][]string{} // key: name of an agent; value: names of the workflows that use it
 	for _, use := range c.flow {
 		if use.flow == nil {
 			continue

@@ -36,7 +36,8 @@ func (c *Ceilings) Add(cmd *cobra.Command) {
 	cmd.Flags().Var(c, "limit", "changes a limit, such as instances=20000 or journal=1GiB; docs/limits.md lists them; may be repeated")
 }
 
-// named returns, by the name of each ceiling, the function that sets this ceiling.
+// named returns a map. Each key is the name of a ceiling, and its value is the function that sets
+// this ceiling.
 func (c *Ceilings) named() map[string]func(int64) {
 	return map[string]func(int64){
 		"instances":   func(n int64) { c.run.Instances = int(n) },

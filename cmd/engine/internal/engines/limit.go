@@ -64,7 +64,7 @@ func (l *callLimit) Reserve(spec invoke.AgentSpec, n int) bool {
 // Release frees n slots of the agent.
 func (l *callLimit) Release(spec invoke.AgentSpec, n int) {
 	l.mu.Lock()
-	l.used -= n // before inner.Release: the listeners that it notifies must find the free slots
+	l.used -= n // before inner.Release, which notifies listeners: they must find the free slots
 	l.mu.Unlock()
 	l.inner.Release(spec, n)
 	l.back(0)

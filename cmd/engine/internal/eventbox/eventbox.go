@@ -129,7 +129,7 @@ func List(ctx context.Context, a *cli.App, quarantined bool) error {
 // maxKeys is the largest number of failed keys that one command shows.
 const maxKeys = 1000
 
-// Keys prints the keys of an event that could start no run.
+// Keys prints the failed keys of an event: the keys that could start no run.
 func Keys(ctx context.Context, a *cli.App, id string) error {
 	s, role, err := open(ctx, a)
 	if err != nil {

@@ -83,7 +83,7 @@ func Run(ctx context.Context, a *cli.App, name string) error {
 	return x.print(a)
 }
 
-// An explained run holds what is known about a run: the explanation of its state, and facts that
+// The type explained holds what is known about a run: the explanation of its state, and facts that
 // only the store has.
 type explained struct {
 	story.Explanation

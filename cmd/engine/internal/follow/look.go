@@ -23,7 +23,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome is the name of a run, and its state when the command stopped showing it.
+// An Outcome holds the name of a run, and the state of the run when the command stopped showing it.
 type Outcome struct {
 	Run   string
 	State *machine.State

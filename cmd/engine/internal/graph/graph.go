@@ -98,9 +98,9 @@ func AfterPivot(wf *dsl.Workflow, s *dsl.Step) bool {
 	return reaches(s.Index)
 }
 
-// nearest returns the indexes of the steps for which the step s waits. The parameter `shown` is a
-// function: if it returns false for such a step, the step is hidden. In place of a hidden step,
-// nearest returns the steps for which the hidden step waits.
+// nearest returns the indexes of the steps for which the step s waits. A step is hidden if the
+// function `shown` returns false for it. In place of a hidden step, nearest returns the steps for
+// which the hidden step waits.
 func nearest(wf *dsl.Workflow, s *dsl.Step, shown func(*dsl.Step) bool) []int {
 	var out []int
 	seen := map[int]bool{}
@@ -182,8 +182,8 @@ func quoteDOT(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(render.Clean(s)) + `"`
 }
 
-// dot writes nodes and edges. The parameter `in` has the names of the groups around them, each with
-// a slash; "" = no group. The parameter `space` begins each line.
+// dot writes nodes and edges. If they are inside of groups, the parameter `in` names these groups,
+// such as "outer/inner/"; "" = no group. Each line begins with the parameter `space`.
 func (g Graph) dot(b *strings.Builder, in, space string) {
 	for _, n := range g.Nodes {
 		label := quoteDOT(n.Name)
@@ -229,8 +229,8 @@ func (g Graph) Mermaid() string {
 	return b.String()
 }
 
-// mermaid writes nodes and edges. The parameter `id` begins the id of each node, and the parameter
-// `space` begins each line.
+// mermaid writes nodes and edges. The id of each node begins with the parameter `id`, and each line
+// begins with the parameter `space`.
 func (g Graph) mermaid(b *strings.Builder, id, space string) {
 	quote := func(s string) string {
 		return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(render.Clean(s))

@@ -34,8 +34,8 @@ type unread struct {
 
 // ReadGroups reads the child runs of the groups of a run, and of the groups inside of these groups.
 // It sets the fields Groups and Omitted. A child run that does not exist is left out: it was not
-// submitted yet, or retention has removed it. If there are more child runs than MaxGroups, ReadGroups
-// first reads those that have not succeeded.
+// submitted yet, or retention has removed it. If there are more child runs than MaxGroups,
+// ReadGroups first reads the child runs that have not succeeded.
 func ReadGroups(ctx context.Context, s *session.Session, r *Run) error {
 	left := MaxGroups
 	for level := []*Run{r}; len(level) > 0; {

@@ -20,7 +20,7 @@ import (
 )
 
 // A Run holds what the store knows about one run. Read fills in the row, the workflow, the
-// state and the records; Load fills in the other fields, except Source and those of ReadGroups.
+// state and the records. Load fills in the other fields, except Source, Groups and Omitted.
 type Run struct {
 	Row     store.RunRow
 	Flow    *dsl.Workflow
@@ -38,7 +38,7 @@ type Run struct {
 	Room    *Room              // limit under which the run waits for a place; nil = it does not wait for a place
 	KeyWait *KeyWait           // unique key for which the run waits; nil = it does not wait for its key
 	Groups  map[int]Group      // child runs of groups, by the number of the node; only after ReadGroups
-	Refused *intake.Submission // submission with the id of this run that an engine refused; nil = none
+	Refused *intake.Submission // refused submission with the same id as this run; nil = none
 	Omitted int                // number of child runs of groups, at any depth, that ReadGroups did not read
 	Source  map[string][]byte  // the files of the definition, by name; only for --definition
 }

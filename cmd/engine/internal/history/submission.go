@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// Submission returns the submission with the id of a run that no engine has accepted yet, or that an
-// engine has refused. nil = there is no such submission.
+// Submission returns the submission with the id in the parameter `run`, if the submission still
+// waits for an engine, or if an engine has refused it. nil = there is no such submission.
 func Submission(ctx context.Context, s *session.Session, run string) (*intake.Submission, error) {
 	role, ok := intake.Of(s.Store)
 	if !ok {
@@ -30,7 +30,8 @@ func Submission(ctx context.Context, s *session.Session, run string) (*intake.Su
 	return &x, nil
 }
 
-// SubmissionText says in a short sentence what has become of a submission, and then why and what to do.
+// SubmissionText returns three texts about a submission: what has become of it, why, and what a
+// person should do next.
 func SubmissionText(x *intake.Submission) (summary, why, next string) {
 	if x.Refused == "" {
 		return "Submission waits", fmt.Sprintf("There is no run %s yet: its submission of workflow %s waits for an engine since %s.",

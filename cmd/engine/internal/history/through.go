@@ -136,9 +136,9 @@ func rowsOf(ctx context.Context, s *session.Session, below map[status.RunID][]st
 	return nil
 }
 
-// WithParents returns the given runs and, in addition, the runs that need a person because of
-// a child run. The filter f selects among them, as it does for `engine list`. The result has
-// at most f.Limit runs, newest first.
+// WithParents returns the given runs. It adds the runs that need a person because of a child run,
+// if their workflow, key and age fit the filter f. The result has at most f.Limit runs, newest
+// first.
 func WithParents(ctx context.Context, s *session.Session, f store.RunFilter, runs []store.RunRow) ([]store.RunRow, Through, error) {
 	through, parents, err := ThroughChildren(ctx, s)
 	if err != nil {

@@ -58,8 +58,8 @@ func count(ctx context.Context, s *session.Session) ([]string, []journal.KeyUse,
 }
 
 // useOf returns one word that says how a key is used. "seals" means that the key is the newest
-// key, and "opens" that it is an older key. "next" means that an engine that starts with this
-// key makes it the newest key. "missing" means that the key was not given to this command.
+// key, and "opens" that it is an older key. "next" means that the key becomes the newest key when
+// an engine starts with it. "missing" means that the key was not given to this command.
 func useOf(s *session.Session, pinned []string, id string) string {
 	switch given := crypt.KeyIDs(s.Sealer); {
 	case id == pinned[0]:

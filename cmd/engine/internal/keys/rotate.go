@@ -40,7 +40,7 @@ func Preview(ctx context.Context, a *cli.App) error {
 // A rotation is the result of one call of Rotate.
 type rotation struct {
 	journal.Resealing
-	left  int // number of rows that another key than the newest one has sealed or tagged
+	left  int // number of rows that an older key has sealed or tagged
 	text  string
 	early []store.Member // engines that may still seal with an older key
 }
@@ -48,8 +48,8 @@ type rotation struct {
 // finished reports whether the state needs only its newest key from now on.
 func (r *rotation) finished() bool { return r.left == 0 && len(r.early) == 0 }
 
-// Rotate makes the first given key the newest key of the state, and seals everything again
-// that an older key has sealed. If no data sealed by an older key is left, the state needs
+// Rotate makes the first given key the newest key of the state. With this key, it seals again all
+// data that an older key has sealed. If no data sealed by an older key is left, the state needs
 // only the newest key from then on. Otherwise Rotate returns exit code 1 as an error.
 func Rotate(ctx context.Context, a *cli.App) error {
 	s, err := session.OpenKept(ctx, a)
@@ -99,8 +99,8 @@ func wrap(s *session.Session, doing string, err error) error {
 	return s.Wrap(doing, err)
 }
 
-// left returns the number of rows that another key than the newest one has sealed or tagged. The
-// parameter `newest` is the id of the newest key.
+// left returns the number of rows that an older key has sealed or tagged. The parameter `newest` is
+// the id of the newest key.
 func left(uses []journal.KeyUse, newest string) (n int) {
 	for _, u := range uses {
 		if u.Key != newest {

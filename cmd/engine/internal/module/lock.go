@@ -64,7 +64,7 @@ func sourceOf(uses []agents.Use) string {
 }
 
 // Install copies binaries into the directory of the module, where the other commands find
-// them. It copies those that Lock has taken from the `source` of an agent block.
+// them. It copies only the binaries that Lock has taken from the `source` of an agent block.
 func (l *Linked) Install(ctx context.Context) error {
 	var found diag.Diagnostics
 	for i := range l.Used {

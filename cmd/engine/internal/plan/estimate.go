@@ -91,7 +91,7 @@ func (p *step) worst(scope *dsl.Scope) (time.Duration, bool) {
 func (p *step) once(scope *dsl.Scope) (time.Duration, bool) {
 	s := p.settings
 	if s == nil {
-		return 0, true // estimate sets the field `runtime`: the time is known only in a run
+		return 0, true // the function `estimate` sets the field `runtime`: the time is known only in a run
 	}
 	limit := s.Deadline.After
 	switch {

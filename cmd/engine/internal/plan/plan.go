@@ -24,7 +24,7 @@ type Plan struct {
 	times    times
 	key      string
 	earlier  *store.RunRow  // the run that has the unique key now; nil = none
-	others   map[string]int // numbers of open runs with other definitions of the workflow; the key is the definition's digest
+	others   map[string]int // number of open runs of each other definition of the workflow, by the definition's digest
 	sameOpen int            // number of open runs of this definition
 	embedded bool           // the state is an embedded file, which cannot check rows of an application
 }

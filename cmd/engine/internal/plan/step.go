@@ -247,9 +247,9 @@ type row struct {
 	notes []string
 }
 
-// rows returns the rows of some steps, and below each group the rows of its steps. The parameter
-// `wave` is the wave of the group around them, with a full stop; "" = none. The parameter `space` begins
-// the name of each step.
+// rows returns the rows of the given steps. Below the row of a group are the rows of its steps. If
+// the given steps are inside of a group, the parameter `wave` is the number of the group's wave,
+// with a full stop; "" = no group. The name of each step begins with the parameter `space`.
 func rows(steps []step, wave, space string) []row {
 	var out []row
 	for i := range steps {

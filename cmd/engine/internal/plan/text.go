@@ -48,8 +48,8 @@ func (p *Plan) admitText(name, lock string) string {
 	return fmt.Sprintf("Admit %q: checked when the run is accepted, lock %s.", name, lock)
 }
 
-// undosText returns one line that describes the undos of all steps. If the undo of a step is
-// different, the step has a note about that.
+// undosText returns one line that describes the undos of all steps. If an undo differs from this
+// line, a note on its step says so.
 func (p *Plan) undosText() string {
 	n, unbounded := 0, 0
 	for _, s := range p.steps {

@@ -90,8 +90,8 @@ type rootFS interface {
 	fs.ReadLinkFS
 }
 
-// NewFS returns the file system of a directory that opens regular files only. Links
-// cannot lead out of the directory.
+// NewFS returns a file system for a directory. It opens only regular files and directories, and
+// its links cannot lead out of the directory.
 func NewFS(root *os.Root) (fs.FS, error) {
 	inner, ok := root.FS().(rootFS)
 	if !ok {

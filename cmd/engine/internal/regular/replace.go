@@ -7,8 +7,8 @@ import (
 )
 
 // Replace replaces the content of a file. The parameter `name` is the path of the file. Replace
-// writes a new file and gives it this path. After a crash, the file has its old content or its
-// new content, never a part.
+// writes a new file and gives it this path. After a crash, the file has its complete old content or
+// its complete new content.
 func Replace(name string, data []byte) error {
 	info, err := os.Stat(name)
 	mode := fs.FileMode(0o644)

@@ -129,8 +129,8 @@ func Backfill(ctx context.Context, a *cli.App, name string, o BackfillOptions) e
 	return nil
 }
 
-// parseTime parses the value of a flag: a time in the form of RFC 3339, or a date, which means its
-// beginning in UTC.
+// parseTime parses the value of a flag: a time in the form of RFC 3339, or a date. A date means the
+// beginning of that day in UTC.
 func parseTime(flag, text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {

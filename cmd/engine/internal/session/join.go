@@ -49,8 +49,8 @@ func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, 
 
 // OpenJoining waits at most keyPatience for the encryption key of an embedded state, with a pause
 // of keyPause between two tries. An engine makes the file of a new embedded state first, and the
-// key a moment later. The row of a run that was recorded before the key would have no tag, and no
-// engine would work on the run.
+// key a moment later. If a command recorded a run before the key exists, the run's row would have
+// no tag, and no engine would work on the run.
 const (
 	keyPatience = 10 * time.Second
 	keyPause    = 20 * time.Millisecond

@@ -45,7 +45,7 @@ func refusedText(x *intake.Submission) string {
 		render.Clean(x.Workflow), render.Clean(x.By), strings.TrimSuffix(render.Clean(x.Refused), "."))
 }
 
-// refusedJSON returns the JSON object of such a submission.
+// refusedJSON returns the JSON object of a refused submission that has the id of an existing run.
 func refusedJSON(x *intake.Submission) map[string]any {
 	return map[string]any{
 		"workflow": x.Workflow, "submitted_by": x.By, "submitted_at": x.At, "refused_at": x.RefusedAt, "reason": x.Refused,

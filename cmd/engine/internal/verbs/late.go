@@ -15,13 +15,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Settlement is the outcome of a step that the late replies of the step prove.
+// A Settlement is the outcome of a step, as the late replies of the step prove it.
 type Settlement struct {
 	As     machine.Settlement
 	Output dsl.Value
 }
 
-// LateSettlement returns the outcome of a step that the late replies of the step show. If the
+// LateSettlement returns the outcome of a step, as the late replies of the step show it. If the
 // replies do not show the outcome, or contradict each other, it returns an error: then a person has
 // to decide.
 func LateSettlement(ctx context.Context, s *session.Session, r *history.Run, step string) (Settlement, error) {

@@ -18,8 +18,9 @@ import (
 const completePatience = 2 * time.Second
 
 // completeAgents returns the values, with their documentation, that a shell offers for the argument
-// NAME or ACTION of `engine agents schema`. They begin with the parameter `typed`, the text that
-// the user has typed so far. It prints no message, because a message would appear in this text.
+// NAME or ACTION of `engine agents schema`. Each value begins with the parameter `typed`, the text
+// that the user has typed so far. The function prints no message, because a message would appear in
+// the middle of what the user types.
 func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, typed string, f module.AgentFlags) []string {
 	if len(args) > 1 || a.Prepare(cmd, nil) != nil {
 		return nil

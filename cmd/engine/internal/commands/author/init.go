@@ -79,7 +79,8 @@ func initModule(ctx context.Context, a *cli.App, dir string, o initOptions) erro
 	if err != nil {
 		return err
 	}
-	// Compare with the lock file before Install, so that no agent is installed that does not fit.
+	// Compare with the lock file before Install. Otherwise the command could install an agent that
+	// does not fit the lock file.
 	if o.lockfile == "readonly" {
 		if err := l.WriteLock(*old, lock, true); err != nil {
 			return err
