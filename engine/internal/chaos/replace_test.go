@@ -42,7 +42,7 @@ func playReplace(t *testing.T, w *World, point string) {
 			return err == nil && r.State == status.RunWaiting
 		})
 	}
-	second := w.Submit(f, 1)[0]
+	second := w.apply(f, "second")
 	rescue(w, a, point)
 	if beaten {
 		w.wantEnd(first, status.RunSucceeded)
@@ -53,11 +53,24 @@ func playReplace(t *testing.T, w *World, point string) {
 	w.wantEnd(second, status.RunSucceeded)
 }
 
+// apply submits a run with the command, which has the key of the state as the engine has it.
+func (w *World) apply(f Flow, name string) Run {
+	w.T.Helper()
+	w.must("apply", w.write("applied/w.hcl", f.Source), "--run-id", name, "--detach")
+	row, err := w.store.Find(w.T.Context(), name)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	r := Run{ID: row.Run, Name: row.Name, Flow: f}
+	w.adopt(r)
+	return r
+}
+
 // playHeld kills the command that submits a run between its two tries: the first one has found that
 // another run holds the key. Nothing is cancelled. The command is repeated, and replaces the run.
 func playHeld(t *testing.T, w *World, point string) {
 	f := replaced(w.URL, false)
-	path := w.write("held/w.hcl", f.Source)
+	path := w.write("applied/w.hcl", f.Source)
 	first := w.Submit(f, 1)[0]
 	submit := []string{"apply", path, "--run-id", "second", "--detach"}
 	if out, code := w.CommandAt(kill(point), submit...); code != -1 {
@@ -66,13 +79,7 @@ func playHeld(t *testing.T, w *World, point string) {
 	if r, err := w.store.Run(t.Context(), first.ID); err != nil || r.State.Final() {
 		t.Fatalf("the first run is %v, err = %v", r.State, err)
 	}
-	w.must(submit...)
-	row, err := w.store.Find(t.Context(), "second")
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := Run{ID: row.Run, Name: row.Name, Flow: f}
-	w.adopt(second)
+	second := w.apply(f, "second")
 	w.StartEngine("b", "")
 	w.AwaitRest(time.Minute)
 	w.wantEnd(first, status.RunCancelled)
