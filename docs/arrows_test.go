@@ -23,10 +23,6 @@ const minArrows = 20
 var upwardToday = map[string]int{
 	"cmd/bench":                11,
 	"engine/agents":            8,
-	"engine/internal/sim":      20,
-	"engine/store/memory":      7,
-	"engine/store/postgres":    8,
-	"engine/store/storetest":   7,
 	"plugins/engine-agent-sql": 20,
 	"sdk":                      7,
 	"sdk/plugin":               15,

@@ -1,9 +1,11 @@
 package decl
 
 import (
+	"errors"
 	"math"
 	"regexp"
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/go-version"
@@ -120,6 +122,45 @@ func (d *decoder) limits(a *Agent) {
 	d.span(b.Attr("window"), "window", &br.Window)
 	d.span(b.Attr("cool_down"), "cool_down", &br.Cooldown)
 	d.whole(b.Attr("probes"), "probes", 1, math.MaxInt32, &br.Probes)
+}
+
+// maxRate is the largest number of calls in a rate limit.
+const maxRate = 1_000_000
+
+var ratePattern = regexp.MustCompile(`^ *([0-9]+) */ *([a-z]+) *$`)
+
+var errRate = errors.New(`write the number of calls that may start in a period, such as "100/s", "10/m", "5/h" or "1000/d"`)
+
+// decodeRate reads the argument `rate_limit` of an agent block into the parameter `out`. After an error,
+// and without the argument, out does not change.
+func decodeRate(d *decoder, e *eval.Expr, out *noun.RateLimit) {
+	if e == nil {
+		return
+	}
+	v, ok := d.lit.constant(e, mustBeKnown("rate_limit"))
+	if !ok {
+		return
+	}
+	if v.IsNull() || !v.IsWhollyKnown() || v.Type() != cty.String {
+		d.Invalid(e.Range, "rate_limit", errRate)
+		return
+	}
+	part := ratePattern.FindStringSubmatch(v.AsString())
+	if part == nil {
+		d.Invalid(e.Range, "rate_limit", errRate)
+		return
+	}
+	per, ok := noun.RatePeriod(part[2])
+	n, err := strconv.Atoi(part[1])
+	switch {
+	case !ok:
+		d.Errorf(e.Range, "Invalid value for rate_limit", "rate_limit: %q is not a period: use s for a second, m for a minute, h for an hour or d for a day.", part[2])
+	case err != nil || n < 1 || n > maxRate:
+		d.Errorf(e.Range, "Invalid value for rate_limit",
+			"rate_limit: the number of calls is a whole number from 1 to %d. To let no call start, pause the runs (engine pause) instead. To have no limit, remove the argument.", maxRate)
+	default:
+		*out = noun.RateLimit{Calls: n, Per: per}
+	}
 }
 
 func mustBeKnown(name string) string {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/saga-engine/engine/dsl/diag"
@@ -15,7 +14,6 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/metered"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
-	"github.com/saga-engine/engine/dsl/secret"
 )
 
 // A referenceDecoder compiles expressions. It finds the references in an expression. It reports
@@ -538,71 +536,6 @@ func (d referenceDecoder) nextActive(l *eval.Local, ns *names) *eval.Local {
 	return nil
 }
 
-// secretCalls reports an error for each call of secret() in a position that is not allowed, and for
-// each invalid argument of secret(). It returns false after an error.
-func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
-	all := eval.Calls(c.Syntax, "secret")
-	if len(all) == 0 {
-		return true
-	}
-	c.Secrets = true
-	allowed := map[*hclsyntax.FunctionCallExpr]bool{}
-	if a&allowSecret != 0 {
-		secretPlaces(c.Syntax, allowed)
-	}
-	ok := true
-	for _, call := range all {
-		ref, literal := eval.LiteralString(call)
-		switch {
-		case !allowed[call]:
-			d.Errorf(call.Range(), "secret() not allowed here", "%s", eval.SecretRule)
-		case !literal || !validSecretRef(ref):
-			d.Errorf(call.Range(), "Invalid secret reference", "Write secret(\"env:NAME\") or secret(\"file:PATH\") with a plain string.")
-		case d.lit.reservedSecret(ref):
-			d.Errorf(call.Range(), "Reserved variable", "secret(%q): %s.", ref, secret.ReservedEnvRule)
-		default:
-			continue
-		}
-		ok = false
-	}
-	return ok
-}
-
-func validSecretRef(ref string) bool {
-	kind, rest, found := strings.Cut(ref, ":")
-	return found && rest != "" && (kind == "env" || kind == "file")
-}
-
-// secretPlaces finds the calls of secret() that are in an allowed position of the expression e, and
-// adds them to the map `out`. Such a call may be the whole expression, a part of a template, or
-// a value in an object or a tuple.
-func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
-	switch e := e.(type) {
-	case *hclsyntax.FunctionCallExpr:
-		if e.Name == "secret" {
-			out[e] = true
-		}
-	case *hclsyntax.TemplateExpr:
-		for _, p := range e.Parts {
-			if call, ok := p.(*hclsyntax.FunctionCallExpr); ok {
-				secretPlaces(call, out)
-			}
-		}
-	case *hclsyntax.TemplateWrapExpr:
-		secretPlaces(e.Wrapped, out)
-	case *hclsyntax.ParenthesesExpr:
-		secretPlaces(e.Expression, out)
-	case *hclsyntax.ObjectConsExpr:
-		for _, item := range e.Items {
-			secretPlaces(item.ValueExpr, out)
-		}
-	case *hclsyntax.TupleConsExpr:
-		for _, x := range e.Exprs {
-			secretPlaces(x, out)
-		}
-	}
-}
-
 // refLoop checks a reference to self.previous or self.collected. After an error it returns false.
 func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 	switch {
@@ -623,81 +556,4 @@ func (d referenceDecoder) refLoop(name string, at hcl.Range, a allow) bool {
 func (d referenceDecoder) stepInNotify(at hcl.Range, why string) {
 	d.Errorf(at, "Reference not available here",
 		"%sA notify block cannot use steps, because a step may have no result when the run fails or parks. Use run, failure, var and local. To send a result, write a last step with catch { errors = [\"*\"] }.", why)
-}
-
-// around handles the reference t in a group, if t refers to a value that is declared outside of the
-// group. It adds a hidden variable to the group, and changes t to a reference to this variable. The
-// result `handled` is false if t refers to a value of the group itself, or to no value. The result `ok`
-// is false after an error.
-func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
-	g := ns.of
-	if g == nil || g.Outer == nil {
-		return false, false
-	}
-	at := t.SourceRange()
-	if a&allowAround != 0 {
-		a = a&^allowAround | allowStep
-	}
-	value := &taken{at: at, root: t.RootName(), name: name}
-	key := value.root + "." + name
-	switch value.root {
-	case "var":
-		v := g.outerVariable(name)
-		if a&allowVar == 0 || v == nil {
-			return false, false
-		}
-		own := *v
-		own.Validations = nil // the values were checked when the outermost run started
-		g.Variables[name], key = &own, name
-	case "local":
-		w := g.outerLocal(name)
-		if a&allowLocal == 0 || ns.locals[name] != nil || w == nil {
-			return false, false
-		}
-		if !d.refLocal(w.Locals[name], at, w.names(), a, &eval.Compiled{}) {
-			return false, true
-		}
-	case "each":
-		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() {
-			return false, false
-		}
-		if !slices.Contains(syntax.RootFields["each"], name) {
-			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
-			return false, true
-		}
-	case "run":
-		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
-			return false, false
-		}
-	case "step", "group":
-		w := g.outerStep(name)
-		if _, own := ns.index[name]; own || a&allowStep == 0 || w == nil {
-			return false, false
-		}
-		if !d.stepAround(t, name, g, w, a) {
-			return false, true
-		}
-		value.fields = fieldsOf(t, w.Steps[w.Index[name]])
-	default:
-		return false, false
-	}
-	g.take(key, value)
-	rename(t, "var", key)
-	c.Vars = true
-	return true, true
-}
-
-// stepAround checks the reference t, which is in the group g and leads out of g. The parameter
-// `w` is a workflow or group around g. The reference is to the step or group of w with the
-// given name. If stepAround has reported an error, it returns false.
-func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
-	i := w.Index[name]
-	for inner := g; inner != w; inner = inner.Outer {
-		if inner.Outer == w && inner.Holder.Name == name {
-			d.Errorf(t.SourceRange(), "Group refers to itself", "Group %q cannot use its own result here, because it ends after its steps.", name)
-			return false
-		}
-	}
-	copied := slices.Clone(t) // a copy, because refStep may change the reference
-	return d.refStep(&eval.Compiled{Direct: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
 }

@@ -2,12 +2,14 @@ package decl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/diag"
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/syntax"
@@ -175,4 +177,81 @@ func (w *Workflow) eachAround() bool {
 func StepAround(variable string) (string, bool) {
 	word, name, ok := strings.Cut(variable, ".")
 	return name, ok && (word == "step" || word == "group")
+}
+
+// around handles the reference t in a group, if t refers to a value that is declared outside of the
+// group. It adds a hidden variable to the group, and changes t to a reference to this variable. The
+// result `handled` is false if t refers to a value of the group itself, or to no value. The result `ok`
+// is false after an error.
+func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string, ns *names, a allow) (ok, handled bool) {
+	g := ns.of
+	if g == nil || g.Outer == nil {
+		return false, false
+	}
+	at := t.SourceRange()
+	if a&allowAround != 0 {
+		a = a&^allowAround | allowStep
+	}
+	value := &taken{at: at, root: t.RootName(), name: name}
+	key := value.root + "." + name
+	switch value.root {
+	case "var":
+		v := g.outerVariable(name)
+		if a&allowVar == 0 || v == nil {
+			return false, false
+		}
+		own := *v
+		own.Validations = nil // the values were checked when the outermost run started
+		g.Variables[name], key = &own, name
+	case "local":
+		w := g.outerLocal(name)
+		if a&allowLocal == 0 || ns.locals[name] != nil || w == nil {
+			return false, false
+		}
+		if !d.refLocal(w.Locals[name], at, w.names(), a, &eval.Compiled{}) {
+			return false, true
+		}
+	case "each":
+		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() {
+			return false, false
+		}
+		if !slices.Contains(syntax.RootFields["each"], name) {
+			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
+			return false, true
+		}
+	case "run":
+		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
+			return false, false
+		}
+	case "step", "group":
+		w := g.outerStep(name)
+		if _, own := ns.index[name]; own || a&allowStep == 0 || w == nil {
+			return false, false
+		}
+		if !d.stepAround(t, name, g, w, a) {
+			return false, true
+		}
+		value.fields = fieldsOf(t, w.Steps[w.Index[name]])
+	default:
+		return false, false
+	}
+	g.take(key, value)
+	rename(t, "var", key)
+	c.Vars = true
+	return true, true
+}
+
+// stepAround checks the reference t, which is in the group g and leads out of g. The parameter
+// `w` is a workflow or group around g. The reference is to the step or group of w with the
+// given name. If stepAround has reported an error, it returns false.
+func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflow, a allow) bool {
+	i := w.Index[name]
+	for inner := g; inner != w; inner = inner.Outer {
+		if inner.Outer == w && inner.Holder.Name == name {
+			d.Errorf(t.SourceRange(), "Group refers to itself", "Group %q cannot use its own result here, because it ends after its steps.", name)
+			return false
+		}
+	}
+	copied := slices.Clone(t) // a copy, because refStep may change the reference
+	return d.refStep(&eval.Compiled{Direct: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
 }

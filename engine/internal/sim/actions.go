@@ -4,12 +4,28 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"hash/fnv"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/sdk"
 )
+
+func newRemote(seed uint64, moody, stubborn bool) *remote {
+	r := &remote{seed: seed, moody: moody, stubborn: stubborn, calls: map[string]int{}, keys: map[string]*effect{}, rings: map[string]int{}}
+	a := sdk.New("far", "1.0.0")
+	codes := sdk.Errors("refused")
+	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.Cancellable(), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "once", r.once, sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "look", r.once, sdk.Lookup(r.lookup), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "pay", r.do, sdk.Idempotent(), codes)
+	sdk.Action(a, "keep", r.do, sdk.Idempotent(), codes)
+	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey(), codes)
+	sdk.Action(a, "refund", r.refund, sdk.Idempotent(), codes)
+	sdk.Action(a, "refund_all", r.refundAll, sdk.Idempotent(), codes)
+	r.more(a, codes)
+	r.agent = a
+	return r
+}
 
 // more adds the actions that only generated families of runs call (package flows).
 func (r *remote) more(a *sdk.Agent, codes sdk.Option) {
@@ -19,13 +35,6 @@ func (r *remote) more(a *sdk.Agent, codes sdk.Option) {
 	sdk.Action(a, "get", r.get, sdk.ReadOnly(), sdk.Errors("not_found"))
 	sdk.Action(a, "raw", r.raw)
 	sdk.Action(a, "ring", r.ring)
-}
-
-// out returns the output of the call with this idempotency key.
-func (r *remote) out(key string) callOut {
-	h := fnv.New32a()
-	h.Write([]byte(key))
-	return callOut{ID: key, N: int(h.Sum32() >> 8 % 10), OK: true}
 }
 
 // stated returns the output of the call with this idempotency key, as a person states it in a verb.

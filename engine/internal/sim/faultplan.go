@@ -6,6 +6,22 @@ import (
 	"time"
 )
 
+// A venom says how a poisonous run harms the engine that decides it.
+type venom int
+
+const (
+	harmless venom = iota // there is no poisonous run
+	deadly                // the engine ends in the middle of the decision
+	numbing               // the decision never returns: the shard hangs
+)
+
+var _ fmt.Stringer = venom(0)
+
+// String returns the name of a venom.
+func (v venom) String() string {
+	return []string{"harmless", "deadly", "numbing"}[v]
+}
+
 // A faultPlan holds the sizes of a simulation and the faults that can happen in it. The seed
 // determines the plan. Most plans have only some of the faults.
 type faultPlan struct {

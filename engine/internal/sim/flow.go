@@ -128,3 +128,30 @@ func (s planStep) write(b *strings.Builder, rng *rand.Rand, all []planStep) {
 	}
 	fmt.Fprintf(b, "    input {\n      name = %s\n    }\n  }\n", name)
 }
+
+// badAgent is the name of the agent that the poisonous run calls. The poisonous run ends or
+// hangs every engine that decides it.
+const badAgent = "bad"
+
+// poisonName is the name of the poisonous run.
+const poisonName = "poison"
+
+// poisonSource is the source text of the poisonous run's workflow. Simulate appends it to the
+// source of the generated workflow.
+const poisonSource = `
+agent "bad" {
+  plugin = "far"
+}
+workflow "poison" {
+  deadline = "30m"
+  step "a" {
+    action = agent.bad.do
+    input { name = "poison-a" }
+  }
+  step "b" {
+    action     = agent.bad.do
+    depends_on = [step.a]
+    input { name = "poison-b" }
+  }
+}
+`

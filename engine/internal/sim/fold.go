@@ -5,49 +5,12 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
-
-// A runLog is the state of a run, computed from its journal rows after each commit. The checks
-// use it, because the states that engines keep in memory may be wrong.
-type runLog struct {
-	id      status.RunID
-	name    string
-	flow    *dsl.Workflow
-	state   *machine.State
-	rows    int
-	history journal.RowEncoder // checks that each row continues the rows before it
-	records []machine.Record
-	facts   []story.Fact
-	started map[attempt]int
-	sent    map[attempt]int
-	row     store.Head // the run as the store lists it, read after the last journal row that was checked
-	// Number of answers to an attempt that reached an engine before complete-by.
-	heard    map[attempt]int
-	accepted int // number of accepted verbs
-	// How many times the run got a status that needs a person; the key is the status.
-	turns map[string]int
-	// Facts that answer verbs; the key is the id of the message with the verb.
-	answers map[int64][]story.Fact
-	skipped map[string]bool // steps whose effect a person decided to leave
-	stopped bool            // a person cancelled the run without undo
-	kin     relation        // what the checks of families need
-	// Verbs that waited when the run got its present owner, and that are not answered yet; the
-	// key is the id of the message.
-	unheard map[int64]bool
-}
-
-// An attempt identifies a call by what agents see of it: step and attempt number. A new round
-// of a step uses the same numbers again, so several calls may have the same key.
-type attempt struct {
-	step   string
-	number int
-}
 
 // landed checks a run after each commit of a journal row. The engine that wrote the row must be
 // the owner, and the store must not have declared that engine dead (I3). The row of the run in the
@@ -93,16 +56,6 @@ func (w *world) landed(ctx context.Context, by store.EngineID, dead bool, run st
 	if due, ok := s.state.NextDue(); ok && !status.Final() && !s.state.Run().Lost() && row.NextCheck.After(due) {
 		w.faultLocked("%s: bound %v is later than what is due at %v (promise 13)", s.name, row.NextCheck, due)
 	}
-}
-
-func (w *world) storyLocked(run status.RunID) *runLog {
-	s := w.stories[run]
-	if s == nil {
-		s = &runLog{id: run, state: machine.NewState(), started: map[attempt]int{}, sent: map[attempt]int{}, heard: map[attempt]int{}, turns: map[string]int{}, answers: map[int64][]story.Fact{}, skipped: map[string]bool{}}
-		w.stories[run] = s
-		w.order = append(w.order, s)
-	}
-	return s
 }
 
 // foldLocked reads the new rows of a run and applies them to s. It returns false if it has

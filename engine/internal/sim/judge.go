@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -53,6 +54,34 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 		}
 		w.judgeAnswers(ctx, w.stories[run])
 		w.judgeAlerts(ctx, w.stories[run])
+	}
+}
+
+// judgePoison checks that the poisonous run was parked, that only a limited number of engines
+// decided it, and that no agent was called for it.
+func (w judges) judgePoison(ctx context.Context) {
+	if w.conditions.venom == harmless {
+		return
+	}
+	told, err := journal.Load(ctx, w.store, nil, definitions(w.world), w.poisonous)
+	state := told.State
+	switch {
+	case err != nil:
+		w.fault("%s: it is lost: %v (I1)", poisonName, err)
+		return
+	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
+		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
+	}
+	// The limit allows one more decision for each engine. The reason: another engine takes the
+	// run over if the owner has sent no sign of life for the duration of a lease.
+	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
+		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
+	}
+	w.judgeAlerts(ctx, w.stories[w.poisonous])
+	for _, e := range w.remote.keys {
+		if e.run == poisonName {
+			w.fault("%s called %s", poisonName, e.name)
+		}
 	}
 }
 

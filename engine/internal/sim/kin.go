@@ -6,36 +6,21 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/sim/flows"
-	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
 
-// A kin is what a world with families has in addition: a module of package flows, whose runs start
-// child runs, announce their states, and have limits that hold for all engines together.
-type kin struct {
-	w      *world
-	module *flows.Module
-	defs   *journal.Definitions
-
-	// The mutex of the world protects the following fields.
-	home   map[store.EngineID]*node // engine process of each membership
-	flying int                      // calls of the agent `far` that are in flight
-	most   int                      // largest value of the field `flying`
-	starts []time.Time              // times at which calls of the agent `far` started in the last second
-	hits   map[string]int           // number of faults, by kind of fault and construct
-	full   int                      // submissions that were refused because a limit was reached
-}
+// noNotice comes before all notices.
+var noNotice notice.Notice
 
 // definitions returns a cache of compiled workflows for the checks. In a world with families, all
 // checks use the same cache, because the modules are large. In other worlds, each call returns a
@@ -78,50 +63,6 @@ func (k *kin) refuses(err error) bool {
 	return true
 }
 
-// beginLocked reads the workflow of a run, and which run has started it.
-func (k *kin) beginLocked(s *runLog, rec machine.Record) {
-	if k == nil {
-		return
-	}
-	s.kin.must, s.kin.reached = map[string]bool{}, map[string]bool{}
-	ev, ok := rec.Event().(machine.Started)
-	if !ok {
-		k.w.faultLocked("run %d: its first record is no start", s.id)
-		return
-	}
-	s.kin.parent, s.kin.step, s.kin.void = ev.Parent, ev.ParentStep, ev.Void
-	ctx := context.WithoutCancel(k.w.ctx)
-	rows, err := k.w.store.Runs(ctx, store.RunFilter{IDs: []status.RunID{s.id}})
-	if err == nil && len(rows) == 1 {
-		s.flow, err = k.defs.Workflow(ctx, rows[0].Workflow)
-	}
-	if err != nil || len(rows) != 1 {
-		k.w.faultLocked("run %d: its workflow cannot be read: %v", s.id, err)
-		s.flow = k.w.flow
-	}
-	if s.kin.parent == 0 {
-		return
-	}
-	for _, other := range k.w.order {
-		if other != s && other.kin.parent == s.kin.parent && other.kin.step == s.kin.step && other.rows > 0 && !other.state.Status().Final() {
-			k.w.faultLocked("%s: step %s of run %d has another child run that is open: %s", ev.Name, s.kin.step, s.kin.parent, other.name)
-		}
-	}
-}
-
-// reachedLocked records the states that a run reaches with a record.
-func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
-	if k == nil {
-		return
-	}
-	for _, state := range rec.Reached() {
-		s.kin.reached[state] = true
-	}
-	if ev, ok := rec.Event().(machine.CompensateRequested); ok && ev.Parent {
-		s.kin.undone = true
-	}
-}
-
 // payload returns what a signal carries.
 func (k *kin) payload(n int) dsl.Value {
 	if n == 0 {
@@ -161,60 +102,6 @@ func progress(ctx context.Context, call invoke.Call) func(sdk.Event) {
 	}
 }
 
-// care lets people help until every run has ended: they resume what is paused, and decide about what
-// needs a person. All faults have ended, so every run must end.
-func (w people) care(ctx context.Context) {
-	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
-		ended, needy := w.kin.look(ctx)
-		if ended {
-			return
-		}
-		for _, s := range needy {
-			if announces(s) {
-				w.ask(ctx, s.id, "retry", machine.RetryRequested{Extend: time.Hour})
-			} else {
-				w.mend(ctx, s)
-			}
-		}
-		_ = wait.For(ctx, time.Second)
-	}
-}
-
-// look checks all runs once. It returns true if nothing is left to do, or if it has found a fault. It
-// also returns the runs that need a person and have no unanswered verb.
-func (k *kin) look(ctx context.Context) (ended bool, needy []*runLog) {
-	w := k.w
-	ctx = context.WithoutCancel(ctx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	ended = true
-	if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.works }) {
-		w.idleAt = time.Now()
-	}
-	for _, s := range w.order {
-		if mail, err := w.store.Messages(ctx, s.id, 0, 1); err != nil || len(mail) > 0 {
-			ended = false
-		}
-		now := s.state.Status()
-		if now.Final() {
-			continue
-		}
-		ended = false
-		due, ok := s.state.NextDue()
-		if late := w.now().Sub(due); ok && time.Since(later(w.healedAt, w.idleAt)) > w.patience() && late > w.patience() {
-			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
-			return true, nil
-		}
-		if (now.NeedsHuman() || now == status.RunPaused) && !w.people().askedLocked(s) {
-			needy = append(needy, s)
-		}
-	}
-	if open, err := w.store.Open(ctx, noNotice, 1); err != nil || len(open) > 0 {
-		ended = false
-	}
-	return ended, needy
-}
-
 // all returns the accepted runs and all runs that they have started.
 func (k *kin) all(accepted map[string]status.RunID) map[string]status.RunID {
 	for _, s := range k.w.order {
@@ -223,67 +110,6 @@ func (k *kin) all(accepted map[string]status.RunID) map[string]status.RunID {
 		}
 	}
 	return accepted
-}
-
-// widow kills, at random times, the engine of a child run, the engine of its parent, or both.
-func (k *kin) widow(ctx context.Context) {
-	if k == nil {
-		return
-	}
-	w := k.w
-	w.wg.Go(func() {
-		for wait.For(ctx, time.Duration(500+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
-			which, nodes := k.couple()
-			for _, n := range nodes {
-				if e := n.get(); e != nil {
-					n.setWorks(false)
-					k.hit("kill", n)
-					w.trace("e%d is killed: %s", n.n, which)
-					e.StopNow()
-				}
-			}
-		}
-	})
-}
-
-// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner of
-// the parent, or both.
-func (k *kin) couple() (which string, nodes []*node) {
-	w := k.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var open []*runLog
-	for _, s := range w.order {
-		if s.kin.parent != 0 && !s.state.Status().Final() && w.stories[s.kin.parent] != nil {
-			open = append(open, s)
-		}
-	}
-	if len(open) == 0 {
-		return "", nil
-	}
-	s := open[w.rng.IntN(len(open))]
-	child, parent := k.home[s.row.Owner], k.home[w.stories[s.kin.parent].row.Owner]
-	which = []string{"engine of a child", "engine of a parent", "engines of both"}[w.rng.IntN(3)]
-	apart := " in one engine"
-	if child != parent {
-		apart = " in two engines"
-	}
-	switch which {
-	case "engine of a child":
-		nodes = append(nodes, child)
-	case "engine of a parent":
-		nodes = append(nodes, parent)
-	default:
-		nodes = append(nodes, child)
-		if parent != child {
-			nodes = append(nodes, parent)
-		}
-	}
-	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == nil || n == w.client })
-	if len(nodes) > 0 {
-		k.hits[which+apart+" dies"]++
-	}
-	return which, nodes
 }
 
 // moves records the engine process to which a membership belongs.

@@ -11,10 +11,55 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
+
+// beginLocked reads the workflow of a run, and which run has started it.
+func (k *kin) beginLocked(s *runLog, rec machine.Record) {
+	if k == nil {
+		return
+	}
+	s.kin.must, s.kin.reached = map[string]bool{}, map[string]bool{}
+	ev, ok := rec.Event().(machine.Started)
+	if !ok {
+		k.w.faultLocked("run %d: its first record is no start", s.id)
+		return
+	}
+	s.kin.parent, s.kin.step, s.kin.void = ev.Parent, ev.ParentStep, ev.Void
+	ctx := context.WithoutCancel(k.w.ctx)
+	rows, err := k.w.store.Runs(ctx, store.RunFilter{IDs: []status.RunID{s.id}})
+	if err == nil && len(rows) == 1 {
+		s.flow, err = k.defs.Workflow(ctx, rows[0].Workflow)
+	}
+	if err != nil || len(rows) != 1 {
+		k.w.faultLocked("run %d: its workflow cannot be read: %v", s.id, err)
+		s.flow = k.w.flow
+	}
+	if s.kin.parent == 0 {
+		return
+	}
+	for _, other := range k.w.order {
+		if other != s && other.kin.parent == s.kin.parent && other.kin.step == s.kin.step && other.rows > 0 && !other.state.Status().Final() {
+			k.w.faultLocked("%s: step %s of run %d has another child run that is open: %s", ev.Name, s.kin.step, s.kin.parent, other.name)
+		}
+	}
+}
+
+// reachedLocked records the states that a run reaches with a record.
+func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
+	if k == nil {
+		return
+	}
+	for _, state := range rec.Reached() {
+		s.kin.reached[state] = true
+	}
+	if ev, ok := rec.Event().(machine.CompensateRequested); ok && ev.Parent {
+		s.kin.undone = true
+	}
+}
 
 // landedLocked checks a family after each commit of a row: no child run is open after its parent has
 // ended, and no limit of open runs is exceeded.

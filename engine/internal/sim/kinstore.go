@@ -9,9 +9,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/quota"
 )
 
-// noNotice comes before all notices.
-var noNotice notice.Notice
-
 // A richWire is a wire to a store that also keeps notices, and divides the limits of agents among
 // all engines. Only worlds with families have it.
 type richWire struct{ *wire }

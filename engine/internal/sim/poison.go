@@ -2,51 +2,11 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/journal"
-	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-)
-
-// badAgent is the name of the agent that the poisonous run calls. The poisonous run ends or
-// hangs every engine that decides it.
-const badAgent = "bad"
-
-// poisonName is the name of the poisonous run.
-const poisonName = "poison"
-
-// poisonSource is the source text of the poisonous run's workflow. Simulate appends it to the
-// source of the generated workflow.
-const poisonSource = `
-agent "bad" {
-  plugin = "far"
-}
-workflow "poison" {
-  deadline = "30m"
-  step "a" {
-    action = agent.bad.do
-    input { name = "poison-a" }
-  }
-  step "b" {
-    action     = agent.bad.do
-    depends_on = [step.a]
-    input { name = "poison-b" }
-  }
-}
-`
-
-// A venom says how a poisonous run harms the engine that decides it.
-type venom int
-
-const (
-	harmless venom = iota // there is no poisonous run
-	deadly                // the engine ends in the middle of the decision
-	numbing               // the decision never returns: the shard hangs
 )
 
 // bite is called when an engine decides the poisonous run. It ends the engine or lets its shard
@@ -104,38 +64,3 @@ func (w judges) containedLocked() bool {
 	s := w.stories[w.poisonous]
 	return s != nil && s.state.Run().State.NeedsHuman()
 }
-
-// judgePoison checks that the poisonous run was parked, that only a limited number of engines
-// decided it, and that no agent was called for it.
-func (w judges) judgePoison(ctx context.Context) {
-	if w.conditions.venom == harmless {
-		return
-	}
-	told, err := journal.Load(ctx, w.store, nil, definitions(w.world), w.poisonous)
-	state := told.State
-	switch {
-	case err != nil:
-		w.fault("%s: it is lost: %v (I1)", poisonName, err)
-		return
-	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
-		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
-	}
-	// The limit allows one more decision for each engine. The reason: another engine takes the
-	// run over if the owner has sent no sign of life for the duration of a lease.
-	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
-		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
-	}
-	w.judgeAlerts(ctx, w.stories[w.poisonous])
-	for _, e := range w.remote.keys {
-		if e.run == poisonName {
-			w.fault("%s called %s", poisonName, e.name)
-		}
-	}
-}
-
-// String returns the name of a venom.
-func (v venom) String() string {
-	return []string{"harmless", "deadly", "numbing"}[v]
-}
-
-var _ fmt.Stringer = venom(0)

@@ -27,13 +27,6 @@ import (
 // far longer than the runs' deadline and any pause between attempts.
 const judgement = time.Hour
 
-// The limits of a world. A world that exceeds one of them panics, and the message names its seed. So
-// an endless world ends its process, with the stacks of all goroutines, instead of hanging.
-const (
-	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
-	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
-)
-
 // A Result is the result of a simulation.
 type Result struct {
 	Faults []string // broken promises that the checks found; empty = none
@@ -330,6 +323,76 @@ func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*
 		settled = settled && ended.NeedsHuman() && !asked
 	}
 	return settled, paused
+}
+
+// rescue works in three rounds. In each round it sends a verb to every run that needs a
+// person (mend), and then waits for all runs (watch).
+func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
+	for range 3 {
+		for i := range w.conditions.runs {
+			w.mu.Lock()
+			s := w.stories[accepted[fmt.Sprintf("run-%d", i)]]
+			w.mu.Unlock()
+			if s != nil && w.status(s).NeedsHuman() {
+				w.mend(ctx, s)
+			}
+		}
+		w.watch(ctx, accepted)
+	}
+}
+
+// care lets people help until every run has ended: they resume what is paused, and decide about what
+// needs a person. All faults have ended, so every run must end.
+func (w people) care(ctx context.Context) {
+	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
+		ended, needy := w.kin.look(ctx)
+		if ended {
+			return
+		}
+		for _, s := range needy {
+			if announces(s) {
+				w.ask(ctx, s.id, "retry", machine.RetryRequested{Extend: time.Hour})
+			} else {
+				w.mend(ctx, s)
+			}
+		}
+		_ = wait.For(ctx, time.Second)
+	}
+}
+
+// look checks all runs once. It returns true if nothing is left to do, or if it has found a fault. It
+// also returns the runs that need a person and have no unanswered verb.
+func (k *kin) look(ctx context.Context) (ended bool, needy []*runLog) {
+	w := k.w
+	ctx = context.WithoutCancel(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ended = true
+	if !slices.ContainsFunc(w.nodes, func(n *node) bool { return n.works }) {
+		w.idleAt = time.Now()
+	}
+	for _, s := range w.order {
+		if mail, err := w.store.Messages(ctx, s.id, 0, 1); err != nil || len(mail) > 0 {
+			ended = false
+		}
+		now := s.state.Status()
+		if now.Final() {
+			continue
+		}
+		ended = false
+		due, ok := s.state.NextDue()
+		if late := w.now().Sub(due); ok && time.Since(later(w.healedAt, w.idleAt)) > w.patience() && late > w.patience() {
+			w.faultLocked("%s: something is due for %v and nobody has noticed (I8)", s.name, late)
+			return true, nil
+		}
+		if (now.NeedsHuman() || now == status.RunPaused) && !w.people().askedLocked(s) {
+			needy = append(needy, s)
+		}
+	}
+	if open, err := w.store.Open(ctx, noNotice, 1); err != nil || len(open) > 0 {
+		ended = false
+	}
+	return ended, needy
 }
 
 // later returns the later of two times.

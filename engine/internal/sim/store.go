@@ -159,6 +159,26 @@ func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (boo
 	return may, err
 }
 
+// leased records when an engine's lease ends, and how far the engine's estimate of the store's time
+// is behind the store's clock.
+func (w registry) leased(n *node, until time.Time, lag time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.lease, n.lag = until, lag+2*time.Microsecond // 2 µs more, because a store rounds a time to whole microseconds
+}
+
+func (w registry) bury(e store.EngineID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buried[e] = true
+}
+
+func (w registry) isBuried(e store.EngineID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buried[e]
+}
+
 // permit records whether an engine may scan the runs of other engines. It returns whether the
 // engine was permitted to do so before.
 func (w registry) permit(n *node, may bool) bool {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/wait"
@@ -41,6 +42,67 @@ func (w *world) strikes(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// widow kills, at random times, the engine of a child run, the engine of its parent, or both.
+func (k *kin) widow(ctx context.Context) {
+	if k == nil {
+		return
+	}
+	w := k.w
+	w.wg.Go(func() {
+		for wait.For(ctx, time.Duration(500+w.draw(4000))*time.Millisecond) == nil && !w.isHealed() {
+			which, nodes := k.couple()
+			for _, n := range nodes {
+				if e := n.get(); e != nil {
+					n.setWorks(false)
+					k.hit("kill", n)
+					w.trace("e%d is killed: %s", n.n, which)
+					e.StopNow()
+				}
+			}
+		}
+	})
+}
+
+// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner of
+// the parent, or both.
+func (k *kin) couple() (which string, nodes []*node) {
+	w := k.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var open []*runLog
+	for _, s := range w.order {
+		if s.kin.parent != 0 && !s.state.Status().Final() && w.stories[s.kin.parent] != nil {
+			open = append(open, s)
+		}
+	}
+	if len(open) == 0 {
+		return "", nil
+	}
+	s := open[w.rng.IntN(len(open))]
+	child, parent := k.home[s.row.Owner], k.home[w.stories[s.kin.parent].row.Owner]
+	which = []string{"engine of a child", "engine of a parent", "engines of both"}[w.rng.IntN(3)]
+	apart := " in one engine"
+	if child != parent {
+		apart = " in two engines"
+	}
+	switch which {
+	case "engine of a child":
+		nodes = append(nodes, child)
+	case "engine of a parent":
+		nodes = append(nodes, parent)
+	default:
+		nodes = append(nodes, child)
+		if parent != child {
+			nodes = append(nodes, parent)
+		}
+	}
+	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == nil || n == w.client })
+	if len(nodes) > 0 {
+		k.hits[which+apart+" dies"]++
+	}
+	return which, nodes
 }
 
 // latency returns by how much the next message to or from the store is delayed; 0 = not at all.

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -44,19 +43,5 @@ func (w registry) claimed(t store.Transition, verbs []int64) {
 	}
 	if len(verbs) > 0 {
 		w.obeyed++
-	}
-}
-
-// hasten sends a verb to a run that was just submitted and has no owner yet. The verb is
-// cancel, pause or none, at random. hasten simulates a person who notices a mistake at once.
-func (w registry) hasten(ctx context.Context, run status.RunID) {
-	if !w.conditions.detached || !w.conditions.verbs {
-		return
-	}
-	switch w.draw(4) {
-	case 0:
-		w.people().ask(ctx, run, "cancel", machine.CancelRequested{})
-	case 1:
-		w.people().ask(ctx, run, "pause", machine.PauseRequested{})
 	}
 }

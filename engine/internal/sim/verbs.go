@@ -40,6 +40,20 @@ func (w people) meddle(ctx context.Context) {
 	}
 }
 
+// hasten sends a verb to a run that was just submitted and has no owner yet. The verb is
+// cancel, pause or none, at random. hasten simulates a person who notices a mistake at once.
+func (w registry) hasten(ctx context.Context, run status.RunID) {
+	if !w.conditions.detached || !w.conditions.verbs {
+		return
+	}
+	switch w.draw(4) {
+	case 0:
+		w.people().ask(ctx, run, "cancel", machine.CancelRequested{})
+	case 1:
+		w.people().ask(ctx, run, "pause", machine.PauseRequested{})
+	}
+}
+
 // signal sends the signal of a wait step, whether or not a step waits for it. On average, one
 // signal of eight makes the step fail, and one of four is sent twice with the same id.
 func (w people) signal(ctx context.Context, s *runLog) {
@@ -57,22 +71,6 @@ func (w people) signal(ctx context.Context, s *runLog) {
 		sig.Payload = w.kin.payload(w.draw(3))
 	}
 	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
-}
-
-// rescue works in three rounds. In each round it sends a verb to every run that needs a
-// person (mend), and then waits for all runs (watch).
-func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
-	for range 3 {
-		for i := range w.conditions.runs {
-			w.mu.Lock()
-			s := w.stories[accepted[fmt.Sprintf("run-%d", i)]]
-			w.mu.Unlock()
-			if s != nil && w.status(s).NeedsHuman() {
-				w.mend(ctx, s)
-			}
-		}
-		w.watch(ctx, accepted)
-	}
 }
 
 func (w people) status(s *runLog) status.RunState {

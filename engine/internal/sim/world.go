@@ -11,11 +11,21 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
+	"github.com/saga-engine/engine/engine/internal/sim/flows"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
+)
+
+// The limits of a world. A world that exceeds one of them panics, and the message names its seed. So
+// an endless world ends its process, with the stacks of all goroutines, instead of hanging.
+const (
+	longest  = 72 * time.Hour // of simulated time; an ordinary world takes at most some hours
+	maxSteps = 3_000_000      // messages to or from the store, and lines of the trace
 )
 
 // A world is one simulation: engines, a store, a remote service, and what the checks have
@@ -102,6 +112,9 @@ func (n *node) setWorks(is bool) {
 	defer n.w.mu.Unlock()
 	n.works = is
 }
+
+// name returns an engine's name in the trace.
+func (n *node) name() string { return fmt.Sprintf("e%d", n.n) }
 
 // now returns store time. The clocks of the engines may differ from store time by up to an
 // hour.
@@ -208,32 +221,71 @@ type question struct {
 // were declared dead.
 type registry struct{ *world }
 
-// leased records when an engine's lease ends, and how far the engine's estimate of the store's time
-// is behind the store's clock.
-func (w registry) leased(n *node, until time.Time, lag time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n.lease, n.lag = until, lag+2*time.Microsecond // 2 µs more, because a store rounds a time to whole microseconds
-}
-
-func (w registry) bury(e store.EngineID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.buried[e] = true
-}
-
-func (w registry) isBuried(e store.EngineID) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.buried[e]
-}
-
-// name returns an engine's name in the trace.
-func (n *node) name() string { return fmt.Sprintf("e%d", n.n) }
-
 // snapshotRows is the number of journal rows between two snapshots. It is small, so that short
 // simulated runs have snapshots, too.
 func (w *world) snapshotRows() int { return 1 + int(w.seed%5) }
+
+// A runLog is the state of a run, computed from its journal rows after each commit. The checks
+// use it, because the states that engines keep in memory may be wrong.
+type runLog struct {
+	id      status.RunID
+	name    string
+	flow    *dsl.Workflow
+	state   *machine.State
+	rows    int
+	history journal.RowEncoder // checks that each row continues the rows before it
+	records []machine.Record
+	facts   []story.Fact
+	started map[attempt]int
+	sent    map[attempt]int
+	row     store.Head // the run as the store lists it, read after the last journal row that was checked
+	// Number of answers to an attempt that reached an engine before complete-by.
+	heard    map[attempt]int
+	accepted int // number of accepted verbs
+	// How many times the run got a status that needs a person; the key is the status.
+	turns map[string]int
+	// Facts that answer verbs; the key is the id of the message with the verb.
+	answers map[int64][]story.Fact
+	skipped map[string]bool // steps whose effect a person decided to leave
+	stopped bool            // a person cancelled the run without undo
+	kin     relation        // what the checks of families need
+	// Verbs that waited when the run got its present owner, and that are not answered yet; the
+	// key is the id of the message.
+	unheard map[int64]bool
+}
+
+// An attempt identifies a call by what agents see of it: step and attempt number. A new round
+// of a step uses the same numbers again, so several calls may have the same key.
+type attempt struct {
+	step   string
+	number int
+}
+
+func (w *world) storyLocked(run status.RunID) *runLog {
+	s := w.stories[run]
+	if s == nil {
+		s = &runLog{id: run, state: machine.NewState(), started: map[attempt]int{}, sent: map[attempt]int{}, heard: map[attempt]int{}, turns: map[string]int{}, answers: map[int64][]story.Fact{}, skipped: map[string]bool{}}
+		w.stories[run] = s
+		w.order = append(w.order, s)
+	}
+	return s
+}
+
+// A kin is what a world with families has in addition: a module of package flows, whose runs start
+// child runs, announce their states, and have limits that hold for all engines together.
+type kin struct {
+	w      *world
+	module *flows.Module
+	defs   *journal.Definitions
+
+	// The mutex of the world protects the following fields.
+	home   map[store.EngineID]*node // engine process of each membership
+	flying int                      // calls of the agent `far` that are in flight
+	most   int                      // largest value of the field `flying`
+	starts []time.Time              // times at which calls of the agent `far` started in the last second
+	hits   map[string]int           // number of faults, by kind of fault and construct
+	full   int                      // submissions that were refused because a limit was reached
+}
 
 // A relation is what the checks of families need to know of a run.
 type relation struct {

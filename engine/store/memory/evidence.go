@@ -12,13 +12,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// An alert is the row of an alert. The field `delivered` is true if the alert was pushed. The row
-// has no names of the run: the method `namedLocked` adds them when the alert is read.
-type alert struct {
-	store.AlertRow
-	delivered bool
-}
-
 // evidence is the part of a Store that keeps late replies and log lines. It also records
 // which alerts were pushed.
 type evidence struct {

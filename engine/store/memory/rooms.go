@@ -12,13 +12,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// A share holds the limit that a run shares with other runs. The field `admitted` is true if the
-// run holds a place.
-type share struct {
-	naming.Room
-	admitted bool
-}
-
 // sharersLocked returns the open runs that share the limit of the given workflow and key. The
 // result `holders` has the runs that hold a place, ascending by id. The result `line` has the runs that
 // wait, in the order of rank and id.

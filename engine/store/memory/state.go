@@ -113,6 +113,20 @@ type row struct {
 	steps []byte
 }
 
+// An alert is the row of an alert. The field `delivered` is true if the alert was pushed. The row
+// has no names of the run: the method `namedLocked` adds them when the alert is read.
+type alert struct {
+	store.AlertRow
+	delivered bool
+}
+
+// A share holds the limit that a run shares with other runs. The field `admitted` is true if the
+// run holds a place.
+type share struct {
+	naming.Room
+	admitted bool
+}
+
 // lock locks the mutex at the beginning of a call. If ctx has ended or the store is closed,
 // it returns an error and does not lock the mutex.
 func (s *state) lock(ctx context.Context) error {

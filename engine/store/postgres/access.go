@@ -118,6 +118,14 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
+// wrapIf returns wrap(what, err), or nil if err is nil.
+func wrapIf(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return wrap(what, err)
+}
+
 // meaning returns an explanation for an error whose cause is the server, its settings or a
 // pooler. It returns "" for any other error.
 func meaning(err error) string {

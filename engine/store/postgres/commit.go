@@ -11,53 +11,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/storekit"
 )
-
-// Commit commits a batch, including submissions, with one statement. If another run may
-// have the name, key or id of a submission, Commit commits this submission afterwards, in a
-// separate transaction. Commit returns ErrFenced if the engine was declared dead and
-// nothing of the batch is committed. If a part of the batch was committed before that,
-// ErrFenced is the outcome of each submission that is not committed.
-func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
-	if err := storekit.ValidateBatch(items); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	defer w.s.minima.lower(w.engine, items)
-	c := commit{w: w, items: items, out: make([]store.Outcome, len(items))}
-	send, where := c.sortOut()
-	if len(send) > 0 {
-		c.token = w.token()
-		all := c.out
-		if where != nil {
-			c.items, c.out = send, make([]store.Outcome, len(send))
-		}
-		aside := c.doubt
-		c.doubt = nil
-		if err := c.land(ctx, 0, len(send), false); err != nil {
-			return nil, err
-		}
-		if where != nil {
-			for i, o := range c.out {
-				all[where[i]] = o
-			}
-			for _, i := range c.doubt {
-				aside = append(aside, where[i])
-			}
-			c.items, c.out, c.doubt = items, all, aside
-		}
-	}
-	c.meet(ctx)
-	for _, i := range c.doubt {
-		if err := c.alone(ctx, i); err != nil {
-			return nil, err
-		}
-	}
-	return c.finish()
-}
 
 // A commit is the state of one call of Writer.Commit.
 type commit struct {
@@ -149,10 +103,6 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	}
 	return c.out, nil
 }
-
-// giveUp is how many times an operation is repeated before its error is returned. The
-// method `stuck` logs an operation after the same number of tries.
-const giveUp = 5
 
 // A sending is a part of a batch that the method `land` sends, again and again until the
 // outcome of the part is known.
@@ -464,6 +414,131 @@ func (c *commit) writers(ctx context.Context) (map[status.RunID]int64, error) {
 		return nil, err
 	}
 	return writers, nil
+}
+
+// meet searches for earlier runs that have the names or hold the keys of the submissions in the
+// field `doubt`. It needs one query for all of them. If it finds an earlier run for a
+// submission, it sets the outcome to this run and removes the submission from `doubt`. If the
+// query fails, meet changes nothing.
+func (c *commit) meet(ctx context.Context) {
+	w := c.w
+	if len(c.doubt) == 0 || w.connect(ctx) != nil {
+		return
+	}
+	var at, name, flow, key array
+	for _, col := range []struct {
+		a   *array
+		oid uint32
+	}{{&at, oidInt4}, {&name, oidText}, {&flow, oidText}, {&key, oidText}} {
+		col.a.reset(col.oid)
+	}
+	for _, i := range c.doubt {
+		t := &c.items[i]
+		if t.Names == nil {
+			continue
+		}
+		at.int4(int32(i))
+		name.text(t.Names.Public(t.Run))
+		flow.text(t.Names.Workflow)
+		if t.Replaces != nil {
+			key.text("") // the run that holds the key does not refuse this submission
+			continue
+		}
+		key.text(t.Names.Key)
+	}
+	met := make(map[int]store.Submitted)
+	err := w.answered(ctx, func(ctx context.Context) error {
+		rows, err := w.conn.QueryContext(ctx, submissionsMet, at.bytes(), name.bytes(), flow.bytes(), key.bytes())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var (
+				i int
+				s = store.Submitted{Exists: true}
+			)
+			if err := rows.Scan(&i, &s.Run, &s.Name, &s.Gone); err != nil {
+				return err
+			}
+			met[i] = s
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		w.drop(err)
+		return
+	}
+	left := c.doubt[:0]
+	for _, i := range c.doubt {
+		// If the found run has the id of this submission, an earlier try may have committed the
+		// submission. Then the submission stays in the field `doubt`, and the method `alone`
+		// checks it. A submission also stays there if it takes over the results and the key of
+		// the found run.
+		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
+			c.out[i] = store.Outcome{Submitted: s}
+			continue
+		}
+		left = append(left, i)
+	}
+	c.doubt = left
+}
+
+// alone commits one submission or admission from the field `doubt` in a separate transaction, and
+// sets the outcome. If another run has the name, key or id of the submission, the transaction finds
+// that run. The method `alone` returns an error if ctx has ended, if the database has lost commits,
+// or if the server cannot be reached and nothing of the batch is committed.
+func (c *commit) alone(ctx context.Context, i int) error {
+	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
+	if s.t.Names != nil {
+		s.name = s.t.Names.Public(s.t.Run)
+	}
+	open := false
+	var last error
+	for try := 0; ; try++ {
+		if try > 0 {
+			if err := backoff(ctx, try); err != nil {
+				return c.w.interrupted("submit", open || c.any(), err, last)
+			}
+		}
+		var sub store.Submitted
+		err := s.once(ctx, &sub)
+		if open && errors.Is(err, store.ErrFenced) {
+			err = s.afterFence(ctx, &sub, err)
+		}
+		switch {
+		case err == nil && s.t.Names == nil:
+			c.out[i] = store.Outcome{Landed: true}
+			return nil
+		case err == nil:
+			c.w.s.known(s.t.Workflow)
+			c.out[i] = store.Outcome{Landed: !sub.Exists, Submitted: sub}
+			return nil
+		case answers(err):
+			c.out[i] = store.Outcome{Err: err}
+			return nil
+		}
+		var (
+			lost    *store.LossError
+			nothing connectError
+		)
+		switch v := judge(err); {
+		case errors.As(err, &lost):
+			return err
+		case errors.As(err, &nothing):
+			if err := c.w.unconnected(ctx, "submit", open || c.any(), try, err, last); err != nil {
+				return err
+			}
+		case v == unknown:
+			open = true
+		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
+		default:
+			c.out[i] = store.Outcome{Err: wrap("submit", err)}
+			return nil
+		}
+		last = err
+		c.w.stuck("submit", try, open, err)
+	}
 }
 
 // alone reports whether a submission has conditions that the commit statement cannot check.

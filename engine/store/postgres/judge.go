@@ -6,6 +6,10 @@ import (
 
 	"github.com/lib/pq"
 	"github.com/lib/pq/pqerror"
+
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/admission"
+	"github.com/saga-engine/engine/engine/store/naming"
 )
 
 // A verdict says what an error means for the transitions that were sent.
@@ -51,4 +55,23 @@ func temporary(err error) bool {
 	var wrong *WrongServerError
 	v := judge(err)
 	return !errors.As(err, &wrong) && (v == unknown || v == later)
+}
+
+// errRefused says that the store refuses a submission because of its contents.
+var errRefused = errors.New("postgres: submission refused")
+
+// answers reports whether an error is the outcome of a transition. Any other error is a failure,
+// after which the transition may be tried again.
+func answers(err error) bool {
+	var refusal *admission.Error
+	if errors.As(err, &refusal) {
+		return true
+	}
+	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrFree, naming.ErrNoOrigin, errRefused} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	var heir *naming.HeirError
+	return errors.As(err, &heir)
 }

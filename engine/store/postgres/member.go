@@ -315,3 +315,48 @@ func (s *members) Members(ctx context.Context) ([]store.Member, error) {
 	}
 	return out, nil
 }
+
+// next returns the runs of an engine that are the next in line and for which a place is free. It
+// returns no more runs than the parameter `most` says.
+func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]status.RunID, error) {
+	rows, err := s.db.QueryContext(ctx, placeNext, int64(id), most)
+	if err != nil {
+		return nil, wrap("find runs that are next in line", err)
+	}
+	defer rows.Close()
+	var next []status.RunID
+	for rows.Next() {
+		var run status.RunID
+		if err := rows.Scan(&run); err != nil {
+			return nil, wrap("find runs that are next in line", err)
+		}
+		next = append(next, run)
+	}
+	return next, wrapIf("find runs that are next in line", rows.Err())
+}
+
+// nextOfKeys adds to the tick t those runs of an engine that wait for a unique key, if the run that
+// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to t.Beaten.
+// It adds at most `most` runs.
+func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
+	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
+	if err != nil {
+		return wrap("find runs whose key is free", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var (
+			run, by status.RunID
+			held    bool
+		)
+		if err := rows.Scan(&run, &by, &held); err != nil {
+			return wrap("find runs whose key is free", err)
+		}
+		if held {
+			t.Beaten = append(t.Beaten, naming.Beaten{Run: run, By: by})
+		} else {
+			t.Next = append(t.Next, run)
+		}
+	}
+	return wrapIf("find runs whose key is free", rows.Err())
+}

@@ -217,24 +217,3 @@ func (s *Store) Close() error {
 	s.bell.close()
 	return errors.Join(s.tables.Close(), s.reads.Close(), s.db.Close())
 }
-
-// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
-// declared dead.
-func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
-	w := &Writer{s: s, engine: id, n: n, names: make(map[string]bool), keys: make(map[[2]string]bool)}
-	if err := w.connect(ctx); err != nil {
-		var nothing connectError
-		if errors.As(err, &nothing) {
-			err = nothing.error
-		}
-		return nil, err
-	}
-	var open bool
-	if err := w.conn.QueryRowContext(ctx, fenceOpen, int64(id), n).Scan(&open); err != nil {
-		return nil, errors.Join(wrap("open writer", err), w.Close())
-	}
-	if !open {
-		return nil, errors.Join(store.ErrFenced, w.Close())
-	}
-	return w, nil
-}

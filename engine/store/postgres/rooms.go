@@ -2,15 +2,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
-
-	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/machine/status"
-	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
@@ -86,160 +79,20 @@ SELECT (` + placeHeld + `), (
   WHERE p.workflow = $1 AND p.key = $2 AND NOT p.admitted AND r.state < 10)`
 )
 
-// errNoRoom says that a transition admits a run that has no limit.
-var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
-
-// room locks the limit of the transition's run, and writes the row of the run in the table `place`.
-// If the transition admits the run, the run takes a place. If no place is free, room returns
-// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If the
-// transition admits a run that waits for its unique key, the run also takes the key. room does nothing
-// if the transition does not concern a limit or a key.
-func (s *submission) room(ctx context.Context) error {
-	t, conn := &s.t, s.w.conn
-	var r naming.Room
-	switch {
-	case t.Room != nil:
-		r = *t.Room
-	case !t.Admit:
-		return nil
-	default:
-		keyed, err := s.takeKey(ctx)
-		if err != nil {
-			return err
-		}
-		err = conn.QueryRowContext(ctx, placeOf, int64(t.Run)).Scan(&r.Workflow, &r.Key, &r.Limit)
-		switch {
-		case noRows(err) && keyed:
-			return nil
-		case noRows(err):
-			return errNoRoom
-		case err != nil:
-			return err
-		}
-	}
-	if _, err := conn.ExecContext(ctx, placeLock, r.Workflow, r.Key); err != nil {
-		return err
-	}
-	if t.Admit {
-		if _, err := conn.ExecContext(ctx, placeSweep, r.Workflow, r.Key); err != nil {
-			return err
-		}
-		var (
-			taken             int32
-			admitted, waiting bool
-		)
-		err := conn.QueryRowContext(ctx, placeAsk, r.Workflow, r.Key, int64(t.Run)).Scan(&admitted, &taken, &waiting)
-		if err != nil {
-			return err
-		}
-		if !admitted && (taken >= r.Limit || t.Seq == 0 && waiting) {
-			return naming.ErrFull
-		}
-	}
-	var err error
-	if t.Room != nil {
-		_, err = conn.ExecContext(ctx, placeAdd, int64(t.Run), r.Workflow, r.Key, int64(r.Limit), r.Rank.UTC(), t.Admit)
-	} else {
-		_, err = conn.ExecContext(ctx, placeAdmit, int64(t.Run))
-	}
-	return err
-}
-
-// admit runs the statements of a transaction that admits a run which waits in line. It reports
-// whether to commit.
-func (s *submission) admit(ctx context.Context) (keep bool, err error) {
-	if err := s.room(ctx); err != nil {
-		return false, err
-	}
-	own, landed, err := s.rows(ctx, s.t)
-	switch {
-	case err != nil && sqlstate(err) == "22P02" && strings.Contains(err.Error(), runGone):
-		return false, store.ErrStale
-	case err != nil:
-		return false, err
-	case own == 0:
-		return false, store.ErrFenced
-	case landed > 0:
-		return true, nil
-	}
-	// The journal has a row with this number; perhaps an earlier try has written it.
-	token, err := s.writer(ctx)
-	if err == nil && token != s.token {
-		err = store.ErrStale
-	}
-	return err == nil, err
-}
-
-// rows writes the rows of a transition. It returns whether the fence row exists, and how many
-// journal rows were written.
-func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed int64, err error) {
-	w := s.w
-	w.batch.fill([]store.Transition{t})
-	var ids pq.Int64Array
-	err = w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids)
-	return own, landed, err
-}
-
-// answers reports whether an error is the outcome of a transition. Any other error is a failure,
-// after which the transition may be tried again.
-func answers(err error) bool {
-	var refusal *admission.Error
-	if errors.As(err, &refusal) {
-		return true
-	}
-	for _, known := range []error{store.ErrFenced, store.ErrExists, store.ErrStale, naming.ErrFull, naming.ErrFree, naming.ErrNoOrigin, errRefused} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	var heir *naming.HeirError
-	return errors.As(err, &heir)
-}
-
-// next returns the runs of an engine that are the next in line and for which a place is free. It
-// returns no more runs than the parameter `most` says.
-func (s *members) next(ctx context.Context, id store.EngineID, most int) ([]status.RunID, error) {
-	rows, err := s.db.QueryContext(ctx, placeNext, int64(id), most)
-	if err != nil {
-		return nil, wrap("find runs that are next in line", err)
-	}
-	defer rows.Close()
-	var next []status.RunID
-	for rows.Next() {
-		var run status.RunID
-		if err := rows.Scan(&run); err != nil {
-			return nil, wrap("find runs that are next in line", err)
-		}
-		next = append(next, run)
-	}
-	return next, wrapIf("find runs that are next in line", rows.Err())
-}
-
-// nextOfKeys adds to the tick t those runs of an engine that wait for a unique key, if the run that
-// took the key last has ended. It adds a run to t.Next if the key is free, and otherwise to t.Beaten.
-// It adds at most `most` runs.
-func (s *members) nextOfKeys(ctx context.Context, id store.EngineID, most int, t *store.Tick) error {
-	rows, err := s.db.QueryContext(ctx, keyNext, int64(id), most)
-	if err != nil {
-		return wrap("find runs whose key is free", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var (
-			run, by status.RunID
-			held    bool
-		)
-		if err := rows.Scan(&run, &by, &held); err != nil {
-			return wrap("find runs whose key is free", err)
-		}
-		if held {
-			t.Beaten = append(t.Beaten, naming.Beaten{Run: run, By: by})
-		} else {
-			t.Next = append(t.Next, run)
-		}
-	}
-	return wrapIf("find runs whose key is free", rows.Err())
-}
+const (
+	// keyWanted says whether the run p waits for a unique key that is not free.
+	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
+	// keyNext returns the runs of the engine $1 that wait for a unique key, if the run that took the key
+	// last has ended. For each, it also returns that run, and whether that run still holds the key. It
+	// leaves out runs that also wait for a place, unless they cannot get their key.
+	keyNext = `
+SELECT w.run_id, c.run_id, ` + contextHeld + `
+FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w
+LEFT JOIN LATERAL (SELECT state, finished_at FROM engine.run WHERE run_id = c.run_id OFFSET 0) r ON true
+WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = $1::int4 AND coalesce(r.state, 10) >= 10
+  AND (` + contextHeld + ` OR NOT EXISTS (SELECT FROM engine.place p WHERE p.run_id = c.next_run AND NOT p.admitted OFFSET 0))
+ORDER BY c.next_run LIMIT $2::int4`
+)
 
 // Places returns which open runs hold a place in a limit. It also counts the open runs that wait in
 // line.
@@ -277,12 +130,4 @@ func (s *views) Places(ctx context.Context, workflow, key string, limit int) (na
 		p.Open = append(p.Open, name)
 	}
 	return p, wrapIf("list runs of a limit", rows.Err())
-}
-
-// wrapIf returns wrap(what, err), or nil if err is nil.
-func wrapIf(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return wrap(what, err)
 }

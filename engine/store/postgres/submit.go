@@ -2,142 +2,16 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/lib/pq"
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/postgres/admission"
 )
-
-// meet searches for earlier runs that have the names or hold the keys of the submissions in the
-// field `doubt`. It needs one query for all of them. If it finds an earlier run for a
-// submission, it sets the outcome to this run and removes the submission from `doubt`. If the
-// query fails, meet changes nothing.
-func (c *commit) meet(ctx context.Context) {
-	w := c.w
-	if len(c.doubt) == 0 || w.connect(ctx) != nil {
-		return
-	}
-	var at, name, flow, key array
-	for _, col := range []struct {
-		a   *array
-		oid uint32
-	}{{&at, oidInt4}, {&name, oidText}, {&flow, oidText}, {&key, oidText}} {
-		col.a.reset(col.oid)
-	}
-	for _, i := range c.doubt {
-		t := &c.items[i]
-		if t.Names == nil {
-			continue
-		}
-		at.int4(int32(i))
-		name.text(t.Names.Public(t.Run))
-		flow.text(t.Names.Workflow)
-		if t.Replaces != nil {
-			key.text("") // the run that holds the key does not refuse this submission
-			continue
-		}
-		key.text(t.Names.Key)
-	}
-	met := make(map[int]store.Submitted)
-	err := w.answered(ctx, func(ctx context.Context) error {
-		rows, err := w.conn.QueryContext(ctx, submissionsMet, at.bytes(), name.bytes(), flow.bytes(), key.bytes())
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var (
-				i int
-				s = store.Submitted{Exists: true}
-			)
-			if err := rows.Scan(&i, &s.Run, &s.Name, &s.Gone); err != nil {
-				return err
-			}
-			met[i] = s
-		}
-		return rows.Err()
-	})
-	if err != nil {
-		w.drop(err)
-		return
-	}
-	left := c.doubt[:0]
-	for _, i := range c.doubt {
-		// If the found run has the id of this submission, an earlier try may have committed the
-		// submission. Then the submission stays in the field `doubt`, and the method `alone`
-		// checks it. A submission also stays there if it takes over the results and the key of
-		// the found run.
-		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
-			c.out[i] = store.Outcome{Submitted: s}
-			continue
-		}
-		left = append(left, i)
-	}
-	c.doubt = left
-}
-
-// alone commits one submission or admission from the field `doubt` in a separate transaction, and
-// sets the outcome. If another run has the name, key or id of the submission, the transaction finds
-// that run. The method `alone` returns an error if ctx has ended, if the database has lost commits,
-// or if the server cannot be reached and nothing of the batch is committed.
-func (c *commit) alone(ctx context.Context, i int) error {
-	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
-	if s.t.Names != nil {
-		s.name = s.t.Names.Public(s.t.Run)
-	}
-	open := false
-	var last error
-	for try := 0; ; try++ {
-		if try > 0 {
-			if err := backoff(ctx, try); err != nil {
-				return c.w.interrupted("submit", open || c.any(), err, last)
-			}
-		}
-		var sub store.Submitted
-		err := s.once(ctx, &sub)
-		if open && errors.Is(err, store.ErrFenced) {
-			err = s.afterFence(ctx, &sub, err)
-		}
-		switch {
-		case err == nil && s.t.Names == nil:
-			c.out[i] = store.Outcome{Landed: true}
-			return nil
-		case err == nil:
-			c.w.s.known(s.t.Workflow)
-			c.out[i] = store.Outcome{Landed: !sub.Exists, Submitted: sub}
-			return nil
-		case answers(err):
-			c.out[i] = store.Outcome{Err: err}
-			return nil
-		}
-		var (
-			lost    *store.LossError
-			nothing connectError
-		)
-		switch v := judge(err); {
-		case errors.As(err, &lost):
-			return err
-		case errors.As(err, &nothing):
-			if err := c.w.unconnected(ctx, "submit", open || c.any(), try, err, last); err != nil {
-				return err
-			}
-		case v == unknown:
-			open = true
-		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
-		default:
-			c.out[i] = store.Outcome{Err: wrap("submit", err)}
-			return nil
-		}
-		last = err
-		c.w.stuck("submit", try, open, err)
-	}
-}
-
-// errRefused says that the store refuses a submission because of its contents.
-var errRefused = errors.New("postgres: submission refused")
 
 // A submission is one run that is submitted in a separate transaction. If the transition has no
 // names, the transaction does not submit the run, but admits it. The journal row contains the token
@@ -241,6 +115,16 @@ func (s *submission) write(ctx context.Context, sub *store.Submitted) (keep bool
 	}
 	*sub = store.Submitted{Run: s.t.Run, Name: s.name}
 	return true, nil
+}
+
+// rows writes the rows of a transition. It returns whether the fence row exists, and how many
+// journal rows were written.
+func (s *submission) rows(ctx context.Context, t store.Transition) (own, landed int64, err error) {
+	w := s.w
+	w.batch.fill([]store.Transition{t})
+	var ids pq.Int64Array
+	err = w.queryRow(ctx, w.batch.shape(true), w.batch.args(w.engine, w.n, s.token, true), &own, &landed, &ids)
+	return own, landed, err
 }
 
 // checkLock locks the id of a run until the transaction ends. Only submissions with checks use it.
@@ -376,18 +260,6 @@ WHERE r.run_id = $1 AND n.key IS NOT NULL`
 	keyTake = `
 UPDATE engine.context SET run_id = next_run, scope = next_scope, retain = next_retain, reset_at = NULL, ended = NULL, ended_at = NULL, run = NULL,
   next_run = NULL, next_scope = NULL, next_retain = NULL WHERE workflow = $1 AND key = $2`
-	// keyWanted says whether the run p waits for a unique key that is not free.
-	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
-	// keyNext returns the runs of the engine $1 that wait for a unique key, if the run that took the key
-	// last has ended. For each, it also returns that run, and whether that run still holds the key. It
-	// leaves out runs that also wait for a place, unless they cannot get their key.
-	keyNext = `
-SELECT w.run_id, c.run_id, ` + contextHeld + `
-FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w
-LEFT JOIN LATERAL (SELECT state, finished_at FROM engine.run WHERE run_id = c.run_id OFFSET 0) r ON true
-WHERE c.next_run IS NOT NULL AND w.state < 10 AND w.owner = $1::int4 AND coalesce(r.state, 10) >= 10
-  AND (` + contextHeld + ` OR NOT EXISTS (SELECT FROM engine.place p WHERE p.run_id = c.next_run AND NOT p.admitted OFFSET 0))
-ORDER BY c.next_run LIMIT $2::int4`
 )
 
 // replace makes the run of the submission the one that waits for its unique key, and posts the message
@@ -450,6 +322,90 @@ func (s *submission) takeKey(ctx context.Context) (keyed bool, err error) {
 	}
 	_, err = s.w.conn.ExecContext(ctx, keyTake, workflow, key)
 	return true, err
+}
+
+// errNoRoom says that a transition admits a run that has no limit.
+var errNoRoom = fmt.Errorf("%w: the run has no limit", errRefused)
+
+// room locks the limit of the transition's run, and writes the row of the run in the table `place`.
+// If the transition admits the run, the run takes a place. If no place is free, room returns
+// naming.ErrFull. It returns no error if an earlier try of the transition has taken the place. If the
+// transition admits a run that waits for its unique key, the run also takes the key. room does nothing
+// if the transition does not concern a limit or a key.
+func (s *submission) room(ctx context.Context) error {
+	t, conn := &s.t, s.w.conn
+	var r naming.Room
+	switch {
+	case t.Room != nil:
+		r = *t.Room
+	case !t.Admit:
+		return nil
+	default:
+		keyed, err := s.takeKey(ctx)
+		if err != nil {
+			return err
+		}
+		err = conn.QueryRowContext(ctx, placeOf, int64(t.Run)).Scan(&r.Workflow, &r.Key, &r.Limit)
+		switch {
+		case noRows(err) && keyed:
+			return nil
+		case noRows(err):
+			return errNoRoom
+		case err != nil:
+			return err
+		}
+	}
+	if _, err := conn.ExecContext(ctx, placeLock, r.Workflow, r.Key); err != nil {
+		return err
+	}
+	if t.Admit {
+		if _, err := conn.ExecContext(ctx, placeSweep, r.Workflow, r.Key); err != nil {
+			return err
+		}
+		var (
+			taken             int32
+			admitted, waiting bool
+		)
+		err := conn.QueryRowContext(ctx, placeAsk, r.Workflow, r.Key, int64(t.Run)).Scan(&admitted, &taken, &waiting)
+		if err != nil {
+			return err
+		}
+		if !admitted && (taken >= r.Limit || t.Seq == 0 && waiting) {
+			return naming.ErrFull
+		}
+	}
+	var err error
+	if t.Room != nil {
+		_, err = conn.ExecContext(ctx, placeAdd, int64(t.Run), r.Workflow, r.Key, int64(r.Limit), r.Rank.UTC(), t.Admit)
+	} else {
+		_, err = conn.ExecContext(ctx, placeAdmit, int64(t.Run))
+	}
+	return err
+}
+
+// admit runs the statements of a transaction that admits a run which waits in line. It reports
+// whether to commit.
+func (s *submission) admit(ctx context.Context) (keep bool, err error) {
+	if err := s.room(ctx); err != nil {
+		return false, err
+	}
+	own, landed, err := s.rows(ctx, s.t)
+	switch {
+	case err != nil && sqlstate(err) == "22P02" && strings.Contains(err.Error(), runGone):
+		return false, store.ErrStale
+	case err != nil:
+		return false, err
+	case own == 0:
+		return false, store.ErrFenced
+	case landed > 0:
+		return true, nil
+	}
+	// The journal has a row with this number; perhaps an earlier try has written it.
+	token, err := s.writer(ctx)
+	if err == nil && token != s.token {
+		err = store.ErrStale
+	}
+	return err == nil, err
 }
 
 // afterFence is called if the answer to a submission was lost, and the engine was declared dead

@@ -12,6 +12,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
 // answerLimit is how long a writer waits for the server's answer before it closes the
@@ -38,11 +39,77 @@ type Writer struct {
 
 var _ store.Writer = (*Writer)(nil)
 
+// OpenWriter opens the n-th writer of an engine. It returns ErrFenced if the engine was
+// declared dead.
+func (s *Store) OpenWriter(ctx context.Context, id store.EngineID, n int) (store.Writer, error) {
+	w := &Writer{s: s, engine: id, n: n, names: make(map[string]bool), keys: make(map[[2]string]bool)}
+	if err := w.connect(ctx); err != nil {
+		var nothing connectError
+		if errors.As(err, &nothing) {
+			err = nothing.error
+		}
+		return nil, err
+	}
+	var open bool
+	if err := w.conn.QueryRowContext(ctx, fenceOpen, int64(id), n).Scan(&open); err != nil {
+		return nil, errors.Join(wrap("open writer", err), w.Close())
+	}
+	if !open {
+		return nil, errors.Join(store.ErrFenced, w.Close())
+	}
+	return w, nil
+}
+
 // Close closes the writer's connection. It also removes the writer from the field `lineage`,
 // which keeps the last confirmed row of each writer.
 func (w *Writer) Close() error {
 	w.s.lineage.forget(w)
 	return w.hangUp()
+}
+
+// Commit commits a batch, including submissions, with one statement. If another run may
+// have the name, key or id of a submission, Commit commits this submission afterwards, in a
+// separate transaction. Commit returns ErrFenced if the engine was declared dead and
+// nothing of the batch is committed. If a part of the batch was committed before that,
+// ErrFenced is the outcome of each submission that is not committed.
+func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.Outcome, error) {
+	if err := storekit.ValidateBatch(items); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	defer w.s.minima.lower(w.engine, items)
+	c := commit{w: w, items: items, out: make([]store.Outcome, len(items))}
+	send, where := c.sortOut()
+	if len(send) > 0 {
+		c.token = w.token()
+		all := c.out
+		if where != nil {
+			c.items, c.out = send, make([]store.Outcome, len(send))
+		}
+		aside := c.doubt
+		c.doubt = nil
+		if err := c.land(ctx, 0, len(send), false); err != nil {
+			return nil, err
+		}
+		if where != nil {
+			for i, o := range c.out {
+				all[where[i]] = o
+			}
+			for _, i := range c.doubt {
+				aside = append(aside, where[i])
+			}
+			c.items, c.out, c.doubt = items, all, aside
+		}
+	}
+	c.meet(ctx)
+	for _, i := range c.doubt {
+		if err := c.alone(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	return c.finish()
 }
 
 func (w *Writer) hangUp() error {
@@ -174,6 +241,10 @@ func (w *Writer) transact(ctx context.Context, fn func(ctx context.Context) (kee
 func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }
+
+// giveUp is how many times an operation is repeated before its error is returned. The
+// method `stuck` logs an operation after the same number of tries.
+const giveUp = 5
 
 // backoff waits before the n-th repetition, or until ctx ends.
 func backoff(ctx context.Context, n int) error {

@@ -324,18 +324,3 @@ var passRules = slices.Concat(needed(hasQuota, quotaRules), []rule{
 		}
 	}},
 })
-
-// Now returns store time. For this purpose it registers a new engine (Join) and reads the
-// time from the engine's tick.
-func (w *frame) Now(s store.Store) time.Time {
-	w.Helper()
-	id, err := s.Join(w.ctx, "clock", time.Hour, 1)
-	if err != nil {
-		w.Fatal(err)
-	}
-	t, err := s.Tick(w.ctx, id, time.Hour, 1)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return t.Now
-}

@@ -252,6 +252,17 @@ func (w *frame) submit(wr store.Writer, t store.Transition, n naming.Names) stor
 	return s
 }
 
+// Submit adds names to a transition and commits the transition alone. It returns
+// Outcome.Submitted, and the error of Commit or of the outcome.
+func Submit(ctx context.Context, w store.Writer, t store.Transition, n naming.Names) (store.Submitted, error) {
+	t.Names = &n
+	out, err := w.Commit(ctx, []store.Transition{t})
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return out[0].Submitted, out[0].Err
+}
+
 func (w *frame) tick(a actor) store.Tick {
 	w.Helper()
 	t, err := w.Store.Tick(w.ctx, a.id, time.Hour, 100)
@@ -268,6 +279,21 @@ func (w *frame) bury(a actor) {
 	if dead, err := w.Store.Fence(w.ctx, a.id); err != nil || !dead {
 		w.Fatalf("fence of expired engine %d: dead = %v, err = %v", a.id, dead, err)
 	}
+}
+
+// Now returns store time. For this purpose it registers a new engine (Join) and reads the
+// time from the engine's tick.
+func (w *frame) Now(s store.Store) time.Time {
+	w.Helper()
+	id, err := s.Join(w.ctx, "clock", time.Hour, 1)
+	if err != nil {
+		w.Fatal(err)
+	}
+	t, err := s.Tick(w.ctx, id, time.Hour, 1)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return t.Now
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -260,14 +260,3 @@ var submissionRules = []rule{
 			w.wantRows(s.Run, 1)
 		}},
 }
-
-// Submit adds names to a transition and commits the transition alone. It returns
-// Outcome.Submitted, and the error of Commit or of the outcome.
-func Submit(ctx context.Context, w store.Writer, t store.Transition, n naming.Names) (store.Submitted, error) {
-	t.Names = &n
-	out, err := w.Commit(ctx, []store.Transition{t})
-	if err != nil {
-		return store.Submitted{}, err
-	}
-	return out[0].Submitted, out[0].Err
-}
