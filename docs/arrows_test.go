@@ -28,8 +28,6 @@ var upwardToday = map[string]int{
 	"engine/store/postgres":    8,
 	"engine/store/storetest":   7,
 	"plugins/engine-agent-sql": 20,
-	"sdk":                      7,
-	"sdk/plugin":               15,
 }
 
 // In each package the files form layers: a file uses declarations of lower files only.
