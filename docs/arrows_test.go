@@ -21,7 +21,6 @@ const minArrows = 20
 // upwardToday lists the packages above maxUpward, with their share in percent. A share may
 // not grow, and this list follows when one falls.
 var upwardToday = map[string]int{
-	"cmd/bench":              11,
 	"engine/agents":          6,
 	"engine/internal/sim":    20,
 	"engine/store/memory":    7,
