@@ -33,6 +33,12 @@ type Agent struct {
 	configRaw  json.RawMessage
 }
 
+// config is the typed configuration of an agent.
+type config struct {
+	plan  *typed.Plan
+	apply func(ctx context.Context, v reflect.Value) error
+}
+
 // New returns an agent without actions. The parameter `name` is NAME in the file name
 // engine-agent-NAME. The parameter `version` is a semantic version such as "1.2.0". The method
 // Schema reports mistakes in the name, in the version, and in all actions and options that are

@@ -11,12 +11,6 @@ import (
 	"github.com/saga-engine/engine/sdk/internal/typed"
 )
 
-// config is the typed configuration of an agent.
-type config struct {
-	plan  *typed.Plan
-	apply func(ctx context.Context, v reflect.Value) error
-}
-
 // Configure declares the agent's configuration. T is a struct with the same tags as an input.
 // The values come from config {} in the agent block of the workflow files. The parameter `fn`
 // is called once for each process, before the first call of any action. If fn returns an error,

@@ -36,25 +36,6 @@ func (u usage) minus(v usage) usage {
 	}
 }
 
-// usage returns the costs of the engine, its agent and its PostgreSQL server so far.
-func (r *running) usage(ctx context.Context) (u usage, err error) {
-	if u.engine, _, err = processCPU(os.Getpid(), false); err != nil {
-		return u, err
-	}
-	u.agent = r.procs.cpu()
-	u.commits = float64(r.store.commits.Load())
-	if r.d == nil {
-		return u, nil
-	}
-	// The next transaction id grows with each transaction that writes: PostgreSQL gives no id to
-	// a transaction that only reads. So a difference of two such ids counts transactions.
-	err = r.d.db.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8, txid_snapshot_xmax(txid_current_snapshot())::float8`).Scan(&u.log, &u.commits)
-	if err == nil {
-		u.server, err = r.d.serverCPU(ctx)
-	}
-	return u, err
-}
-
 var errElsewhere = errors.New("the server's processes cannot be seen")
 
 // postmaster returns the process id of the server's main process. It returns errElsewhere if

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
@@ -99,12 +98,6 @@ func (d *database) arguments() (address string, env []string) {
 		u.User = url.User(u.User.Username())
 	}
 	return u.String(), append(os.Environ(), "PGPASSWORD="+password)
-}
-
-// newPool makes a pool of processes of the mock agent. If `unary` is true, each call has its own
-// stream. Otherwise all calls of a process use one stream, in batches.
-func newPool(w *work, unary bool, procs *processes) *agents.Pool {
-	return agents.NewPool(agents.Options{Catalog: w.catalog, Observer: procs, Unary: unary})
 }
 
 // findTool returns the path of a program of PostgreSQL, such as psql. It first looks in the

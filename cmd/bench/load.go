@@ -15,6 +15,8 @@ import (
 // A loader submits runs to a running engine, so that the engine is always busy.
 type loader struct{ *running }
 
+func (r *running) loader() loader { return loader{r} }
+
 // A load describes the runs that keep an engine busy.
 type load struct {
 	workflow string

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"strings"
 	"testing/fstest"
 	"time"
@@ -15,10 +14,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 )
-
-// A historyLab has the methods that measure a long load, a long queue, many stored runs, and
-// many calls.
-type historyLab struct{ *lab }
 
 // minutes is the length of the long measurement, in minutes.
 const minutes = 5
@@ -92,14 +87,6 @@ func (l historyLab) brief(ctx context.Context, round int, row string, pg *runnin
 	}
 	res.put(l.book, round, row, steps)
 	return nil
-}
-
-// A loopPlan holds the number of iterations of a short loop and of a long loop.
-type loopPlan struct{ short, long int }
-
-// sizes yields "short" and "long", with their numbers of iterations.
-func (p loopPlan) sizes() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) { _ = yield("short", p.short) && yield("long", p.long) }
 }
 
 // loopKinds are the kinds of measured loops: without and with a call of an agent in each iteration.

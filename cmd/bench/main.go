@@ -20,6 +20,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -27,6 +28,8 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -129,59 +132,92 @@ func override(planned *int, asked int) {
 	}
 }
 
-// A plan says how long each measurement takes, and how many runs, steps or rows it has.
-type plan struct {
-	rounds int           // number of rounds in which all subjects of a part are measured in turn
-	warm   time.Duration // time under the same load before each measurement
-	each   time.Duration // length of each measurement
-
-	scale  int           // size of pgbench's table, in units of 100,000 rows
-	minute time.Duration // length of each of the five parts of the long measurement: one minute, or less with -short
-
-	large int // number of calls of a large run in the part "shapes"
-
-	queued     int           // number of runs in the queue: submitted, but without an owner
-	queueLimit time.Duration // time after which no more runs are submitted
-	claim      time.Duration // duration of a measurement in which an engine claims queued runs
-
-	finished int // number of finished runs in the database during the scans of a Supervisor
-	scans    int // number of measured scans of a Supervisor
-	flight   int // number of runs in flight for the takeover
-	takes    int // how many times an engine takes over all runs in flight, one takeover after the other
-
-	loops  loopPlan  // numbers of iterations of the measured loops
-	starts startPlan // sizes of the parts that measure how runs start
-
-	waits waitPlan      // numbers of runs that wait for a signal or a time
-	kept  int           // number of open runs that an engine holds in memory while their memory is measured
-	colds int           // number of cold starts
-	idle  time.Duration // shortest time in which the statements of an idle engine are counted
-
-	limit time.Duration // time limit for the whole benchmark
+// A part is a group of measurements that the option -only can select.
+type part struct {
+	name    string
+	measure func(*lab, context.Context) error
 }
 
-// whole returns the plan of `make bench`.
-func whole() plan {
-	return plan{
-		rounds: 3, warm: 2 * time.Second, each: 10 * time.Second, scale: 10, minute: time.Minute, large: 10_000,
-		queued: 1_000_000, queueLimit: 15 * time.Minute, claim: 30 * time.Second,
-		finished: 10_000_000, scans: 500, flight: 100_000, takes: 3,
-		kept: 20_000, colds: 10, idle: 3 * time.Minute, limit: 2 * time.Hour,
-		waits:  waitPlan{waiting: 100_000, timers: 10_000, signals: 20_000},
-		loops:  loopPlan{short: 1_000, long: 100_000},
-		starts: startPlan{rounds: 3, clients: []int{1, manyClients}, each: 5 * time.Second, events: 50_000, schedules: 10_000},
+func parts() []part {
+	return []part{
+		{"steps", func(l *lab, ctx context.Context) error { return l.runLab().steps(ctx) }},
+		{"saga", func(l *lab, ctx context.Context) error { return l.runLab().saga(ctx) }},
+		{"shapes", func(l *lab, ctx context.Context) error { return l.runLab().shapes(ctx) }},
+		{"tenants", func(l *lab, ctx context.Context) error { return l.runLab().tenants(ctx) }},
+		{"calls", func(l *lab, ctx context.Context) error { return l.historyLab().calls(ctx) }},
+		{"long", func(l *lab, ctx context.Context) error { return l.historyLab().long(ctx) }},
+		{"loop", func(l *lab, ctx context.Context) error { return l.historyLab().loop(ctx) }},
+		{"queue", func(l *lab, ctx context.Context) error { return l.historyLab().queue(ctx) }},
+		{"submissions", func(l *lab, ctx context.Context) error { return l.startsLab().submissions(ctx) }},
+		{"events", func(l *lab, ctx context.Context) error { return l.startsLab().events(ctx) }},
+		{"replies", func(l *lab, ctx context.Context) error { return l.startsLab().replies(ctx) }},
+		{"schedules", func(l *lab, ctx context.Context) error { return l.startsLab().schedules(ctx) }},
+		{"recovery", func(l *lab, ctx context.Context) error { return l.historyLab().recovery(ctx) }},
+		{"memory", func(l *lab, ctx context.Context) error { return l.processLab().memory(ctx) }},
+		{"waits", func(l *lab, ctx context.Context) error { return l.processLab().waits(ctx) }},
+		{"cold", func(l *lab, ctx context.Context) error { return l.processLab().cold(ctx) }},
+		{"idle", func(l *lab, ctx context.Context) error { return l.processLab().idle(ctx) }},
 	}
 }
 
-// glimpse returns the plan of `make bench SHORT=1`.
-func glimpse() plan {
-	return plan{
-		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second, large: 1_000,
-		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
-		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
-		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,
-		waits:  waitPlan{waiting: 5_000, timers: 1_000, signals: 3_000},
-		loops:  loopPlan{short: 1_000, long: 10_000},
-		starts: startPlan{rounds: 1, clients: []int{manyClients}, each: 400 * time.Millisecond, events: 2_000, schedules: 10_000},
+func partNames() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
 	}
+	return names
+}
+
+// chosen returns the parts of the benchmark whose names are in the comma-separated list. It
+// returns all parts if the list is "", and an error if the list has an unknown name.
+func chosen(list string) ([]part, error) {
+	if list == "" {
+		return parts(), nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(partNames(), name) {
+			return nil, fmt.Errorf("-only %s: the parts are %s", name, strings.Join(partNames(), ", "))
+		}
+	}
+	return slices.DeleteFunc(parts(), func(p part) bool { return !slices.Contains(names, p.name) }), nil
+}
+
+// measure runs the wanted parts, and then prints the goals next to the figures. If a part
+// fails, measure continues with the next part. It returns the errors of all parts.
+func (l *lab) measure(ctx context.Context, wanted []part) (errs error) {
+	if slices.ContainsFunc(wanted, func(p part) bool { return p.name == "idle" }) {
+		l.idling = l.processLab().startIdling(ctx)
+		defer func() {
+			for _, i := range l.idling {
+				errs = errors.Join(errs, i.closing.close())
+			}
+		}()
+	}
+	for _, p := range wanted {
+		at := time.Now()
+		if err := p.measure(l, ctx); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("%s: %w", p.name, err))
+			l.t.say("")
+			l.t.say("%s: could not be measured: %v", p.name, err)
+		}
+		l.tell("%s took %s", p.name, time.Since(at).Round(time.Second))
+		if ctx.Err() != nil {
+			return errors.Join(errs, context.Cause(ctx))
+		}
+	}
+	l.t.goals(l.book)
+	return errs
+}
+
+// heading prints the machine and the versions of Go and PostgreSQL with which the benchmark
+// measures.
+func (l *lab) heading(ctx context.Context) error {
+	var version string
+	err := l.onServer(func(db *sql.DB) error { return db.QueryRowContext(ctx, `SHOW server_version`).Scan(&version) })
+	if err != nil {
+		return fmt.Errorf("ask the server for its version: %w", err)
+	}
+	l.t.say("%d CPUs, %s/%s, %s, PostgreSQL %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)
+	return nil
 }

@@ -19,10 +19,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/postgres"
 )
 
-// A processLab has the methods that measure processes: memory, time to start, statements of an
-// idle engine.
-type processLab struct{ *lab }
-
 // A keeping is a reason why open runs stay in an engine's memory, and a workflow whose runs
 // stay for this reason.
 type keeping struct {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // queue measures a queue of a million runs without an owner. First it measures how many runs
@@ -97,26 +96,3 @@ func (l historyLab) claim(ctx context.Context, d *database, row string, invoker 
 	l.tell("queue: %s: %d runs, %d done", row, taken, done)
 	return d.store.Leave(ctx, r.engine)
 }
-
-// mute replaces an agent: it accepts any number of calls and answers none. With it, the
-// benchmark measures only the claims of runs and the starts of their first steps. mute must
-// accept calls, because an engine whose agents have no free slot claims no runs.
-type mute struct{}
-
-// Invoke waits until ctx ends, and returns its error.
-func (mute) Invoke(ctx context.Context, _ invoke.Call) (sdk.Reply, error) {
-	<-ctx.Done()
-	return sdk.Reply{}, ctx.Err()
-}
-
-// Start begins a call that gets no answer. When ctx ends, the function `done` is called with the
-// error of ctx.
-func (mute) Start(ctx context.Context, _ invoke.Call, done func(sdk.Reply, error)) invoke.Started {
-	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })
-	return mute{}
-}
-
-// Stop does nothing.
-func (mute) Stop() {}
-
-var _ invoke.AsyncInvoker = mute{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,11 +12,13 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/snapshots"
 	"github.com/saga-engine/engine/engine/telemetry"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // A setup says which store, agent and options an engine of the benchmark gets.
@@ -42,8 +45,6 @@ type running struct {
 	end   context.CancelFunc
 	ended chan error
 }
-
-func (r *running) loader() loader { return loader{r} }
 
 // start starts an engine in this process, and waits until the engine is ready. The agent runs
 // in another process.
@@ -167,6 +168,25 @@ func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, err
 	return last, nil
 }
 
+// usage returns the costs of the engine, its agent and its PostgreSQL server so far.
+func (r *running) usage(ctx context.Context) (u usage, err error) {
+	if u.engine, _, err = processCPU(os.Getpid(), false); err != nil {
+		return u, err
+	}
+	u.agent = r.procs.cpu()
+	u.commits = float64(r.store.commits.Load())
+	if r.d == nil {
+		return u, nil
+	}
+	// The next transaction id grows with each transaction that writes: PostgreSQL gives no id to
+	// a transaction that only reads. So a difference of two such ids counts transactions.
+	err = r.d.db.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8, txid_snapshot_xmax(txid_current_snapshot())::float8`).Scan(&u.log, &u.commits)
+	if err == nil {
+		u.server, err = r.d.serverCPU(ctx)
+	}
+	return u, err
+}
+
 // pause waits for the duration d. If ctx ends first, it returns the error of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
@@ -177,6 +197,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// newPool makes a pool of processes of the mock agent. If `unary` is true, each call has its own
+// stream. Otherwise all calls of a process use one stream, in batches.
+func newPool(w *work, unary bool, procs *processes) *agents.Pool {
+	return agents.NewPool(agents.Options{Catalog: w.catalog, Observer: procs, Unary: unary})
 }
 
 // processes records which agent processes are running. It is an observer of the pool.
@@ -287,3 +313,50 @@ func (w *countedWriter) Commit(ctx context.Context, batch []store.Transition) ([
 	w.c.rows.Add(int64(len(batch)))
 	return w.Writer.Commit(ctx, batch)
 }
+
+// mute replaces an agent: it accepts any number of calls and answers none. With it, the
+// benchmark measures only the claims of runs and the starts of their first steps. mute must
+// accept calls, because an engine whose agents have no free slot claims no runs.
+type mute struct{}
+
+// Invoke waits until ctx ends, and returns its error.
+func (mute) Invoke(ctx context.Context, _ invoke.Call) (sdk.Reply, error) {
+	<-ctx.Done()
+	return sdk.Reply{}, ctx.Err()
+}
+
+// Start begins a call that gets no answer. When ctx ends, the function `done` is called with the
+// error of ctx.
+func (mute) Start(ctx context.Context, _ invoke.Call, done func(sdk.Reply, error)) invoke.Started {
+	context.AfterFunc(ctx, func() { done(sdk.Reply{}, ctx.Err()) })
+	return mute{}
+}
+
+// Stop does nothing.
+func (mute) Stop() {}
+
+var _ invoke.AsyncInvoker = mute{}
+
+// silent is an Invoker that the engine never calls. It is used together with the type `occupied`,
+// which reports that no agent has a free slot.
+type silent struct{}
+
+// Invoke refuses the call.
+func (silent) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
+	return sdk.Reply{}, &invoke.Deferred{Why: "no agent has room"}
+}
+
+// occupied is a Capacity of agents that never have a free slot.
+type occupied struct{}
+
+// Slot reports that no call may start.
+func (occupied) Slot(invoke.AgentSpec) machine.Slot { return machine.Slot{Why: "full"} }
+
+// Reserve reports that no slot is free.
+func (occupied) Reserve(invoke.AgentSpec, int) bool { return false }
+
+// Release does nothing, because no slot is ever reserved.
+func (occupied) Release(invoke.AgentSpec, int) {}
+
+// OnFree ignores the function, because no slot ever becomes free.
+func (occupied) OnFree(func(key string)) {}

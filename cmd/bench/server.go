@@ -9,10 +9,6 @@ import (
 	"time"
 )
 
-// A serverLab has the methods that change settings of the PostgreSQL server and vacuum the
-// databases of the benchmark.
-type serverLab struct{ *lab }
-
 // tune changes settings of the server, so that no checkpoint begins during a measurement of a
 // few seconds. With the default settings, a checkpoint would begin approximately once a minute,
 // during some of the measurements.

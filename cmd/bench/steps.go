@@ -13,10 +13,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
 
-// A runLab has the methods that measure runs: steps per second, durations of single runs, kinds
-// of workflows.
-type runLab struct{ *lab }
-
 // A subject is one row of a table, and the function that measures this row in a round.
 type subject struct {
 	row     string

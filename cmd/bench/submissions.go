@@ -17,19 +17,6 @@ import (
 	"github.com/saga-engine/engine/engine"
 )
 
-// A startsLab has the methods that measure how runs start without the Go API of an engine: with
-// SQL, by an event or by a schedule. It also measures how fast replies of runs reach a program.
-type startsLab struct{ *lab }
-
-// A startPlan holds the sizes of the parts that measure how runs start.
-type startPlan struct {
-	rounds    int           // number of rounds in which the subjects of these parts are measured in turn
-	clients   []int         // numbers of clients that submit at the same time
-	each      time.Duration // length of each measurement of submissions
-	events    int           // number of events of each measurement
-	schedules int           // number of schedules that are due at the same time
-}
-
 const (
 	manyClients = 16    // number of clients that submit at the same time
 	batchSize   = 1_000 // number of submissions or events in a batch

@@ -9,10 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine"
-	"github.com/saga-engine/engine/engine/invoke"
-	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // A takeover holds the figures of one round: a read with psql and then a takeover.
@@ -114,30 +111,6 @@ func (p *passes) Pass(s engine.PassStats) {
 		}
 	}
 }
-
-// silent is an Invoker that the engine never calls. It is used together with the type `occupied`,
-// which reports that no agent has a free slot.
-type silent struct{}
-
-// Invoke refuses the call.
-func (silent) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
-	return sdk.Reply{}, &invoke.Deferred{Why: "no agent has room"}
-}
-
-// occupied is a Capacity of agents that never have a free slot.
-type occupied struct{}
-
-// Slot reports that no call may start.
-func (occupied) Slot(invoke.AgentSpec) machine.Slot { return machine.Slot{Why: "full"} }
-
-// Reserve reports that no slot is free.
-func (occupied) Reserve(invoke.AgentSpec, int) bool { return false }
-
-// Release does nothing, because no slot is ever reserved.
-func (occupied) Release(invoke.AgentSpec, int) {}
-
-// OnFree ignores the function, because no slot ever becomes free.
-func (occupied) OnFree(func(key string)) {}
 
 // recovery creates two databases: the first has no finished runs, the second has many. It
 // measures scans in both databases, and takeovers in the second.

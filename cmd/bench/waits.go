@@ -22,13 +22,6 @@ const timerLength = 5 * time.Second
 // senders is the number of goroutines that send signals at the same time.
 const senders = 16
 
-// A waitPlan holds the numbers of runs for the part of the benchmark that is named "waits".
-type waitPlan struct {
-	waiting int // number of runs that wait for a signal at the same time
-	timers  int // number of runs that wait for a time, while other runs wait for a signal
-	signals int // number of waiting runs to which the benchmark sends a signal
-}
-
 // A waitResult holds the figures of waiting runs.
 type waitResult struct {
 	bytes, goroutines float64 // bytes of memory, and goroutines, that each waiting run costs

@@ -1,11 +1,12 @@
 package agents
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
-	"github.com/saga-engine/engine/sdk"
 )
 
 var (
@@ -19,71 +20,6 @@ var (
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
 	return &Pool{opts: o, crowd: crowd{most: o.MaxProcesses}, stop: make(chan struct{}), agents: map[string]*agent{}, ctxs: map[<-chan struct{}]bool{}}
-}
-
-// Invoke sends a call to a process of its agent and waits for the reply. See invoke.Invoker.
-func (p *Pool) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) {
-	if err := ctx.Err(); err != nil {
-		return sdk.Reply{}, notSent(err)
-	}
-	type result struct {
-		reply sdk.Reply
-		err   error
-	}
-	done := make(chan result, 1)
-	f := &activeCall{call: call, done: func(reply sdk.Reply, err error) { done <- result{reply, err} }}
-	p.launch(f)
-	for stop := call.Stop; ; {
-		select {
-		case r := <-done:
-			return r.reply, r.err
-		case <-stop:
-			f.Stop()
-			stop = nil
-		case <-ctx.Done():
-			f.cut(ctx.Err())
-			r := <-done
-			return r.reply, r.err
-		}
-	}
-}
-
-// Start sends a call to a process of its agent and does not wait for the reply. Later the Pool
-// passes the reply or an error to the function in the parameter `done`. See invoke.AsyncInvoker.
-func (p *Pool) Start(ctx context.Context, call invoke.Call, done func(sdk.Reply, error)) invoke.Started {
-	f := &activeCall{call: call, done: done}
-	if err := ctx.Err(); err != nil {
-		f.fail(notSent(err))
-		return nil
-	}
-	if ctx.Done() != nil {
-		f.ctx = ctx
-		p.watch(ctx)
-	}
-	p.launch(f)
-	if err := ctx.Err(); err != nil {
-		f.cut(err) // ctx may have ended before the call was in agent.watched
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.over && !f.sent {
-		return nil
-	}
-	return f
-}
-
-func (p *Pool) launch(f *activeCall) {
-	p.mu.Lock()
-	a, err := p.agentLocked(&f.call.Agent)
-	if err != nil {
-		p.mu.Unlock()
-		f.fail(&invoke.Deferred{Why: err.Error()})
-		return
-	}
-	p.work.Add(1)
-	p.mu.Unlock()
-	f.agent = a
-	f.start()
 }
 
 // Check starts a process of the agent if none is ready. So every reason that prevents calls is
@@ -131,6 +67,25 @@ func (p *Pool) OnFree(fn func(key string)) {
 	p.onFree = append(p.onFree, fn)
 }
 
+// Status returns a description of each agent that was called or checked, sorted by name and
+// key.
+func (p *Pool) Status() []AgentStatus {
+	p.mu.Lock()
+	agents := make([]*agent, 0, len(p.agents))
+	for _, a := range p.agents {
+		agents = append(agents, a)
+	}
+	p.mu.Unlock()
+	list := make([]AgentStatus, 0, len(agents))
+	for _, a := range agents {
+		list = append(list, a.status())
+	}
+	slices.SortFunc(list, func(x, y AgentStatus) int {
+		return cmp.Or(cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Key, y.Key))
+	})
+	return list
+}
+
 func (p *Pool) agent(spec invoke.AgentSpec) (*agent, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,30 +102,4 @@ func (p *Pool) agentLocked(spec *invoke.AgentSpec) (*agent, error) {
 		p.agents[spec.Key] = a
 	}
 	return a, nil
-}
-
-// watch registers a function that cuts off all calls with this ctx when ctx ends. If several
-// calls have the same ctx, only the first call of watch registers a function.
-func (p *Pool) watch(ctx context.Context) {
-	done := ctx.Done()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctxs[done] {
-		return
-	}
-	p.ctxs[done] = true
-	context.AfterFunc(ctx, func() {
-		p.mu.Lock()
-		delete(p.ctxs, done)
-		agents := make([]*agent, 0, len(p.agents))
-		for _, a := range p.agents {
-			agents = append(agents, a)
-		}
-		p.mu.Unlock()
-		for _, a := range agents {
-			for _, f := range a.watchedBy(done) {
-				f.cut(ctx.Err())
-			}
-		}
-	})
 }

@@ -1,8 +1,6 @@
 package agents
 
 import (
-	"cmp"
-	"slices"
 	"time"
 )
 
@@ -51,25 +49,6 @@ const (
 	// InstanceDraining means that the process gets no more calls, and ends after its calls.
 	InstanceDraining InstanceState = "draining"
 )
-
-// Status returns a description of each agent that was called or checked, sorted by name and
-// key.
-func (p *Pool) Status() []AgentStatus {
-	p.mu.Lock()
-	agents := make([]*agent, 0, len(p.agents))
-	for _, a := range p.agents {
-		agents = append(agents, a)
-	}
-	p.mu.Unlock()
-	list := make([]AgentStatus, 0, len(agents))
-	for _, a := range agents {
-		list = append(list, a.status())
-	}
-	slices.SortFunc(list, func(x, y AgentStatus) int {
-		return cmp.Or(cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Key, y.Key))
-	})
-	return list
-}
 
 func (a *agent) status() AgentStatus {
 	st := AgentStatus{Agent: a.spec.Name, Key: a.spec.Key, Plugin: a.spec.Plugin, Version: a.spec.Version, Capacity: a.spec.MaxConcurrency}

@@ -10,19 +10,6 @@ import (
 
 const version = "0.1.0"
 
-// Error codes that this agent has in addition to those of the SDK.
-const (
-	codeConflict    = "conflict"      // a constraint of the database refused the change
-	codeTooManyRows = "too_many_rows" // the statement returns more than max_rows rows, or too many bytes
-	codeKeyReused   = "key_reused"    // an earlier call with the same idempotency key had other statements
-)
-
-// statement holds the text and the arguments of one SQL statement.
-type statement struct {
-	SQL  string
-	Args []any // arguments in the form that the driver accepts
-}
-
 // queryIn is the input of the action `query`.
 type queryIn struct {
 	SQL    string            `agent:"sql" doc:"One statement, with $1, $2, … for the arguments."`
@@ -36,18 +23,6 @@ type execIn struct {
 	Args       any               `agent:"args,optional" doc:"List of arguments; lists and objects in it are sent as JSON."`
 	Statements any               `agent:"statements,optional" doc:"Instead of sql and args: a list of { sql, args }, executed in one transaction."`
 	Errors     map[string]string `agent:"errors,optional,codes" pattern:"[0-9A-Z]{2}([0-9A-Z]{3})?" doc:"SQLSTATE, or its first two characters, to error code."`
-}
-
-// rowsOut is the output of all actions.
-type rowsOut struct {
-	Rows         any   `agent:"rows" doc:"Rows of the last statement: a list of objects by column name."`
-	RowsAffected int64 `agent:"rows_affected" doc:"Rows that all statements changed or returned."`
-}
-
-// agent holds the state of the agent's process. The method `configure` sets it.
-type agent struct {
-	db      *database
-	effects *dedupe
 }
 
 // newAgent declares the agent: its actions, inputs and error codes.
@@ -146,22 +121,4 @@ func (in execIn) statements() ([]statement, error) {
 		sts = append(sts, st)
 	}
 	return sts, nil
-}
-
-// one returns the statement with the given SQL text and arguments. It returns an error if the text
-// is not allowed, or if the parameter `args` is not a list.
-func one(text string, args any) (statement, error) {
-	if err := checkSQL(text); err != nil {
-		return statement{}, err
-	}
-	list, ok := args.([]any)
-	if args != nil && !ok {
-		return statement{}, invalid("args: must be a list")
-	}
-	values, err := arguments(list)
-	return statement{SQL: text, Args: values}, err
-}
-
-func invalid(format string, args ...any) error {
-	return &sdk.Failure{Code: sdk.CodeInvalid, Message: fmt.Sprintf(format, args...), Permanent: true}
 }

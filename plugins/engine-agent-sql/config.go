@@ -23,6 +23,12 @@ type config struct {
 
 var tablePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_]{0,62})?$`)
 
+// agent holds the state of the agent's process. The method `configure` sets it.
+type agent struct {
+	db      *database
+	effects *dedupe
+}
+
 // configure checks the config {} block and prepares the pool of connections. It does not
 // connect, because the agent must start even while the database is down.
 func (s *agent) configure(_ context.Context, c config) error {

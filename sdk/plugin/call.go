@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,31 @@ import (
 	"unicode/utf8"
 
 	"github.com/saga-engine/engine/sdk"
+)
+
+// CallOptions holds the functions that Call and Start call while a call is in flight. A nil
+// function is not called.
+type CallOptions struct {
+	// OnEvent receives the agent's heartbeats and checkpoints, in order.
+	OnEvent func(sdk.Event)
+	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
+	// reply. It returns how long to wait for a late reply; 0 = do not wait.
+	OnExpired func() time.Duration
+	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows.
+	// The reply was checked against the schema. It is evidence that the agent answers after
+	// complete-by (S28).
+	OnLate func(sdk.Reply)
+}
+
+// callState is the state of a call in a session.
+type callState uint8
+
+const (
+	callNew       callState = iota // the call was not passed to the session yet
+	callWaiting                    // the agent has certainly not received the call
+	callSent                       // the agent may have received the call
+	callListening                  // the agent may have received the call, and complete-by has passed
+	callOver                       // the call has a result
 )
 
 // call holds the state of one call of an action. The call is sent either in a session or on
@@ -94,6 +120,8 @@ func (c *call) expire() time.Duration {
 func (c *call) late(now time.Time) bool {
 	return now.Sub(c.start) >= c.left || !now.Round(0).Before(c.req.CompleteBy)
 }
+
+var errDeadline = errors.New("complete-by has passed")
 
 // errSilence is the error of a call that was not answered before complete-by.
 var errSilence = fmt.Errorf("%w: %w", errDeadline, context.DeadlineExceeded)

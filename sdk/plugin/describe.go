@@ -150,8 +150,6 @@ func runDescribe(ctx context.Context, c leash.Command, out, errs io.Writer) erro
 	return err
 }
 
-const notAnAgent = "is it an agent? Every agent prints its schema when it is run with the argument describe"
-
 func parseDescription(path string, data []byte) (Description, error) {
 	var d Description
 	err := json.Unmarshal(data, &d)

@@ -27,20 +27,6 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// CallOptions holds the functions that Call and Start call while a call is in flight. A nil
-// function is not called.
-type CallOptions struct {
-	// OnEvent receives the agent's heartbeats and checkpoints, in order.
-	OnEvent func(sdk.Event)
-	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
-	// reply. It returns how long to wait for a late reply; 0 = do not wait.
-	OnExpired func() time.Duration
-	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows.
-	// The reply was checked against the schema. It is evidence that the agent answers after
-	// complete-by (S28).
-	OnLate func(sdk.Reply)
-}
-
 // Call does the work of Invoke, with options. After complete-by, Call may wait for a late
 // reply before it returns. It then returns context.DeadlineExceeded, even if the late
 // reply arrives.

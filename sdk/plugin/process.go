@@ -3,7 +3,6 @@ package plugin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -160,5 +159,3 @@ func (p *Process) explain(err error) error {
 	}
 	return err
 }
-
-var errDeadline = errors.New("complete-by has passed")

@@ -22,10 +22,6 @@ const (
 	pluginName  = "agent"
 )
 
-// DefaultPayloadLimit is the largest size of an input or an output, in bytes, if
-// OpenOptions.PayloadLimit is 0.
-const DefaultPayloadLimit = 1 << 20
-
 // messageRoom is how many bytes a message may have in addition to its payload.
 const messageRoom = 64 << 10
 

@@ -106,20 +106,6 @@ type job struct {
 	running
 }
 
-// An allowance says until when the agent may answer a call. The answer must come before the
-// duration in the field `left` has passed since the time in the field `start`. It must also
-// come before the time completeBy.
-type allowance struct {
-	start      time.Time
-	left       time.Duration
-	completeBy time.Time
-}
-
-// over reports whether the time for an answer has passed, by the wall clock or the monotonic clock.
-func (a *allowance) over(now time.Time) bool {
-	return now.Sub(a.start) >= a.left || !now.Round(0).Before(a.completeBy)
-}
-
 // begin queues a received call and wakes a worker if necessary. It ignores a call if the time
 // of the call is over, or if another call has the same number.
 func (l *link) begin(id uint64, req sdk.Request) {

@@ -16,28 +16,10 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// The largest size of a batch. A batch contains the calls that were queued while the previous
-// batch was sent. There is no timer, so a single call is sent at once.
-const (
-	maxBatch   = 256     // number of calls, cancels, events and replies together
-	batchBytes = 1 << 20 // size in bytes; if the limit for one message is smaller, that limit counts
-)
-
 // exitNotice is how long a session waits for the end of the process after the connection has
 // ended. If the process ends, the error says why it ended, which is more useful than the error
 // of the connection.
 const exitNotice = 200 * time.Millisecond
-
-// callState is the state of a call in a session.
-type callState uint8
-
-const (
-	callNew       callState = iota // the call was not passed to the session yet
-	callWaiting                    // the agent has certainly not received the call
-	callSent                       // the agent may have received the call
-	callListening                  // the agent may have received the call, and complete-by has passed
-	callOver                       // the call has a result
-)
 
 // A session is the host's side of the stream on which calls are sent in batches. One goroutine
 // sends and another one receives. When the stream ends, the session and all its calls end.

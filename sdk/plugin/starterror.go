@@ -54,6 +54,8 @@ func execError(path string, err error) *StartError {
 	return e
 }
 
+const notAnAgent = "is it an agent? Every agent prints its schema when it is run with the argument describe"
+
 // startError returns the error that people see when a start has failed. It finds the cause
 // from the output of the process and from the parameter `ended`, which is the result of the
 // method hasEnded. It does not depend on the texts of go-plugin's errors.
