@@ -30,8 +30,8 @@
 //
 //   - A result: the function returned no error.
 //   - A definite failure: the function returned a *Failure, often made by Code. The author
-//     guarantees that nothing was done. The code decides what the workflow does; declare it
-//     with Errors or RetryableErrors.
+//     guarantees that nothing was done. What the workflow does depends on the error code of
+//     the *Failure; declare this code with Errors or RetryableErrors.
 //   - Unknown: any other error, a panic, a reply that does not fit the schema, or
 //     Unknown(err, code). The engine then finds out the outcome: by Lookup, by repeating an
 //     Idempotent action with the same key, or by undoing the action.

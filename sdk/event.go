@@ -10,10 +10,10 @@ type Heartbeat struct {
 	Note     string  // a text for people; at most 1 KiB
 }
 
-// A Checkpoint reports how much of the work is done. The author of the agent numbers the
-// parts of the work. Blob is the data that the next attempt needs to continue.
+// A Checkpoint reports how much of the work is done. The author of the agent divides the work
+// into pieces and numbers them. Blob is the data that the next attempt needs to continue.
 type Checkpoint struct {
-	Number int64  // all parts of the work with this number or a smaller one are done
+	Number int64  // all pieces of the work up to this number are done
 	Blob   []byte // data for the next attempt, at most MaxCheckpoint bytes; the receiver owns the slice
 }
 

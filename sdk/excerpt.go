@@ -10,7 +10,7 @@ import (
 // If a cut divides a value, Excerpt also removes the bytes of the value that are before the cut.
 // It does not remove fewer than minKnown bytes, because such a short text occurs everywhere. It
 // removes at most maxKnown bytes, because a longer value is data and not a secret. Without
-// maxKnown, Excerpt could return an empty text for a program that prints its whole input.
+// maxKnown, the excerpt could be empty if a program prints its whole input.
 const (
 	minKnown = 4
 	maxKnown = 4 << 10
@@ -45,10 +45,10 @@ func excerptEnd(text string, n int, documents ...json.RawMessage) string {
 	return strings.ToValidUTF8(text[from:], "")
 }
 
-// longest returns how many bytes of a value the caller must remove from a text. The caller has cut
-// the text, and keeps `most` bytes on one side of the cut. If the cut divides a value, the result is
-// the number of kept bytes that belong to the value; 0 = fewer than minKnown. The function `part`
-// returns the l kept bytes next to the cut, and the first byte on the other side of the cut.
+// longest returns how many bytes next to a cut the caller must remove, because they belong to a
+// value that the cut divides. It returns 0 if they are fewer than minKnown. The parameter `most`
+// is the number of bytes that the caller has kept. The function `part` returns the l kept bytes
+// next to the cut, and the first byte on the other side of the cut.
 func longest(most int, values []string, part func(l int) string) int {
 	found := 0
 	for _, v := range values {

@@ -28,11 +28,11 @@ type InvokeOptions struct {
 // over. Then the host must send nothing to the engine, not even an error (S28), because another
 // attempt of the step may already be running.
 //
-// A reply has OutcomeFailed only if nothing was done. Either Invoke did not call the action,
-// because the request is invalid (CodeInvalid), or the action returned a *Failure. With a
-// *Failure the author guarantees that nothing was done, so its code need not be declared: Invoke
-// then only logs a warning. But if the code is no valid name, or only the SDK and the engine may
-// use it, the outcome is unknown.
+// A reply has OutcomeFailed only if nothing was done. Either the request is invalid
+// (CodeInvalid), so Invoke did not call the action. Or the action returned a *Failure, with which
+// the author guarantees that nothing was done. If the action does not declare the error code of
+// the *Failure, Invoke only logs a warning. But the outcome is unknown if the code is no valid
+// name, or if only the SDK and the engine may use it.
 //
 // Invoke returns when the action has answered or the time is over. If ctx ends, Invoke
 // cancels the context of the action but still waits for the answer.
@@ -191,10 +191,9 @@ func (act *action) reply(ctx context.Context, c *Call, out reflect.Value, err er
 	return Reply{Outcome: OutcomeUnknown, Code: CodeInternal, Message: message}
 }
 
-// over reports whether the time for an answer has passed. The parameter `start` is the time at
-// which the call began, and the parameter `left` is how long the call may take. In addition to
-// these two, the method compares the wall clock with complete-by, because the timers of this
-// process do not run while the machine sleeps.
+// over reports whether the time for an answer has passed. The call began at the time `start` and
+// may take as long as the duration `left`. The method also compares the wall clock with
+// complete-by, because the timers of this process do not run while the machine sleeps.
 func (r *Request) over(start time.Time, left time.Duration, now time.Time) bool {
 	return now.Sub(start) >= left || !now.Round(0).Before(r.CompleteBy)
 }

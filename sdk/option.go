@@ -66,11 +66,10 @@ func RetryableErrors(codes ...string) Option {
 	return func(a *action) { a.declare(true, codes) }
 }
 
-// AnyErrors declares that an input contains error codes with which the action may answer.
+// AnyErrors declares that the action may answer with error codes that one of its inputs lists.
 // For example, the input is a map from HTTP status to code. Add the word `codes` to the agent
-// tag of that input. Then the check of a workflow knows which codes the action can answer
-// with. If other codes do not depend on the input, declare them with Errors or
-// RetryableErrors.
+// tag of that input, so that the check of a workflow finds these codes. Declare all other codes
+// with Errors or RetryableErrors.
 func AnyErrors() Option {
 	return func(a *action) {
 		if !a.declares(schema.AnyCode) {

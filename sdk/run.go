@@ -6,13 +6,13 @@ import (
 )
 
 // Run calls an action like Invoke, but the action's function runs in the goroutine of the
-// caller. Run is for a host that uses a goroutine for each call anyway. The caller must end
-// ctx within the duration that Request.TimeLeft returns.
+// caller. Run is for a host that uses a goroutine for each call anyway. The caller must
+// limit ctx to the duration that Request.TimeLeft returns.
 //
-// Run calls the function `answer` once with the reply, in this goroutine. If the time is over,
-// it does not call answer (S28). Run returns when the action's function has returned, even
-// after complete-by. If the action's function ends its goroutine with runtime.Goexit, Run does
-// not return, but it still calls answer and InvokeOptions.Ended.
+// Run calls the function `answer` once with the reply, in this goroutine. If the time of the call
+// is over, Run does not call `answer` (S28). Run returns when the action's function has returned,
+// even after complete-by. If the action's function ends its goroutine with runtime.Goexit, Run
+// does not return, but it still calls `answer` and InvokeOptions.Ended.
 func (a *Agent) Run(ctx context.Context, req Request, o InvokeOptions, answer func(Reply)) {
 	defer o.ended()
 	start := time.Now()

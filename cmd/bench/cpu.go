@@ -122,7 +122,7 @@ func processCPU(pid int, children bool) (used time.Duration, parent int, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	_, rest, _ := strings.Cut(string(b), ") ") // skip "PID (NAME) "; no NAME may contain ") "
+	_, rest, _ := strings.Cut(string(b), ") ") // skip "PID (NAME) ", assuming that NAME does not contain ") "
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
 		return 0, 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// noted is the source of a workflow. An event starts each of its runs. The run ends at once, so
-// its journal has only one row.
+// noted is the source of a workflow. Each event starts one run of it. The run ends at once, so its
+// journal has only one row.
 const noted = `workflow "noted" {
   deadline = "2h"
   variable "value" { type = string }
@@ -27,7 +27,7 @@ func notedSource() fs.FS { return fstest.MapFS{"noted.hcl": {Data: []byte(noted)
 // A sending is one way to send events: how many clients send, and how many events each of their
 // transactions holds.
 type sending struct {
-	row           string // part of the names of rows
+	row           string // name of this way of sending, in the rows of figures
 	clients, size int
 }
 

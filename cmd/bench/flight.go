@@ -18,8 +18,8 @@ import (
 // done is the number of finished steps in each run in flight. The next step has started.
 const done = 3
 
-// firstID is the smallest id of the open runs. All finished runs get smaller ids, as older runs
-// have in a real database.
+// firstID is the smallest id of the open runs. All finished runs get smaller ids,
+// because in a real database they are older.
 const firstID = status.RunID(1) << 50
 
 // A flock makes runs in flight in a database. Their journals have the same rows as if an engine

@@ -18,8 +18,8 @@ import (
 // idle.
 const settling = 15 * time.Second
 
-// An idling engine has no runs. A proxy counts the statements that it sends to its database. The
-// engine is the real binary with default options. It runs during the other parts of the benchmark,
+// An idling engine has no runs. A proxy counts the statements that the engine sends to its database.
+// The engine is the real binary with default options. It runs during the other parts of the benchmark,
 // so the proxy counts for a long time. The engine needs so little CPU time that it does not slow
 // down the other parts.
 type idling struct {
@@ -31,8 +31,9 @@ type idling struct {
 	err     error     // error of the start; nil = the engine runs
 }
 
-// startIdling starts two idle engines with their proxies, and waits until they are idle. One of them
-// has schedules whose next tick is far in the future. If one cannot start, its field `err` says why.
+// startIdling starts two idle engines with their proxies, and waits until the engines are idle. The
+// second engine has schedules whose next tick is far in the future. If an engine cannot start, the
+// field `err` of its element says why.
 func (l processLab) startIdling(ctx context.Context) []*idling {
 	all := []*idling{{row: "idle"}, {row: "idle/schedules"}}
 	for _, i := range all {

@@ -16,7 +16,7 @@ type lab struct {
 	bin      string // directory of the binaries
 	p        plan
 	rows     *regexp.Regexp // pattern of the rows to measure; only parts that call inTurn use it
-	tuned    bool           // the benchmark may change the server's settings, because nothing else uses the server
+	tuned    bool           // true = the benchmark may change the server's settings, because nothing else uses the server
 	work     *work
 	book     *book
 	t        *table
@@ -83,7 +83,7 @@ type plan struct {
 	large int // number of calls of a large run in the part "shapes"
 
 	queued     int           // number of runs in the queue: submitted, but without an owner
-	queueLimit time.Duration // time after which no more runs are submitted
+	queueLimit time.Duration // time limit for submitting the queued runs
 	claim      time.Duration // duration of a measurement in which an engine claims queued runs
 
 	finished int // number of finished runs in the database during the scans of a Supervisor

@@ -121,8 +121,8 @@ type loopResult struct {
 	iteration    time.Duration // time of one iteration
 	cpu          time.Duration // CPU time of engine, agent and server for one iteration
 	rows         float64       // rows of the journal for each iteration
-	state        float64       // bytes of memory that the state takes after the last iteration
-	short, whole time.Duration // time to load the run from its snapshot, and from its first row
+	state        float64       // bytes of memory that the state of the run takes after the last iteration
+	short, whole time.Duration // times to load the run: with its snapshot, and without it from the first row
 	covered      int32         // number of rows that the snapshot covers; 0 = the run has no snapshot
 }
 

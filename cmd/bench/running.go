@@ -25,7 +25,7 @@ import (
 type setup struct {
 	store   store.Store
 	options engine.Options
-	unary   bool            // each call of the agent has its own stream; false = batches over one stream
+	unary   bool            // true = each call of the agent has its own stream; false = batches over one stream
 	invoker invoke.Invoker  // used instead of an agent; nil = start a process of the mock agent
 	full    invoke.Capacity // used instead of the real capacity of the agent; nil = the real capacity
 	d       *database       // database of the store, to measure the costs of the server; nil = no server

@@ -10,14 +10,14 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Numbers of open runs in the database. The constant `grace` decides which runs of another
-// live engine a scan must find.
+// Numbers of open runs in the database. Their owners are the scanning engine, another live engine
+// and a dead engine.
 const (
-	openRuns   = 1000        // of the scanning engine, another live engine and a dead engine together
+	openRuns   = 1000        // all open runs, of the three engines together
 	dueRuns    = 10          // runs of the scanning engine whose next_check has passed
-	lateRuns   = 10          // runs of the other live engine that a scan finds, because `grace` has passed since next_check
+	lateRuns   = 10          // runs of the other live engine whose next_check passed longer than `grace` ago
 	orphanRuns = 100         // runs of the dead engine
-	grace      = time.Minute // time after next_check from which a scan finds a run of another live engine
+	grace      = time.Minute // a scan finds a run of another live engine if next_check passed at least this long ago
 )
 
 // A scan holds the duration of each part of one scan of a Supervisor, or the medians of many

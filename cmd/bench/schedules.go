@@ -53,8 +53,8 @@ func timetable(n int) (*work, error) {
 // have in common.
 const tickAfter = 3 * time.Second
 
-// schedules measures how late runs start if thousands of schedules have the same tick. The yardstick is
-// the time in which EnqueueAll submits as many runs of the same workflows.
+// schedules measures how late runs start if thousands of schedules have the same tick. For
+// comparison, it measures how long EnqueueAll takes to submit the same number of runs.
 func (l startsLab) schedules(ctx context.Context) (err error) {
 	var closing closers
 	defer func() { err = errors.Join(err, closing.close()) }()

@@ -17,11 +17,11 @@ import (
 // benchmark compares a large run with small runs that make the same calls.
 type shape struct {
 	row      string
-	what     string                                           // word in the table for the calls: instances, steps or attempts
-	parts    string                                           // what the table says about the calls of the large run; "" = nothing
+	what     string                                           // word for the calls in the table: instances, steps or attempts
+	parts    string                                           // text in the table after the number of calls of the large run; "" = no text
 	calls    int                                              // number of calls of a small run
 	end      status.RunState                                  // expected status at the end of a run
-	together bool                                             // true = the calls of a run, and the small runs, are in flight together
+	together bool                                             // true = all calls of a run are in flight together, and so are all small runs
 	write    func(b *strings.Builder, name string, calls int) // writes the workflow to b
 }
 

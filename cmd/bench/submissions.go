@@ -96,8 +96,8 @@ func (l startsLab) submitting(d *database, desk *desk, w way) subject {
 type way struct {
 	row           string
 	clients, size int
-	call          func(ctx context.Context, last int64) error // makes submissions; `last` is the number of the last
-	next          *atomic.Int64                               // number of the last submission
+	call          func(ctx context.Context, last int64) error // makes `size` submissions; `last` is the number of the last of them
+	next          *atomic.Int64                               // number of the last submission so far, of all clients
 }
 
 // repeat lets all clients submit until the time d has passed, and returns the number of submissions.
@@ -156,7 +156,7 @@ func newDesk(ctx context.Context, d *database, w *work) (*desk, error) {
 	}
 	cfg, err := pgxpool.ParseConfig(d.dsn.String())
 	if err != nil {
-		return nil, errors.New("pgx does not understand the DSN") // its text may hold a password
+		return nil, errors.New("pgx does not understand the DSN") // the error of pgx may contain a password
 	}
 	cfg.MaxConns = manyClients + 2
 	k := &desk{value: strings.Repeat("x", payload)}
@@ -182,8 +182,9 @@ func (k *desk) clear(ctx context.Context) error {
 	return nil
 }
 
-// ways returns all ways to submit. The name of a way says what it inserts, and the number of
-// clients or the kind of batch. The parameter `clients` holds the numbers of clients.
+// ways returns all ways to submit. The parameter `clients` lists the numbers of clients to measure.
+// A name such as "submit/16" says what is inserted, and by how many clients. A name such as
+// "river, COPY" says what is inserted, and in which kind of batch.
 func (k *desk) ways(clients []int) []way {
 	exec := func(query string) func(context.Context, int64) error {
 		return func(ctx context.Context, n int64) error {

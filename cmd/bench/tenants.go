@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	greedyTenants = 3 // number of greedy workflows; the cost of each of their expressions is near the limit
+	greedyTenants = 3 // number of greedy workflows, whose expressions cost nearly as much as is allowed
 	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow "hog"
 )
 

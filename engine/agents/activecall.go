@@ -223,8 +223,8 @@ func (f *activeCall) send() {
 }
 
 // cut ends the call with the error in the parameter `why`: it reports this error to the caller at
-// once, and asks the agent to stop. The call still counts as a call of the process until the answer
-// arrives or complete-by passes.
+// once, and notifies the agent that the answer is not needed any more. The call still counts as a
+// call of the process until the answer arrives or complete-by passes.
 func (f *activeCall) cut(why error) {
 	f.mu.Lock()
 	search, sent := f.search, f.sent
@@ -273,7 +273,7 @@ func (f *activeCall) answered(reply sdk.Reply, err error) {
 		}
 		err = notSent(err)
 	case errors.Is(err, context.Canceled):
-		// The agent was asked to stop, and ended before it reported its outcome.
+		// The engine had asked the agent to stop. The process ended without an answer to the call.
 		reply, err = sdk.Reply{
 			Outcome: sdk.OutcomeUnknown, Code: sdk.CodeAgentLost,
 			Message: fmt.Sprintf("agent %s ended after the engine had asked it to stop", a.spec.Name),
@@ -295,7 +295,8 @@ func (f *activeCall) again() bool {
 	return true
 }
 
-// land reports the outcome of a call on which no process works any more. Pool.Close waits for this.
+// land reports the outcome of a call on which no process works any more. Pool.Close waits until
+// every call is reported.
 func (f *activeCall) land(reply sdk.Reply, err error) {
 	f.finish(reply, err)
 	f.agent.pool.work.Done()

@@ -110,8 +110,8 @@ func (b *breaker) note(from, to Circuit, failures int) {
 		b.timer = nil
 	}
 	if to == CircuitOpen {
-		// gobreaker started the cooldown slightly earlier. So at b.until the cooldown of
-		// gobreaker is certainly over.
+		// gobreaker started its cooldown slightly before this line. So at b.until its cooldown is
+		// certainly over.
 		b.until = time.Now().Add(b.cooldown)
 		b.failures = failures
 		t.until, t.failures = b.until, failures
@@ -148,8 +148,8 @@ func (b *breaker) tell() {
 }
 
 // state returns the present state. If the circuit is open and its cooldown has passed, it
-// becomes half-open. Another goroutine reports this change, because the function that receives
-// the reports may also call state.
+// becomes half-open. Another goroutine reports this change to the function b.changed, because
+// b.changed may call state itself.
 func (b *breaker) state() Circuit {
 	s := circuit(b.cb.State())
 	if b.news.Load() {

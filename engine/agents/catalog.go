@@ -182,10 +182,10 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	return Binary{}, c.notFound(name, "")
 }
 
-// Exact returns the binary with the version and the checksum that a definition names. If the
-// version or the checksum is "", Exact accepts any. An override is always accepted. If the
-// parameter `checksum` is not "", Exact runs no file with another checksum. If no file has the
-// checksum, but a file may be another build of this version, Exact returns a *ChecksumError.
+// Exact returns the binary with the version and the checksum that a definition names. An empty
+// version or checksum matches every file. An override is accepted with any version and checksum.
+// Exact runs no other file whose checksum does not match. If no checksum matches, but a file may
+// be another build of this version, Exact returns a *ChecksumError.
 func (c *Catalog) Exact(ctx context.Context, name, ver, checksum string) (Binary, error) {
 	return c.exact(ctx, name, ver, checksum, c.Describe)
 }
@@ -377,7 +377,8 @@ func (c *Catalog) describe(ctx context.Context, f Found, d *description) (Binary
 	sum, hashErr := d.hash(f.Path)
 	desc, ok := c.cache.get(sum)
 	if !ok {
-		// The file may be replaced before it runs. So plugin.Describe must know the checksum.
+		// The file may be replaced before it runs, so plugin.Describe compares its checksum. If the
+		// checksum is not known, the file is not run.
 		if hashErr != nil {
 			return Binary{}, unreadable(f.Path, hashErr)
 		}

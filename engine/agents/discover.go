@@ -219,9 +219,8 @@ func (p place) misplaced(name string) []Misplaced {
 	return list
 }
 
-// overrides lists the binaries in the user's dev_overrides, including those that do not exist. The
-// start of a binary that does not exist fails. This is better than the use of a binary that the
-// user did not mean.
+// overrides lists the binaries in the user's dev_overrides. A binary that does not exist is listed,
+// too, and its start fails. If it were left out, a binary that the user did not mean would run.
 func overrides(m map[string]string) ([]Found, error) {
 	var found []Found
 	for _, name := range sortedKeys(m) {
@@ -287,10 +286,10 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// DefaultSearch returns the directories that do not depend on a module or on flags. They come
-// from the environment and from the user's configuration file. The user's data directory and
-// the directory of the running binary are added. The caller adds the directories of flags and
-// of the module. The diagnostics are about the configuration file.
+// DefaultSearch returns the directories and overrides that do not depend on a module or on flags:
+// the environment and the user's configuration file name some. The others are the user's data
+// directory and the directory of the engine's binary. The caller adds the directories of flags
+// and of the module. The diagnostics are about the configuration file.
 func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics) {
 	o := SearchOptions{UserDir: userDir(getenv)}
 	for _, d := range filepath.SplitList(getenv("ENGINE_PLUGIN_DIR")) {
@@ -353,10 +352,10 @@ func userDir(getenv func(string) string) string {
 	return ""
 }
 
-// userBase returns one of the user's base directories; "" = not known. It is the value of an
-// environment variable. The parameter `windows` is the name of this variable on Windows, and `xdg` is
-// its name on other systems. If the variable `xdg` is not set, the directory is `below`, a path
-// relative to the home directory.
+// userBase returns one of the user's base directories; "" = not known. An environment variable
+// holds the directory. The parameter `windows` is the variable's name on Windows, and `xdg` is its
+// name on other systems. If the variable on another system holds no absolute path, the directory
+// is the home directory joined with the parameter `below`.
 func userBase(getenv func(string) string, xdg, below, windows string) string {
 	if runtime.GOOS == "windows" {
 		return getenv(windows)

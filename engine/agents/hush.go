@@ -16,7 +16,7 @@ const (
 	maxHushBytes = 8 << 20
 )
 
-// notShown replaces a line that may contain a secret that the hush could not keep.
+// notShown replaces a log line if the line may contain a secret for which the hush had no space.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
 // A hush keeps the secrets of calls that ended a short time ago, because the agent may still print
@@ -42,8 +42,8 @@ func (h *hush) add(now time.Time, texts []string) {
 	until := now.Add(hushFor)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
-			// Call the method `forget` at most once a second. An agent may end a thousand calls a
-			// second. If each of them called forget, that would need most of the CPU time.
+			// Call the method `forget` at most once a second. A thousand calls may end in a second,
+			// and a search of all texts for each of them would need most of the CPU time.
 			if h.full(s) && now.Sub(h.swept) >= time.Second {
 				h.forget(now)
 			}

@@ -140,10 +140,9 @@ func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrad
 	return c.Exact(ctx, use.Name, before.Version, before.Hashes[Platform()])
 }
 
-// merge returns one Use for each agent, sorted by the agent's name. The constraint of this Use
-// joins the constraints of all given uses of the agent. Its source is the first source in these
-// uses. All their sources are equal, because the language refuses a module with different sources
-// of one agent.
+// merge joins all uses of the same agent to one Use. It returns them sorted by the agent's name.
+// The new constraint contains all constraints of the agent. The new source is the agent's first
+// source: the language refuses a module with different sources of one agent.
 func merge(uses []Use) []Use {
 	constraints, sources := map[string][]string{}, map[string]string{}
 	for _, u := range uses {
@@ -162,8 +161,8 @@ func merge(uses []Use) []Use {
 	return out
 }
 
-// sourceLocked returns an error if an agent has a source, but the lock file does not name the same
-// source, or there is no lock file.
+// sourceLocked checks an agent whose block names a source: a lock file must exist and name the same
+// source for the agent.
 func sourceLocked(use Use, of *lock.Lock) error {
 	if use.Source == "" {
 		return nil

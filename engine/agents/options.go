@@ -59,9 +59,9 @@ type Options struct {
 	// longer gets no more calls. Another process replaces it, and it ends after its calls. If
 	// four signs of life in a row are missing, the process is killed. 0 = 10 s.
 	PingTimeout time.Duration
-	// SlowAfter is a number of calls. A process is replaced if it did not answer so many calls
-	// in a row in time, while another process of the agent answered. 0 = 5, negative = it is
-	// never replaced for this reason.
+	// SlowAfter is how many calls in a row a process may fail to answer in time. Then the
+	// process is replaced if another process of the agent has answered meanwhile. 0 = 5,
+	// negative = no process is replaced for this reason.
 	SlowAfter int
 	// IdleAfter is how long an agent must have had no call before the Pool ends the agent's
 	// processes. The next call starts them again. 0 = 5 min, negative = the Pool never ends

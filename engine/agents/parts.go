@@ -274,13 +274,13 @@ func (l *life) leaveLocked(now time.Time) {
 
 // An activeCall is one call on its way through the concurrency limit, the breaker and a process.
 // It begins when the engine starts the call. It ends when the pool does not wait for the
-// agent's answer any more; until then Pool.Close waits for it. A separate goroutine runs for
-// the call only while the call waits for a process.
+// agent's answer any more. Pool.Close waits for the end of every activeCall. A separate
+// goroutine runs for the call only while the call waits for a process.
 type activeCall struct {
 	agent   *agent
 	call    invoke.Call
 	done    func(sdk.Reply, error) // receives the outcome of the call, once
-	verdict func(error)            // passes the verdict to the breaker; nil = the call has not passed the breaker
+	verdict func(error)            // gives the verdict on the call to the breaker; nil = the call has not passed the breaker
 	booked  bookedCall             // the entry for this call in agent.book
 
 	// Protected by agent.mu: life, counted and listening.

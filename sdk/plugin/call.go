@@ -12,8 +12,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// CallOptions holds the functions that Call and Start call while a call is in flight. A nil
-// function is not called.
+// CallOptions holds the functions that Process.Call and Process.Start use while a call is in
+// flight. A nil function is not called.
 type CallOptions struct {
 	// OnEvent receives the agent's heartbeats and checkpoints, in order.
 	OnEvent func(sdk.Event)
@@ -43,7 +43,7 @@ type call struct {
 	process *Process
 	req     sdk.Request
 	options CallOptions
-	done    func(sdk.Reply, error) // called once with the result; nil if the caller of the method `unary` takes the result
+	done    func(sdk.Reply, error) // called once with the result; nil if Process.Call returns the result of the method `unary`
 	start   time.Time
 	left    time.Duration
 

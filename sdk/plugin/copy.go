@@ -62,7 +62,8 @@ func openChecked(path string, sum []byte) (*os.File, error) {
 // exist yet.
 func copyTo(path string, in io.Reader) error {
 	// The system does not run a file that a process has open for writing. Without this lock,
-	// another goroutine could start a process meanwhile, which would inherit the open copy.
+	// another goroutine could start a process meanwhile. That process would inherit the open
+	// copy, and the system would refuse to run the copy.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o500)

@@ -6,8 +6,8 @@
 //
 //	engine-agent-NAME describe
 //
-// which prints its schema as JSON. A host reads the schema with the function Describe, starts
-// the process with Open, and calls the actions with the methods of Process.
+// This command prints the agent's schema as JSON. A host reads the schema with the function
+// Describe, starts the process with Open, and calls the actions with the methods of Process.
 //
 // # What a host can rely on
 //
@@ -18,8 +18,8 @@
 //   - If a checksum is given, the host makes a private copy, checks it and runs the copy. So
 //     no other user can replace the file between the check and the start.
 //   - No message is larger than the payload limit plus 64 KiB.
-//   - The process leads its own process group. Its descendants end together with it: when it
-//     ends or is killed, and within two seconds after the host has died in any way.
+//   - The process leads its own process group. When the process ends or is killed, its
+//     descendants end, too. If the host dies in any way, all of them end within two seconds.
 //     On Linux this includes descendants that ignore SIGTERM or have left the group. On other
 //     systems only the process group ends. If the host dies there, a process ends only if it
 //     notices that the host has died.

@@ -103,8 +103,8 @@ func (g *Ongoing) Cancel() {
 // calls.
 const maxEvents = 256
 
-// A waiter passes the events and the result of a call in a session to the goroutine of its
-// caller.
+// A waiter passes the events and the result of one call to the goroutine that waits for the
+// call. Only a call in a session needs a waiter.
 type waiter struct {
 	wake    chan struct{} // a channel of capacity 1, which holds a value while a result or an event waits for the caller
 	onEvent func(sdk.Event)

@@ -91,9 +91,8 @@ func (m *received) parse(b []byte) error {
 	})
 }
 
-// An allowance says until when the agent may answer a call. The answer must come before the
-// duration in the field `left` has passed since the time in the field `start`. It must also
-// come before the time completeBy.
+// An allowance says until when the agent may answer a call: before the duration `left` has passed
+// since the time `start`, and before the time `completeBy`.
 type allowance struct {
 	start      time.Time
 	left       time.Duration

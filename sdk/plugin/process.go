@@ -31,7 +31,7 @@ type Process struct {
 	release context.CancelFunc // ends the control stream
 	closing sync.Once
 	asked   atomic.Bool                     // Close or Kill was called, so the end is expected
-	config  atomic.Pointer[json.RawMessage] // the agent's configuration, whose values sdk.Excerpt must not cut; nil = none yet
+	config  atomic.Pointer[json.RawMessage] // the agent's configuration, for sdk.Excerpt; nil = none yet
 	session *session                        // sends calls in batches; nil = every call has its own stream
 	// broken is true if the session has ended while the process was running. Then every later
 	// call has its own stream.

@@ -27,7 +27,7 @@ import (
 // `engine-agent-NAME describe`, Serve only prints the agent's Description as JSON.
 //
 // Serve ends the process with status 1, after printing the reason, in these cases: the
-// agent has mistakes; a person started the program by hand; the engine is gone.
+// schema of the agent has mistakes; a person started the program by hand; the engine is gone.
 //
 // On Linux, Serve prevents other processes of the same user from reading the memory and
 // environment of this process: see private.Keep.

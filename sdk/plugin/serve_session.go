@@ -31,8 +31,8 @@ const brisk = 10 * time.Millisecond
 // are kept because their stacks have already grown to the size that a call needs.
 const maxIdle = 256
 
-// maxIdleList is the capacity, in items, up to which the session always reuses a list. It drops a
-// larger list that is nearly empty, to free memory after a burst of calls.
+// maxIdleList is the capacity, in items, up to which a session always reuses the memory of a list.
+// If a list has a larger capacity but few items, the session frees its memory.
 const maxIdleList = 1024
 
 // A worker is the channel of one goroutine that runs calls. While the goroutine is idle, it

@@ -25,7 +25,7 @@ type server struct {
 	logger *slog.Logger
 	limit  int // largest size of an output, in bytes
 
-	controlled func() // called when an engine has taken control, before the first call
+	controlled func() // called when an engine has opened the control stream, before the first call
 }
 
 var _ pb.AgentServer = (*server)(nil)

@@ -135,8 +135,9 @@ func (c *call) timeout() {
 		s.ring() // the agent may accept another call now
 		c.listen()
 	case callListening:
-		// If c.listening is false, the timer for complete-by has fired, but session.take has
-		// already recorded that complete-by has passed. Then nothing is left to do.
+		// If c.listening is false, the wait for a late reply has not begun. Then this is the
+		// timer for complete-by, and session.take was faster: it has already recorded that
+		// complete-by has passed. So nothing is left to do.
 		enough := c.listening
 		s.mu.Unlock()
 		if enough {
@@ -218,8 +219,9 @@ func (s *session) send() {
 		}
 		for s.yield(); s.fill(); s.yield() {
 			if err := s.stream.SendMsg(&s.out); err != nil {
-				// After io.EOF the receiving goroutine gets the cause. Any other error
-				// happened on this side, and the agent may have received half a message.
+				// io.EOF means that the stream has ended; then the method `receive` gets the
+				// cause. Any other error happened in the host, and the agent may have
+				// received half a message.
 				if !errors.Is(err, io.EOF) {
 					s.stop(err)
 				}
@@ -325,7 +327,7 @@ func (s *session) receive() {
 type arrival struct {
 	call *call
 	answer
-	first bool // true = the code that started the call was not yet notified that complete-by has passed
+	first bool // true = complete-by has passed, and the code that started the call was not notified of that yet
 	late  bool // the event or reply arrived after complete-by and does not count
 }
 

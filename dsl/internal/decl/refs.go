@@ -50,7 +50,7 @@ const (
 	allowCollected
 	allowRunStatus
 	allowEvent
-	allowAround // steps around a group, but no steps of the group
+	allowAround // steps outside of the group that has the expression, but no steps of this group
 	allowError  // self.error, but no other attribute of self
 )
 
@@ -346,8 +346,8 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	return true
 }
 
-// kindOf checks the first word of the reference t to s: it must be `group` if s is a group, and
-// otherwise `step`. If the word is wrong, kindOf reports an error and returns false.
+// kindOf checks the first word of t, which is a reference to s. The word must be `group` if s is a
+// group, and otherwise `step`. If the word is wrong, kindOf reports an error and returns false.
 func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 	group := s.Child != nil && s.Child.Group
 	switch root := t.RootName(); {
@@ -365,7 +365,8 @@ func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 // operators take lists, and such a step is a map. stepStars returns false after an error.
 func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	if d.m.Older {
-		return true // in an older definition, such an expression may be inside of try() or can()
+		// A stored definition stays valid. It may have such an expression inside of try() or can().
+		return true
 	}
 	ok := true
 	for _, s := range stars(c.Syntax) {
@@ -439,7 +440,7 @@ func (d referenceDecoder) refOwn(c *eval.Compiled, name string, at hcl.Range, a 
 		c.SelfPrevious = true
 	case "collected":
 		c.SelfCollected = true
-		c.SelfOutput = true // self.collected has no value for an iteration whose output is not known
+		c.SelfOutput = true // self.collected consists of outputs, so it is not known without them
 	default:
 		if a&allowError == 0 {
 			d.Errorf(at, "Reference not available here", "self.error can be used only in catch.output. In compensate and notify, failure.code names the failure.")

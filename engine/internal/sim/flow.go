@@ -21,11 +21,12 @@ type planStep struct {
 	catch  bool
 	none   bool   // the step has compensation = "none": its effect is never undone
 	loops  bool   // the step has a repeat block, and one undo for all iterations
-	body   string // for a step without a call: what it does
+	body   string // source text of what a step without a call does; "" = the step makes a call
 }
 
 // quiet holds what steps without a call do: they compute a value, wait for a time, or wait for a
-// signal. If no signal comes until the deadline of a wait step, the run continues or the step fails.
+// signal. If no signal comes until the deadline, a wait step with on_timeout = "continue" ends, and
+// any other wait step fails.
 var quiet = []string{
 	"value = { at = run.started_at }",
 	"timer { duration = \"3s\" }",
@@ -37,7 +38,7 @@ var quiet = []string{
 }
 
 // actions are the actions of the remote service. They differ in what the engine may do when an
-// outcome is unknown, and in how an effect is undone.
+// outcome is unknown, and in how an effect is undone. The key is the idempotency key.
 var actions = []string{
 	"do",   // idempotent; may be interrupted; its undo needs only the key
 	"do",   // the usual case is listed twice, so that it is chosen more often

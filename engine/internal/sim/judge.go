@@ -72,8 +72,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	case state.Status() != status.RunParked || !state.Run().Lost() || state.Failure().Code != machine.CodeEngineLost:
 		w.fault("%s is %v after %d engines were bitten, want parked with code %s", poisonName, state.Status(), w.bites, machine.CodeEngineLost)
 	}
-	// The limit allows one more decision for each engine. The reason: another engine takes the
-	// run over if the owner has sent no sign of life for the duration of a lease.
+	// Another engine may take the run over before the death of the former owner is counted. So
+	// each engine may decide the run once more.
 	if most := store.MaxDeaths + len(w.nodes); w.bites > most {
 		w.fault("%s bit %d times, want at most %d", poisonName, w.bites, most)
 	}
@@ -85,8 +85,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	}
 }
 
-// judgeWaits checks that no signal has ended two wait steps. The number of wait steps that a signal
-// ended is at most the number of signals with different ids that were sent to the run.
+// judgeWaits checks that no signal has ended two wait steps. So the wait steps that ended with a
+// signal must not be more than the different signals that the run received.
 func (w judges) judgeWaits(name string, run status.RunID, state *machine.State, wf *dsl.Workflow) {
 	ended := 0
 	for v := range story.Nodes(state, wf) {

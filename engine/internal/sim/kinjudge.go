@@ -100,8 +100,8 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	}
 }
 
-// endsLocked reports whether a child run has ended before its parent. If a person has skipped the
-// undo of the step, the parent does not wait for the child.
+// endsLocked reports whether a child run has ended before its parent. It also returns true if a
+// person has skipped the undo of the step: then the parent does not wait for the child.
 func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
 	if parent.skipped[child.kin.step] {
 		return true
@@ -171,9 +171,9 @@ func (k *kin) calledLocked(call invoke.Call) {
 	}
 }
 
-// departs counts a call that is sent to the remote service. The caller must call the result when the
-// agent has answered. All engines together must not have more calls in flight than max_concurrency
-// says.
+// departs counts a call that is sent to the remote service. It checks that all engines together
+// have no more calls in flight than max_concurrency says. The caller must call the returned
+// function `landed` when the agent has answered.
 func (k *kin) departs(call invoke.Call) (landed func()) {
 	if call.Agent.Name != "far" {
 		return func() {}
@@ -199,7 +199,8 @@ func (w judges) judgeKinEffect(name string, e *effect, step *dsl.Step) bool {
 	if len(e.undos) > 1 {
 		w.fault("%s: the effect of %s was undone under %d keys", name, e.name, len(e.undos))
 	}
-	// With on_rerun = "undo_first", a failed attempt is undone, and the next one has another key.
+	// With on_rerun = "undo_first", a failed attempt is undone even if its run succeeds later. The
+	// next attempt has another idempotency key.
 	return step.OnRerun != dsl.RerunUndoFirst || e.undone == 0
 }
 

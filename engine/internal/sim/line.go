@@ -79,8 +79,8 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 }
 
 // interrupted checks a call that the engine asked the agent to stop. The action must declare that
-// it may be interrupted. Otherwise the outcome of the call would become unknown. If the agent has
-// given no sign of life for too long, the outcome is unknown already.
+// it may be interrupted, because otherwise the outcome of the call becomes unknown. An action with
+// heartbeats may be stopped, too: if they are missing, the outcome is unknown already.
 func (w registry) interrupted(req sdk.Request) {
 	w.trace("told to stop %s %s %s", req.Run, req.Step, req.Action)
 	schema, err := w.remote.agent.Schema()

@@ -25,8 +25,8 @@ func (n *node) bite() {
 	<-w.over
 }
 
-// poison submits the poisonous run without an owner. If an engine accepted the run itself, the
-// engine would crash or hang before it has stored the run.
+// poison submits the poisonous run without an owner. If an engine submitted the run as its owner,
+// the engine would crash or hang before the run is stored.
 func (w judges) poison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return

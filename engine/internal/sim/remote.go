@@ -12,8 +12,8 @@ import (
 )
 
 // A remote is the simulated remote service. Most of its actions deduplicate calls by idempotency
-// key. It refuses a call that arrives after the undo of the same key. The field `keys` is its
-// ledger: it shows which effects really happened.
+// key. It refuses a call if the effect with the same key was undone before. The field `keys` is
+// the ledger of the service: it shows which effects really happened.
 type remote struct {
 	agent *sdk.Agent
 	seed  uint64
@@ -106,8 +106,8 @@ func (r *remote) mood(name string, n int) mood {
 	}
 }
 
-// next counts a call and returns the fault of this call. The parameter `name` selects the counter.
-// The parameter `key` is the idempotency key under which the ledger counts the call, too.
+// next returns the fault of a call. It counts the call twice: in the counter with the given name,
+// and in the ledger's entry for the given idempotency key.
 func (r *remote) next(name string, c *sdk.Call, key string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()

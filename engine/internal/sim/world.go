@@ -293,6 +293,6 @@ type relation struct {
 	step    string          // step or instance of the parent that started the run
 	void    bool            // the parent had turned back before the run began
 	undone  bool            // the run had succeeded, and turned back because its parent was undone
-	must    map[string]bool // states that the run had after a commit; a notify block that names one must announce it
+	must    map[string]bool // states that the run had after a commit; each must be announced if a notify block names it
 	reached map[string]bool // all states that the run has reached, even if it left them within one commit
 }

@@ -60,7 +60,8 @@ func copied(e events.Event) events.Event {
 	return e
 }
 
-// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
+// KeepEvent stores which workflows do not need the event any more. The parameter `why` says why the
+// event is quarantined; "" = it is not.
 func (s *eventbox) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	if err := s.lock(ctx); err != nil {
 		return err
@@ -100,7 +101,8 @@ func (s *eventbox) ReleaseEvents(ctx context.Context, seqs ...int64) error {
 	return nil
 }
 
-// AdvanceEvent stores how far engines have come with the lists of an event.
+// AdvanceEvent stores the progress of an event (Event.Lists) and the failed keys of one page. It
+// returns false if other progress was stored meanwhile, or if there is no such event.
 func (s *eventbox) AdvanceEvent(ctx context.Context, e events.Event, p events.Page) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

@@ -149,7 +149,7 @@ func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// namedLocked returns an alert with the name, the workflow and the key of the alert's run.
+// namedLocked returns the alert a with three more values: the name, workflow and key of its run.
 func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key

@@ -84,7 +84,7 @@ func (s *inboxRole) Discard(ctx context.Context, run status.RunID, ids []store.M
 	return nil
 }
 
-// consumeLocked removes those messages with these ids that belong to the run.
+// consumeLocked removes messages of a run. It ignores the ids of other messages.
 func (s *inboxRole) consumeLocked(run status.RunID, ids []store.MessageID) {
 	if len(ids) == 0 {
 		return

@@ -138,7 +138,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	if s.mineLocked(token, t) {
 		return nil
 	}
-	// The entry of the unique key that the transition gives to its run; nil = it gives no key.
+	// keyed is the entry of the unique key that the run gets with the transition; nil = none.
 	keyed, err := s.keyLocked(r, t)
 	if err != nil {
 		return err
@@ -226,21 +226,20 @@ func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	return landedNow(t)
 }
 
-// heldLocked reports whether the unique key of a submission forbids to commit it. If so, it also
-// returns the outcome of the submission. The parameter `h` is the entry of the key; nil = no run
-// has had the key.
+// heldLocked reports whether a submission must not be committed because of its unique key. If so,
+// it also returns the outcome. The parameter `h` is the entry of the key; nil = there is no entry.
 func (s *journal) heldLocked(h *holder, t store.Transition) (o store.Outcome, held bool) {
 	now := s.now()
 	switch {
 	case t.Replaces != nil && (h == nil || !h.holdsAt(now) && !h.waits()):
 		return store.Outcome{Err: naming.ErrFree}, true
 	case h == nil, t.Replaces != nil && !(h.holdsAt(now) && h.run.head.State.Final()):
-		// If t.Replaces is set, the runs that hold the key or wait for it are open. The new run
-		// replaces them.
+		// Either no run has the key, or the new run replaces the open runs that hold the key or
+		// wait for it.
 		return o, false
 	case h.run.head.Run != t.Names.From && h.holdsAt(now):
 		return h.existsLocked(), true
-	case h.waits(): // as soon as the key is free, it belongs to this run
+	case h.waits(): // the run h.next gets the key as soon as it is free
 		return s.existsLocked(h.next.head.Run), true
 	}
 	return o, false
@@ -410,8 +409,9 @@ func (s *shorts) Snapshotted(ctx context.Context, runs ...status.RunID) ([]statu
 	return slices.Compact(found), nil
 }
 
-// LoadShort returns the head of a run, its snapshot, and the rows from the last row in the snapshot
-// on (Snapshot.Next-1). If the run has no snapshot, it returns all rows.
+// LoadShort returns the head of a run, its snapshot, and the journal rows from Snapshot.Next-1 on:
+// the last row that the snapshot covers, and all later rows. If there is no snapshot, it returns all
+// rows.
 func (s *shorts) LoadShort(ctx context.Context, id status.RunID) (snapshots.Loaded, error) {
 	if err := s.lock(ctx); err != nil {
 		return snapshots.Loaded{}, err

@@ -49,9 +49,9 @@ func (s *outbox) shownLocked(p *post) replies.Reply {
 	return r
 }
 
-// nextLocked calls the function `fn` for the next reply of each run that has a reply for the sink,
-// until it has called fn as often as the parameter `limit` says. If `due` is true, it leaves out
-// replies that no engine can claim now.
+// nextLocked calls the function `fn` for each reply that is the next one of its run and is for the
+// sink. It makes at most `limit` calls. If `due` is true, it skips replies that no engine can claim
+// now.
 func (s *outbox) nextLocked(sink string, limit int, due bool, fn func(i int)) {
 	now := s.now()
 	for i, p := range s.posted {
@@ -129,8 +129,8 @@ func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Du
 	return out, nil
 }
 
-// dueLocked sets the time from which an engine can claim a reply, and the later replies of the same
-// run.
+// dueLocked sets the time from which an engine can claim a reply. The later replies of the run get
+// the same time.
 func (s *outbox) dueLocked(id replies.ID, due time.Time) {
 	for _, p := range s.posted {
 		if p.Run == id.Run && p.N >= id.N && !p.Done {

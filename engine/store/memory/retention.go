@@ -74,7 +74,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	for id := range gone {
 		s.removeLocked(s.runs[id])
 	}
-	for k, h := range s.keys { // entries whose run was removed and does not hold the key any more
+	for k, h := range s.keys { // remove the entries of free keys whose last run was removed
 		if !stats.More && h.gone && !h.holdsAt(s.now()) && !h.waits() {
 			delete(s.keys, k)
 			stats.Rows++

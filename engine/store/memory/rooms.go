@@ -145,8 +145,8 @@ func (s *views) Heir(ctx context.Context, run status.RunID) (status.RunID, error
 	return 0, nil
 }
 
-// Places returns which open runs hold a place in a limit. It also counts the open runs that wait in
-// line.
+// Places counts the open runs that hold a place, and those that wait in line. It also returns the
+// names of runs that hold a place, at most as many names as the parameter `limit` says.
 func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
 	if err := s.lock(ctx); err != nil {
 		return naming.Places{}, err

@@ -18,7 +18,8 @@ type published struct {
 	rows      map[place]schedules.Row
 }
 
-// A place identifies a schedule by two names. It is no place in a limit.
+// A place identifies a schedule by the name of its workflow and its own name. It is not the place of
+// a run.
 type place struct{ workflow, name string }
 
 // Publish replaces a published workflow and its schedules.
@@ -69,7 +70,7 @@ func (s *published) Withdraw(ctx context.Context, workflow string) (bool, error)
 }
 
 // ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
-// the stored value equals the parameter `old`.
+// the stored values equal the parameter `old`.
 func (s *published) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	if err := s.lock(ctx); err != nil {
 		return false, err

@@ -45,10 +45,10 @@ type flow struct {
 
 type key struct{ workflow, key string }
 
-// A holder is the entry of a unique key. It holds the run that took the key last, and the run that
+// A holder is the entry of a unique key. It records which run took the key last, and which run
 // waits for the key.
 type holder struct {
-	run   *run // last run that took the key; if it was removed (gone), the run as it was before
+	run   *run // run that took the key last; it stays here after retention has removed it
 	hold  naming.Hold
 	reset bool // the goal was reset after the run had reached it
 	gone  bool // retention has removed the run
@@ -66,7 +66,8 @@ func (h *holder) holdsAt(now time.Time) bool {
 // waits reports whether an open run waits until the key is free.
 func (h *holder) waits() bool { return h.next != nil && !h.next.head.State.Final() }
 
-// existsLocked returns the outcome of a submission whose unique key the run h.run holds.
+// existsLocked returns the outcome of a submission that is not committed, because h.run holds the
+// unique key.
 func (h *holder) existsLocked() store.Outcome {
 	return store.Outcome{Submitted: store.Submitted{Run: h.run.head.Run, Name: h.run.head.Name, Exists: true, Gone: h.gone}}
 }
@@ -86,7 +87,7 @@ type run struct {
 	key   key // unique key; zero = none
 	// internal id of the run that started this run as a child; 0 = none
 	parent status.RunID
-	// trigger is the kind of start of the run.
+	// trigger says what started the run.
 	trigger naming.Trigger
 	// internal id of the run that has taken over the results of this run; 0 = none
 	heir  status.RunID

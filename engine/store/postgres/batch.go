@@ -104,8 +104,8 @@ func originOf(n *naming.Names) int64 {
 	return -int64(n.Trigger)
 }
 
-// holdOf returns a hold as one number, which the statements take apart: 4 * retain + scope, with
-// retain in microseconds.
+// holdOf returns a naming.Hold as one number: 4 * Retain + Scope, with Retain in microseconds. The
+// statements split the number again.
 func holdOf(h naming.Hold) int64 { return h.Retain.Microseconds()<<2 | int64(h.Scope) }
 
 // moves reports whether a transition changes the row of an existing run.

@@ -204,7 +204,7 @@ func (w *Writer) interrupted(what string, open bool, err, last error) error {
 	return fmt.Errorf("%w (last: %w)", err, wrap(what, last))
 }
 
-// stuck logs why an operation has not ended yet, once for each giveUp tries.
+// stuck logs why an operation has not ended yet. Only one of giveUp tries is logged.
 func (w *Writer) stuck(what string, try int, open bool, err error) {
 	if try <= 0 || try%giveUp != 0 {
 		return
@@ -216,7 +216,7 @@ func (w *Writer) stuck(what string, try int, open bool, err error) {
 	level := slog.LevelWarn
 	var nothing connectError
 	if errors.As(err, &nothing) || judge(err) == unknown {
-		level = slog.LevelDebug // the server does not answer: the engine itself logs that once
+		level = slog.LevelDebug // the server does not answer, and the engine already logs that
 	}
 	w.s.log.Log(context.Background(), level, said, "doing", what, "tries", try, "error", wrap(what, err))
 }
@@ -441,7 +441,7 @@ func (c *commit) meet(ctx context.Context) {
 		name.text(t.Names.Public(t.Run))
 		flow.text(t.Names.Workflow)
 		if t.Replaces != nil {
-			key.text("") // the run that holds the key does not refuse this submission
+			key.text("") // this submission replaces the run that holds the key
 			continue
 		}
 		key.text(t.Names.Key)

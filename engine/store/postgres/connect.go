@@ -27,8 +27,8 @@ SELECT pg_catalog.pg_is_in_recovery(),
        CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN (pg_catalog.pg_current_wal_insert_lsn() - '0/0')::int8 ELSE 0 END,
        coalesce((pg_catalog.pg_last_wal_replay_lsn() - '0/0')::int8, 0),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()), NULL`
-	// journalWriter returns the token that a journal row got from the commit that stored it. Each
-	// commit has its own token. It returns 0 if retention has removed the run of the row.
+	// journalWriter returns the token of the commit that stored a journal row. Each commit has its
+	// own token. The result is 0 if retention has removed the run of the row.
 	journalWriter = `
 SELECT writer FROM engine.journal WHERE run_id = $1::int8 AND seq = $2::int4
 UNION ALL SELECT 0 FROM engine.setting

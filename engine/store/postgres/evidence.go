@@ -135,7 +135,7 @@ func (s *evidence) KeepLogs(ctx context.Context, lines []store.LogLine) error {
 }
 
 // newest returns the last MaxLogLines lines of each run, in order. It is useless to store
-// earlier lines, because the next statement would remove them.
+// earlier lines, because the next call of KeepLogs would remove them.
 func newest(lines []store.LogLine) []store.LogLine {
 	if len(lines) <= storekit.MaxLogLines {
 		return lines

@@ -48,7 +48,7 @@ ORDER BY s.rank, s.name`
 // shownStrange is the largest number of objects that a foreignError names.
 const shownStrange = 5
 
-// A strange object is one that another role owns. It is one row of the result of schemaStrange.
+// The type strange describes an object that an untrusted role owns: one row of schemaStrange.
 type strange struct {
 	rank        int
 	kind, name  string

@@ -36,7 +36,7 @@ func judge(err error) verdict {
 	switch class := state[:2]; {
 	case class == "08", state == "57P01", state == "57P02", state == "57P03":
 		return unknown
-	case state == "23505", state == "23502" && e.Table == "context": // 23502: a key is in use (commitKeyed)
+	case state == "23505", state == "23502" && e.Table == "context": // 23502: a key is in use, so commitKeyed set NULL
 		return taken
 	case class == "22", class == "23", class == "54":
 		return refused

@@ -87,7 +87,7 @@ func (l *look) end() error {
 }
 
 // rowList reads journal rows of a run. It returns no rows if retention has removed the run,
-// even if the partition still has its rows.
+// even if the rows are still in their partition.
 const rowList = `
 SELECT seq, at, data FROM engine.journal
 WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id = $1) ORDER BY seq LIMIT $3`

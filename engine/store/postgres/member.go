@@ -47,9 +47,9 @@ func (s *members) Join(ctx context.Context, address string, lease time.Duration,
 }
 
 // memberTick renews the lease of an engine and returns the work for the engine. It compares
-// next_check with a scalar subquery, which the server computes once. The server would compute
-// clock_timestamp() itself for each row, and could not use it to limit an index scan. Then the scan
-// would read every open run of the owner.
+// next_check with a scalar subquery, which the server computes once. Without the subquery, the server
+// would compute clock_timestamp() for each row, and could not use it to limit an index scan. Then the
+// scan would read every open run of the owner.
 //
 // memberTick also returns a page of runs with waiting messages, after the run $4. The page
 // has runs of this engine, runs without an owner, and ended runs whose owner is dead. $5 is

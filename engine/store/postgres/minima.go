@@ -13,10 +13,10 @@ import (
 // visits every such entry. With 500,000 entries that takes 30 to 250 ms of the server's time, five
 // times a second. So a scan does not begin at the first entry. It begins at the earliest of three
 // times: a minute before the last scan, the earliest next_check that the last scan found, and the
-// earliest next_check that was committed since then. This is safe because only the owner's writers
-// commit next_check values of its runs. Every tenth scan still begins at the first entry. While a
-// transaction stays open for long, such a whole scan becomes slow. Then it is made less often, so
-// that it takes at most a twentieth of the time (wholeShare).
+// earliest next_check that was committed since then. No next_check is missed: only the writers of a
+// run's owner commit it, and the method `lower` records it. Every tenth scan still begins at the
+// first entry. While a transaction stays open for long, such a whole scan becomes slow. Then it is
+// made less often, so that it takes at most a twentieth of the time (wholeShare).
 const (
 	lowTrail   = time.Minute
 	lowSkips   = 10
@@ -35,7 +35,7 @@ type low struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
 	scans   int       // number of scans since the last scan that began at the first entry
-	costly  time.Time // time of this process before which no whole scan is made
+	costly  time.Time // no whole scan is made before this time, by this process's clock
 }
 
 // next returns the earliest next_check that the coming scan of an engine must read. The scan skips
@@ -55,8 +55,9 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	return sql.NullTime{Time: m.at, Valid: true}
 }
 
-// took notes how long a scan took. The parameter `from` is the result of the method `next` for this
-// scan.
+// took computes from the duration of a whole scan when the next whole scan may be made. If `from`,
+// the result of the method `next` for the scan, is valid, the scan was not whole. Then took does
+// nothing.
 func (l *minima) took(id store.EngineID, from sql.NullTime, d time.Duration) {
 	if from.Valid {
 		return
@@ -127,12 +128,13 @@ func (l *minima) forget(id store.EngineID) {
 
 // A scan for runs without an owner visits the entries of all runs that were claimed before, until
 // vacuum removes them (see the comment on lowTrail). So a scan does not begin at the first entry.
-// It begins at the earlier of two times: the first run that the last scan found, and headTrail
-// before the last scan. Any engine or program may add runs to the queue, so the store does not know
-// what was added since then. But the next_check of a new run is at most 10 minutes before the time
-// at which the run was accepted (with priority 100), and the commit follows within the time that a
-// statement may take. A run that an engine has given back may have an earlier next_check. To find
-// such runs, a whole scan is made every headWhole, or less often if it is slow (wholeShare).
+// It begins at the earlier of two times: the next_check of the first run that the last scan found,
+// and headTrail before the last scan. Any engine or program may add runs to the queue, so the store
+// does not know which runs were added since then. But the next_check of a new run is at most 10
+// minutes before the time at which the run was accepted (with priority 100), and the commit follows
+// within the time that a statement may take. A run that an engine has given back may have an
+// earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if it
+// is slow (wholeShare).
 const (
 	headTrail = 12 * time.Minute
 	headWhole = 5 * time.Second

@@ -40,7 +40,7 @@ const orphanScan = 1 << 16
 // A walk holds those orphans of a list that the store has not returned yet.
 type walk struct {
 	mu    sync.Mutex     // protects following fields
-	after status.RunID   // last run that was returned from the list; 0 = no run is left
+	after status.RunID   // last run of the list that was returned; 0 = `rest` is empty
 	rest  []status.RunID // the runs that were not returned yet
 }
 
@@ -93,7 +93,7 @@ func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unow
 	return s.walked(ctx, w, after, limit, unowned)
 }
 
-// walked returns the next page of orphans. It first takes runs from the walk. If these are
+// walked returns the next page of orphans. It first takes runs from the list in `w`. If these are
 // fewer than the parameter `limit`, it makes a new query for more runs.
 func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	var out []status.RunID
@@ -125,7 +125,7 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 	return out, nil
 }
 
-// inboxAddressed lists open runs of dead members with waiting messages. It starts with the
+// inboxAddressed lists open runs of dead members for which messages wait. It starts with the
 // table of messages, because few messages wait.
 const inboxAddressed = `
 SELECT i.run_id FROM engine.inbox i
@@ -134,9 +134,9 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename sets the field `after` to the parameter `to`, if it equals the parameter `from`. The run
-// `from` ended the last page of the walk, but was not an orphan any more. So the last run that the
-// caller received is `to`, and the caller's next call names this run.
+// rename changes the field `after` from `from` to `to`; it does nothing if the field has another
+// value. The run `from` was the last one taken from the list, but is not an orphan any more. So the
+// caller got `to` as its last run, and its next call asks for the runs after `to`.
 func (w *walk) rename(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,13 +36,13 @@ WHERE r.run_id > $1 AND r.run_id <= $2 AND r.state >= 10
   AND r.finished_at < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $3)
 ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
 	// retainOwn returns the shortest and the longest retention of all workflows, in microseconds,
-	// and the store's time. Both are 0 if no workflow has a retention of its own.
+	// and the store's time. Both retentions are 0 if no workflow has a retention of its own.
 	retainOwn = `SELECT coalesce(pg_catalog.min(retention), 0), coalesce(pg_catalog.max(retention), 0), pg_catalog.clock_timestamp() FROM engine.workflow`
 	// retainRemove removes those locked runs that have no messages, no existing parent, and no reply
 	// that has waited for less than $2 microseconds. It also removes their names and keys. If a
-	// removed run still holds its key, the row of the key stays, and gets the name, the state and the
-	// end of the run. If another session has locked the row of the key, the run stays, and a later
-	// call of Retain removes it.
+	// removed run still holds its key, or if an open run waits for the key, the row of the key stays,
+	// and gets the name, the state and the end of the removed run. If another session has locked the
+	// row of the key, the run stays, and a later call of Retain removes it.
 	//
 	// It is a separate statement, because it must see messages that were posted before the runs were
 	// locked. A client that posts a message later waits for this transaction, and then finds no run.
@@ -109,7 +109,8 @@ WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r 
 	retainPlaces = `
 DELETE FROM engine.place WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.place x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
-	// retainNext forgets removed runs that waited for a unique key.
+	// retainNext removes the ids of removed runs from the column `next_run` of the table `context`.
+	// This column names the run that waits for a unique key.
 	retainNext = `
 UPDATE engine.context SET next_run = NULL, next_scope = NULL, next_retain = NULL WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.context x
 WHERE x.next_run > $1 AND x.next_run <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.next_run) LIMIT $3 FOR UPDATE SKIP LOCKED))`
@@ -232,8 +233,8 @@ func (s *retention) ages(ctx context.Context, before time.Time) (latest, earlies
 }
 
 // forget removes runs with after < id <= last, with their names and keys. Each of them ended before
-// the time in the parameter `before`. If the workflow of a run has its own retention, the run ended
-// longer ago than this retention instead. forget does not remove a run with waiting messages, a
+// the time in the parameter `before`. If the workflow of a run has its own retention, that
+// retention counts, and not `before`. forget does not remove a run with waiting messages, a
 // child of a run that exists, or a run with a reply that waits for its sink (replies.KeepFor).
 func (s *retention) forget(ctx context.Context, after, last status.RunID, before time.Time, stats *store.RetainStats) error {
 	tx, err := s.begin(ctx)

@@ -103,7 +103,7 @@ func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err
 }
 
 // tend drops partitions that have only few remaining runs, and returns how many it has dropped.
-// It drops only partitions without runs whose id is greater than the parameter `end`. It also
+// It drops no partition that may contain a run with a greater id than the parameter `end`. It also
 // makes sure that there is a partition for future runs. If another session is changing
 // partitions, tend stops without an error.
 func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID) (int, error) {
@@ -147,8 +147,8 @@ func onlyRest(parts []part) bool {
 	return true
 }
 
-// fewLeft reports whether the store may move the rows of the remaining runs with smaller ids
-// than the parameter `below`. They must not have too many rows.
+// fewLeft reports whether the remaining runs with smaller ids than the parameter `below` are so few
+// and so small that the store may move their rows.
 func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
 	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)

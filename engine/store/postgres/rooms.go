@@ -23,8 +23,8 @@ WHERE p.workflow = $1 AND p.key = $2 AND p.admitted AND r.state < 10`
 SELECT EXISTS (SELECT FROM engine.place WHERE run_id = $3::int8 AND admitted), (` + placeHeld + `), EXISTS (
   SELECT FROM engine.place p CROSS JOIN LATERAL (SELECT state FROM engine.run WHERE run_id = p.run_id OFFSET 0) r
   WHERE p.workflow = $1 AND p.key = $2 AND NOT p.admitted AND r.state < 10)`
-	// placeSweep removes rows of runs that have ended: the rows of all runs that held a place, and
-	// those among the first 100 rows of the line. Retention removes the remaining rows of ended runs.
+	// placeSweep removes the row of each ended run that was admitted, or that is one of the first 100
+	// runs in line. Retention removes the remaining rows of ended runs.
 	placeSweep = `
 DELETE FROM engine.place WHERE run_id = ANY (ARRAY(
   SELECT p.run_id FROM (
@@ -82,9 +82,10 @@ SELECT (` + placeHeld + `), (
 const (
 	// keyWanted says whether the run p waits for a unique key that is not free.
 	keyWanted = `EXISTS (SELECT FROM engine.context c LEFT JOIN engine.run r ON r.run_id = c.run_id WHERE c.next_run = p.run_id AND ` + contextHeld + `)`
-	// keyNext returns the runs of the engine $1 that wait for a unique key, if the run that took the key
-	// last has ended. For each, it also returns that run, and whether that run still holds the key. It
-	// leaves out runs that also wait for a place, unless they cannot get their key.
+	// keyNext returns the runs of the engine $1 that wait for a unique key. The run that took the key
+	// last (the former run) must have ended. keyNext also returns the id of the former run, and whether
+	// the former run still holds the key. If it does not, keyNext leaves out the waiting run while that
+	// run also waits for a place.
 	keyNext = `
 SELECT w.run_id, c.run_id, ` + contextHeld + `
 FROM engine.context c CROSS JOIN LATERAL (SELECT run_id, owner, state FROM engine.run WHERE run_id = c.next_run OFFSET 0) w

@@ -54,8 +54,8 @@ WITH own AS MATERIALIZED (
   SELECT s.run_id, s.name, s.key, ` + nameOrigin + ` FROM own, unnest($23::int8[], $24::text[], $25::text[], $26::int8[]) s(run_id, name, key, origin)
   RETURNING run_id
 )`
-	// nameOrigin makes two columns of the result of originOf: the parent, and the kind of start. 5
-	// is naming.ByParent.
+	// nameOrigin computes two columns from the number that originOf returned: the id of the parent,
+	// and the kind of start. The kind 5 is naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
 	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not hold
 	// it any more (contextHeld). If another run holds the key, the statement sets run_id to NULL,

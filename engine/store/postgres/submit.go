@@ -242,9 +242,9 @@ const (
 	keyAwait = `
 WITH open AS MATERIALIZED (SELECT 1 FROM engine.run WHERE run_id = $6 AND state < 10 FOR SHARE)
 UPDATE engine.context SET next_run = $3, next_scope = $4, next_retain = nullif($5::int8, 0) FROM open WHERE workflow = $1 AND key = $2`
-	// keyCancel puts a message into the inboxes of the runs $1 and $2, but only if the run is open and is
-	// not being undone. An inbox that already has a message with the same text in the column `dedup` gets
-	// no other message.
+	// keyCancel puts a message into the inbox of each of the runs $1 and $2, but not if that run has
+	// ended or is being undone. An inbox that already has a message with the same text in the column
+	// `dedup` gets no other message.
 	keyCancel = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT r.run_id, pg_catalog.clock_timestamp(), $3::int2, $4::text, nullif($5::text, ''), $6::bytea

@@ -233,8 +233,8 @@ type landing struct {
 	*tx
 	token int64
 
-	last  int64 // number that the field `boxed` contains
-	boxed any   // last number that the method `box` has made an argument of a statement; nil = none yet
+	last  int64 // argument of the last call of the method `box`
+	boxed any   // result of that call; nil = the method `box` was not called yet
 }
 
 // landAny writes one transition and returns its outcome, as the method `land` does. If the run of the

@@ -19,14 +19,13 @@ func Abandoned(after status.RunID, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, After: after, Limit: limit}
 }
 
-// Addressed returns a filter for open runs with waiting messages whose owner is a dead
-// member.
+// Addressed returns a filter for those open runs of dead members for which messages wait.
 func Addressed(limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerDead, Waiting: true, Limit: limit}
 }
 
 // Overdue returns a filter for open runs of live members, except the member `self`. It selects
-// only runs whose next_check passed longer ago than the duration in the parameter `grace`.
+// only runs that are overdue for longer than `grace`: the time since next_check exceeds `grace`.
 func Overdue(self store.EngineID, grace time.Duration, limit int) store.RunFilter {
 	return store.RunFilter{Owners: store.OwnerOther, Asking: self, Overdue: grace, Limit: limit}
 }

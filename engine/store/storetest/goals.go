@@ -210,7 +210,7 @@ var goalRules = []rule{
 			if g := wantGoal(w, key, runs[key], want); !g.Gone {
 				w.Errorf("key %q: %+v, want the run gone", key, g)
 			}
-			for range 2 { // the second time the store knows the workflow
+			for range 2 { // in the second round, the cache of the store contains the workflow
 				want := store.Submitted{Run: runs[key], Name: naming.RunName(runs[key]), Exists: true, Gone: true}
 				if sub := w.submit(a.writers[0], w.create(a), under(key, naming.Hold{})); sub != want {
 					w.Errorf("key %q: %+v, want %+v", key, sub, want)

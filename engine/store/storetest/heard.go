@@ -27,8 +27,9 @@ var heardRules = []rule{
 				w.Errorf("%s: outcome = %+v, want ErrStale", what, o)
 			}
 		}
-		// The store refuses the takeover of a run with a newer message, alone and in a
-		// batch whose other takeovers are committed.
+		// The store refuses the takeover of a run if engine b has not read all messages of
+		// the run. First the takeover is the only transition of its batch. Then its batch
+		// also has transitions that are committed.
 		stale("alone", w.commit(b.writers[0], heard(b, ids[1], 1, 0))[0])
 		w.wantRows(ids[1], 1)
 		out := w.commit(b.writers[0], heard(b, ids[0], 1, 0), heard(b, ids[1], 1, 0), next(ids[2], 1), heard(b, ids[3], 1, 1))

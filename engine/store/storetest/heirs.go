@@ -99,7 +99,7 @@ var heirRules = []rule{
 	}},
 }
 
-// succeeded submits a run that has succeeded, and returns its id.
+// succeeded submits a run, ends it as succeeded, and returns its id.
 func (w *world) succeeded(a actor, names naming.Names) status.RunID {
 	w.Helper()
 	t := w.create(a)

@@ -155,8 +155,8 @@ var inboxRules = []rule{
 			w.post(store.Message{Run: id, Kind: store.MessageReply})
 		}
 		w.bury(gone)
-		// own[3] has no message. dead[1] is an open run of a dead member: the filter Addressed
-		// selects it, but Tick.Inbox leaves it out.
+		// The run `own[3]` has no message. The run `dead[1]` is an open run of a dead member: the
+		// filter Addressed selects it, but Tick.Inbox leaves it out.
 		w.wantInbox(a, own[0], own[1], own[2], dead[0])
 		w.wantInbox(b, own[1], foreign[0], foreign[1], dead[0])
 		if got, err := IDs(w.Store.Runs(w.ctx, Addressed(10))); err != nil || !slices.Equal(got, dead[1:2]) {

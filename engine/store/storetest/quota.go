@@ -127,7 +127,7 @@ var quotaRules = []rule{
 		}
 		ask.Want, ask.Settled = 0, quota.Settled{Until: g.Until, Calls: g.Calls, Used: 2, Spare: 5 * time.Minute}
 		takeCalls(w, w.Store, a, ask)
-		takeCalls(w, w.Store, a, ask) // the second call gives back no further calls
+		takeCalls(w, w.Store, a, ask) // the repetition does not give the same calls back twice
 		ask.Want, ask.Settled = 5, quota.Settled{}
 		if g := takeCalls(w, w.Other, b, ask); g.Calls != 3 {
 			w.Errorf("the second engine got %+v, want the 3 calls that the first one did not use", g)

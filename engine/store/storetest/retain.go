@@ -257,8 +257,9 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	return t.Run
 }
 
-// forgets makes a store remove runs that ended before the given time. It checks that `gone` runs
-// were removed, and that `held` runs were examined but not removed.
+// forgets makes a store remove runs that ended before the given time. The parameter `gone` is the
+// expected number of removed runs. The parameter `held` is the expected number of runs that were
+// examined but not removed.
 func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
 	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)

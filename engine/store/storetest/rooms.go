@@ -97,7 +97,9 @@ var roomRules = []rule{
 		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
 		w.land(a.writers[0], w.limited(a, "eu", 5, 0, true))
 		var line []status.RunID
-		for n, limit := range []int32{3, 5, 4, 9} { // 2 runs are open: the third run in line finds no room, and stops the runs behind it
+		// 2 runs are admitted. The third run in line would be the fifth admitted run, but its limit is
+		// 4. So it finds no room, and stops the run behind it.
+		for n, limit := range []int32{3, 5, 4, 9} {
 			t := w.limited(a, "eu", limit, time.Duration(n)*time.Second, false)
 			w.land(a.writers[0], t)
 			line = append(line, t.Run)

@@ -298,8 +298,8 @@ func (w *frame) Now(s store.Store) time.Time {
 
 func ptr[T any](v T) *T { return &v }
 
-// named returns the first transition of a new run of workflow flowName, which is submitted
-// with this name and key.
+// named returns the first transition of a new run with this name and key. The name of the run's
+// workflow is the constant flowName.
 func (w *frame) named(a actor, name, key string) store.Transition {
 	t := w.create(a)
 	t.Names = &naming.Names{Name: name, Workflow: flowName, Key: key}

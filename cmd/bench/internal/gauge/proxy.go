@@ -13,7 +13,7 @@ import (
 
 // A Proxy passes the messages between an engine and its database server, and counts the
 // statements. BEGIN is a statement, too. The Proxy counts an empty statement as a ping. The
-// driver sends pings on the connection that executed LISTEN, to check that it still works.
+// driver sends pings on the connection that executed LISTEN, to check this connection.
 type Proxy struct {
 	listener          net.Listener
 	server            string

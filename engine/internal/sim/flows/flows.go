@@ -22,7 +22,8 @@ type Module struct {
 type Flow struct {
 	Steps []Step
 	Uses  []string // constructs of the workflow itself
-	// Limit is the largest number of open runs for each value of the key; 0 = no limit.
+	// Limit is the largest number of open runs with the same key of the concurrency block;
+	// 0 = no limit.
 	Limit  int
 	Reject bool // a run for which there is no place is refused
 }
@@ -33,7 +34,7 @@ type Step struct {
 	After    []int    // steps on which this step depends, as indexes into Flow.Steps
 	Keys     []string // keys of the instances; nil = the step has no for_each
 	Child    string   // workflow of the child run; "" = the step starts none
-	Own      bool     // the step's compensate block undoes the effects of a child run, and the child run does not
+	Own      bool     // the step's compensate block undoes the effects; the child run does not turn back
 	None     bool     // compensation = "none"
 	Loops    bool     // the step has a repeat block
 	Restarts bool     // on_rerun = "undo_first": a failed attempt is undone before the next one

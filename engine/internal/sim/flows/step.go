@@ -253,7 +253,8 @@ func (w *writer) retry(s scope, st *Step) {
 	w.f("%s  }\n", s.indent)
 }
 
-// guards writes the conditions and the catch block. The parameter `output` is the same as for catch.
+// guards may write a precondition, a postcondition and a catch block. The method `catch` says what
+// the parameter `output` is.
 func (w *writer) guards(s scope, st *Step, action, output string) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	if w.chance(10) {

@@ -35,7 +35,8 @@ var edits = []edit{
 	{"rand.go", "\tmp := getg().m\n\tc := &mp.chacha8\n", "\tif true {\n\t\treturn steadyRand()\n\t}\n\tmp := getg().m\n\tc := &mp.chacha8\n"},
 }
 
-// generator is added to the runtime. A test sets its seed with
+// generator is the source text of the generator of random numbers, which Overlay adds to the
+// runtime. A test sets the seed with
 //
 //	//go:linkname reseed runtime.steadyReseed
 //	func reseed(seed uint64)

@@ -4,7 +4,8 @@
 //	out:  nil if all checks accept the run; otherwise an error that says why a check refuses the run
 //
 // The caller ends the transaction. If a check does not accept the run, the caller must roll the
-// transaction back. Otherwise the locks of the checked rows last until the run is committed.
+// transaction back. If all checks accept the run, the checked rows stay locked until the run is
+// committed.
 package admission
 
 import (
@@ -27,8 +28,8 @@ const (
 	maxRows          = 1000    // largest number of rows that one check may return
 )
 
-// settings has the session settings that change while checks run. The session of the writer is set
-// for the statements of the engine. But authors of workflows write the checks.
+// settings has the session settings for checks. The usual settings of a writer's session suit only
+// the engine's own statements, but a check is a statement of the workflow's author.
 var settings = [][2]string{
 	{"lock_timeout", lockTimeout}, {"statement_timeout", statementTimeout}, {"plan_cache_mode", "auto"},
 	{"enable_seqscan", "on"}, {"enable_bitmapscan", "on"}, {"enable_hashjoin", "on"}, {"enable_mergejoin", "on"},
@@ -118,7 +119,7 @@ func readSettings(ctx context.Context, conn *sql.Conn, names []string) ([]string
 	return out, rows.Err()
 }
 
-// A run is one check that is running.
+// A run is one check that is running. It is not the run of a workflow.
 type run struct {
 	conn  *sql.Conn
 	check *admission.Check
@@ -344,9 +345,9 @@ func (c counts) since(before counts) []string {
 	return names
 }
 
-// bump runs the UPDATE of the check. Each table that the SELECT has locked must have changed rows
-// afterwards. If the SELECT has locked one table only, the UPDATE must change as many rows as the
-// SELECT has returned.
+// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the SELECT
+// has locked. If this is only one table, the UPDATE must change at least as many rows as the SELECT
+// has returned.
 func (x *run) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
 	stmt, args, err := x.prepare(ctx, x.check.Bump, x.check.BumpArgs)
 	if err != nil {

@@ -94,7 +94,7 @@ func (s *Part) next(ctx context.Context, within func(func(tx *sql.Tx) error) err
 	return p, handOn(ctx, q, rows, &p, hand)
 }
 
-// handOn calls the function `hand` with the rows, if there are any, and adds the result to p.
+// handOn calls the function `hand` with the rows, if there are any, and stores the result in p.
 func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, hand handFunc) (err error) {
 	if len(rows) == 0 {
 		return nil
@@ -110,8 +110,8 @@ func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, h
 	return nil
 }
 
-// named reads the rows with the keys of the query, and calls the function `hand` with them. If
-// there is no row with a key, it reports the row as vanished.
+// named reads the rows with the keys q.Keys, and calls the function `hand` with them. If the row of
+// a key does not exist any more, named counts it as vanished.
 func (s *Part) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
 	p = page{last: f.Watermark, end: q.Last}
 	if len(q.Keys) == 0 {

@@ -45,9 +45,9 @@ func (s *selecting) arg(v any) string {
 	return "$" + strconv.Itoa(len(s.args))
 }
 
-// page returns the statement that reads rows in the order of the key. The parameter `limit` includes
-// one row after the page. This row shows whether more rows follow, and whether it has the key of the
-// last row of the page.
+// page returns the statement that reads rows in the order of the key. The parameter `limit` is one
+// more than the size of the page. The additional row shows whether more rows follow, and whether
+// its key is the last key of the page.
 func (s *selecting) page(firing int64, after, upTo *string, anew bool, limit int) string {
 	text := s.row() + " WHERE " + s.key + " IS NOT NULL"
 	if after != nil {

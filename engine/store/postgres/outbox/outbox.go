@@ -19,8 +19,9 @@ import (
 const (
 	replyColumns = `p.run_id, p.n, p.sink, p.correlation, p.state, p.at, p.tries, p.why, p.done, coalesce(m.name, engine.run_public(p.run_id)), w.name, coalesce(m.key, '')`
 	replyJoins   = ` JOIN engine.run u USING (run_id) JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name m USING (run_id)`
-	// replyNext selects the next reply of each run that has a reply for a sink. It locks these
-	// rows. So two callers get different runs, and the replies of a run keep their order.
+	// replyNext selects the next reply of each run that has a reply for a sink. replyTake and
+	// replyClaim lock these rows. So two callers get different runs, and the replies of a run keep
+	// their order.
 	replyNext = `
 WITH next AS MATERIALIZED (
   SELECT r.run_id, r.n FROM engine.reply r
@@ -190,7 +191,7 @@ func (b *Box) Later(ctx context.Context, id replies.ID, pause time.Duration, why
 	return b.run(ctx, "put off a reply", replyLater, int64(id.Run), id.N, pause.Microseconds(), naming.CleanText(why))
 }
 
-// Hint sends NOTIFY on the channel engine_replies. The payload is the name of the queue.
+// Hint sends one NOTIFY for each queue on the channel engine_replies. The payload is the queue's name.
 func (b *Box) Hint(ctx context.Context, queues ...string) error {
 	return b.run(ctx, "hint at replies", replyHint, pq.StringArray(queues))
 }

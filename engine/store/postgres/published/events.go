@@ -64,7 +64,8 @@ func (s *Events) ClaimEvents(ctx context.Context, limit int, lease time.Duration
 	return list, err
 }
 
-// KeepEvent stores which workflows do not need the event any more, and may quarantine the event.
+// KeepEvent stores which workflows do not need the event any more. If the parameter `why` is not
+// empty, KeepEvent also quarantines the event.
 func (s *Events) KeepEvent(ctx context.Context, seq int64, done []string, why string) error {
 	if done == nil {
 		done = []string{}
@@ -113,7 +114,8 @@ func (s *Events) list(ctx context.Context, what, query string, args ...any) ([]e
 	return list, s.wrapped(what, rows.Err())
 }
 
-// RetryEvent makes an event wait again.
+// RetryEvent ends the quarantine and the claim of an event, so that the event and its failed keys
+// wait again.
 func (s *Events) RetryEvent(ctx context.Context, id string) (bool, error) {
 	n := 0
 	err := s.DB().QueryRowContext(ctx, eventRetry, id).Scan(&n)

@@ -25,8 +25,8 @@ FROM engine.submission WHERE refused IS NOT NULL ORDER BY coalesce(refused_at, s
 	submissionFind = `
 SELECT submission_id, run, workflow, submitted_by, submitted_at, coalesce(refused, ''), coalesce(refused_at, submitted_at) FROM engine.submission WHERE run = $1`
 	// submissionRetain removes submissions that were refused before the time $1, but not those that
-	// were refused less than $2 microseconds ago. If their workflow has its own retention, the
-	// retention replaces $1.
+	// were refused less than $2 microseconds ago. If the workflow of a submission has its own
+	// retention, that retention counts, and not $1.
 	submissionRetain = `
 DELETE FROM engine.submission WHERE submission_id = ANY (ARRAY(
   SELECT s.submission_id FROM engine.submission s LEFT JOIN engine.published p USING (workflow) LEFT JOIN engine.workflow w USING (workflow_id)
@@ -106,8 +106,9 @@ func (s *Intake) FindSubmission(ctx context.Context, run string) (intake.Submiss
 }
 
 // RetainSubmissions removes submissions that were refused before the given time, and at least
-// intake.KeepFor ago. If their workflow has its own retention, the retention replaces the given time.
-// One statement removes at most `page` submissions. RetainSubmissions returns how many it has removed.
+// intake.KeepFor ago. If the workflow of a submission has its own retention, that retention counts,
+// and not the given time. One statement removes at most `page` submissions. RetainSubmissions
+// returns how many it has removed.
 func RetainSubmissions(ctx context.Context, db *sql.DB, before time.Time, page int) (removed int, err error) {
 	for {
 		res, err := db.ExecContext(ctx, submissionRetain, before, intake.KeepFor.Microseconds(), page)

@@ -128,7 +128,7 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, e
 }
 
 // ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
-// the stored value equals the parameter `old`.
+// the stored values are equal to the parameter `old`.
 func (s *Part) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	n, err := s.changed(ctx, publishedGive, workflow, old, given)
 	return n > 0, s.wrapped("replace variables of a published workflow", err)

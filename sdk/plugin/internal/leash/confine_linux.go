@@ -9,11 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree of processes (an agent and its descendants) must not keep all CPUs busy. Once in each
-// busyTime, the keeper compares the CPU time that the tree has used with the time that half of
-// the CPUs had. If the tree has used more than the share busyShare of that time, the keeper
-// confines the tree to half of the CPUs. If it has used less than the share calmShare, it may
-// use all CPUs again.
+// A tree of processes (an agent and its descendants) must not keep all CPUs busy. After each
+// busyTime, the keeper divides the CPU time that the tree has used by the CPU time that half of
+// the CPUs can give. If this share is greater than busyShare, the keeper confines the tree to
+// half of the CPUs. If the share is smaller than calmShare, the tree may use all CPUs again.
 //
 // A lower priority would not be enough. On a busy machine the kernel lets a thread run for
 // several milliseconds before another thread runs, even if the other has a higher priority.

@@ -24,7 +24,7 @@ type Process struct {
 	keeper *exec.Cmd
 	limits Limits
 	words  *bufio.Reader // reads the lines that the keeper writes
-	said   *os.File      // pipe that is read through the field `words`
+	said   *os.File      // the pipe from which the field `words` reads
 
 	mu   sync.Mutex // protects the fields below
 	over *excess    // the limit that the process has exceeded; nil = none

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits that decide when a watch measures. A measurement of the tree (method look) reads
-// approximately twenty files. A measurement of the machine (method glance) reads no file.
+// These constants decide when a watch measures. The method `look` measures the tree and reads
+// approximately twenty files. The method `glance` measures the machine and reads no file.
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
 	lookPause = time.Second           // time between two measurements of the tree
@@ -41,10 +41,10 @@ func theMachine() (m machine) {
 	return m
 }
 
-// glance measures the machine. It also measures the tree in three cases: lookPause has passed
-// since the last measurement of the tree; the machine has many new threads; the machine has
-// much less free memory than before. It returns the excess if the tree has exceeded a limit;
-// otherwise nil.
+// glance measures the machine. It also measures the tree in four cases: lookPause has passed since
+// the last measurement of the tree; that measurement found too much memory; the machine has many
+// new threads; the machine has much less free memory than before. It returns the excess if the
+// tree has exceeded a limit; otherwise nil.
 func (w *watch) glance() *excess {
 	now, m := time.Now(), theMachine()
 	more := int16(m.threads - w.last.threads)
