@@ -30,8 +30,12 @@ func main() {
 	}
 }
 
-// A comment is a comment in the code together with the next line of code.
+// A comment is a comment in the code together with the lines around it. A reader of the code sees them, too,
+// and they show what words such as "it" refer to. The lines of the comment begin with ">".
 type comment struct{ place, text string }
+
+// Numbers of lines that are printed before and after a comment.
+const before, after = 6, 7
 
 // comments collects the comments of every file that is neither a test nor generated.
 func comments(root string) (all []comment, err error) {
@@ -59,8 +63,15 @@ func comments(root string) (all []comment, err error) {
 				continue // the group holds only a directive, such as //go:build
 			}
 			first, last := fset.Position(group.Pos()), fset.Position(group.End())
-			text := strings.Join(lines[first.Line-1:min(last.Line+1, len(lines))], "\n")
-			all = append(all, comment{fmt.Sprintf("%s:%d", file, first.Line), text + "\n"})
+			var text strings.Builder
+			for i := max(first.Line-1-before, 0); i < min(last.Line+after, len(lines)); i++ {
+				mark := ' '
+				if i >= first.Line-1 && i < last.Line {
+					mark = '>'
+				}
+				fmt.Fprintf(&text, "%c %s\n", mark, lines[i])
+			}
+			all = append(all, comment{fmt.Sprintf("%s:%d", file, first.Line), text.String()})
 		}
 		return nil
 	})
