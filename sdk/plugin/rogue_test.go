@@ -339,7 +339,7 @@ func testRogueLateReply(t *testing.T, protocol int) {
 			late := make(chan sdk.Reply, 10)
 			expired := make(chan time.Time, 10)
 			req := request(name, `{}`)
-			req.CompleteBy = time.Now().Add(200 * time.Millisecond)
+			req.CompleteBy = time.Now().Add(time.Second)
 			reply, err := p.Call(t.Context(), req, CallOptions{
 				OnEvent: func(sdk.Event) {
 					if !time.Now().Before(req.CompleteBy.Add(150 * time.Millisecond)) { // one that came in time is passed on a little later
