@@ -62,8 +62,8 @@ type Options struct {
 	// owner, which is part of each scan. Default MinScan.
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. If the store is a
-	// store.Retainer, everything about a run is removed afterwards, including its name and
-	// unique key. Default 0: runs are kept for ever. All engines of a store should have the
+	// store.Retainer, everything about a run is removed afterwards, including its name. A
+	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All engines of a store should have the
 	// same value.
 	Retention time.Duration
 	// If Alone is true, the engine ignores the runs of other engines, even if those engines
