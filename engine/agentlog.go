@@ -33,7 +33,7 @@ type LogKeeper struct {
 	logger *slog.Logger
 	full   chan struct{} // receives a value when at least logBatch lines wait to be stored
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	lines   []store.LogLine
 	dropped int
 }

@@ -22,7 +22,7 @@ type lateSayer struct {
 	store.Full
 	say func(run status.RunID)
 
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	said map[status.RunID]bool
 }
 
@@ -318,7 +318,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 
 type muteInbox struct {
 	store.Full
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	mute bool
 }
 

@@ -29,7 +29,7 @@ type faultStore struct {
 
 	opens func(n int) bool // whether the n-th writer can be opened; nil = it can
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	commits int        // commits and submissions so far
 	batches []int      // rows of each commit
 	// plan is asked before the n-th commit or submission (from 1) and again

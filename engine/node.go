@@ -56,7 +56,7 @@ type Node struct {
 	stopNow  context.CancelFunc
 	stopped  context.Context // ends when StopNow is called
 
-	mu      sync.Mutex          // protects following fields
+	mu      sync.Mutex          // protects the fields below
 	current *cluster.Membership // present membership; nil = there is none now
 	changed chan struct{}
 }

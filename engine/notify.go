@@ -35,7 +35,7 @@ const (
 type announcer struct {
 	n *Node
 
-	mu sync.Mutex // protects following field
+	mu sync.Mutex // protects the field below
 	// Notices that this engine could not announce, and when it tries each of them again. Another engine
 	// may be able to announce them, for example because it has a key that this engine lacks.
 	later map[notice.Notice]time.Time
@@ -75,8 +75,8 @@ func (a *announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.C
 	}
 }
 
-// all announces all notices in the store. It leaves a notice of a run that this engine cannot read
-// to other engines.
+// all announces the notices in the store. If this engine cannot read the run of a notice, it leaves
+// the notice in the store, so that another engine can announce the state.
 func (a *announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
 	var after notice.Notice
 	for !a.n.shared.Draining.Load() {
@@ -178,7 +178,7 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 
 // announced returns the variables of a notification. The function `with` makes them from the
 // variables of the run. If the result has more than `most` bytes, announced calls `with` again
-// without the variables of the run. Then each argument of the notify block that uses such a variable
+// without the variables of the run. Then each argument of the notify block that uses one of them
 // becomes a text, or null if it cannot be a text.
 func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
 	of := run.State.Run()

@@ -125,7 +125,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Lease, 30*time.Second)
 	if o.MaxScan == 0 && o.Lease < 10*time.Second {
-		o.MaxScan = o.Lease / 3 // a third, because a scan that is late has little time before a short lease ends
+		o.MaxScan = o.Lease / 3 // not half: a late scan must still renew a short lease before it ends
 	}
 	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))

@@ -16,7 +16,7 @@ const wakePause = time.Second
 type quiet struct {
 	most time.Duration // how long the finding of a tick is valid
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	told   time.Time  // time of the last tick, if it found no work; otherwise zero
 	woken  time.Time  // time of the last wake-up
 	wakers []func()   // wake the goroutines that look for work

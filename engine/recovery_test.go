@@ -22,7 +22,7 @@ import (
 // An auditStore remembers what landed and which batches of runs were read.
 type auditStore struct {
 	store.Full
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	landed []store.Transition
 	loaded []int
 }

@@ -63,7 +63,7 @@ func (w *world) until(run status.RunID, what string, ok func(*machine.State) boo
 	}
 }
 
-// wantReplacedBy checks that the run was cancelled because the run in the parameter by replaced it.
+// wantReplacedBy checks that the run was cancelled because the run in the parameter `by` replaced it.
 func (w *world) wantReplacedBy(run, by status.RunID) {
 	w.t.Helper()
 	s := w.check(run)

@@ -18,7 +18,7 @@ import (
 // A ledger collects what retention is said to have removed.
 type ledger struct {
 	*factLog
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	passes int
 	sum    store.RetainStats
 }
@@ -133,7 +133,7 @@ func TestRemovedWhileCutOff(t *testing.T) {
 // A partsStore fails at first, and then has one run to remove at a time.
 type partsStore struct {
 	store.Full
-	mu          sync.Mutex // protects following fields
+	mu          sync.Mutex // protects the fields below
 	fail, parts int
 }
 

@@ -36,7 +36,7 @@ workflow "limited" {
 
 // A meter counts how many calls are under way, and the largest number.
 type meter struct {
-	mu        sync.Mutex // protects following fields
+	mu        sync.Mutex // protects the fields below
 	now, most int
 }
 

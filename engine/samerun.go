@@ -28,7 +28,7 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("run %s exists already, %s: `engine show %s` shows it. Submit with another id", e.run, how, e.run)
 }
 
-// sameRun compares a submission with the run in the parameter res, which has the name of the submission.
+// sameRun compares a submission with the run in `res`, which has the name of the submission.
 // It returns nil if that run is the run of this submission: it has the same workflow, and the same value
 // of each variable to which the submission gives a value. Otherwise it returns a *takenError. If it
 // cannot read the run now, it returns an error that says nothing about the submission.

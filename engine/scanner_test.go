@@ -26,7 +26,7 @@ import (
 // A countStore counts the statements that reach it.
 type countStore struct {
 	store.Full
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	calls   map[string]int
 	granted int // passes that were permitted
 }

@@ -19,7 +19,7 @@ import (
 
 // seats is a Capacity with one limit for every agent.
 type seats struct {
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	limit    int
 	taken    int
 	most     int

@@ -28,7 +28,7 @@ type queues struct {
 	requests, replies chan Message
 	last              atomic.Uint64
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	open   map[uint64]chan sdk.Reply
 	strays int // replies that nobody waits for
 }

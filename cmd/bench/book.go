@@ -39,8 +39,8 @@ func (b *book) values(row, name string) map[int]float64 {
 	return out
 }
 
-// median returns the median of a row's number over all rounds. The result `ok` is false if the
-// number was not measured.
+// median returns the median over all rounds of one number that was measured for one row. The
+// parameters are the same as in values. The result `ok` is false if the number was not measured.
 func (b *book) median(row, name string) (v float64, ok bool) {
 	return middle(b.values(row, name))
 }

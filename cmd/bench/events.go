@@ -132,8 +132,8 @@ func (l startsLab) sent(d *database, s sending, t eventTable) subject {
 	}}
 }
 
-// send sends n events into a table. It returns the earliest time at which an event could be
-// removed: the time of the first send, or of the commit if all events are in one transaction.
+// send sends n events into a table. It returns the time after which the events can be removed: the
+// time of the first send, or of the commit if all events are in one transaction.
 func (s sending) send(ctx context.Context, db *sql.DB, table string, n int) (began time.Time, err error) {
 	insert := `INSERT INTO ` + table + ` (type, data) SELECT 'noted', jsonb_build_object('value', repeat('x', $1)) FROM generate_series(1, $2)`
 	began = time.Now()

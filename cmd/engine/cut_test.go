@@ -20,7 +20,7 @@ type cutter struct {
 	tell     bool   // the answer to the commit still passes
 	file     string // that is written when the connections are cut
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	conns []net.Conn
 	cut   bool
 	work  sync.WaitGroup
@@ -91,7 +91,7 @@ func (c *cutter) stop() {
 type cutLink struct {
 	c *cutter
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	writer bool       // of a store's writer
 	bound  bool       // a commit is on its way
 }

@@ -4,7 +4,7 @@
 // In: the text of a query, with named parameters such as $status. Out: the same query with numbered
 // parameters, or the reason why it is refused. The package sends no query, and knows no database.
 //
-// The files form layers: selection.go uses query.go.
+// The source files form layers: selection.go uses query.go.
 package selection
 
 // A Selection says which rows of business tables start runs, and how engines read them.

@@ -23,7 +23,7 @@ type caller struct {
 	ended   chan struct{}
 	waiting chan struct{}
 	once    sync.Once
-	mu      sync.Mutex // protects following field
+	mu      sync.Mutex // protects the field below
 	why     error
 }
 

@@ -33,7 +33,7 @@ type breaker struct {
 	limits atomic.Bool // true = the circuit is open or half-open, so it limits calls
 	news   atomic.Bool // true = the list `pending` has changes that were not reported yet
 
-	mu       sync.Mutex   // protects following fields
+	mu       sync.Mutex   // protects the fields below
 	until    time.Time    // time of the next probe; zero unless the circuit is open
 	failures int          // number of failures that opened the circuit
 	pending  []transition // changes of state that were not reported yet, in order

@@ -56,7 +56,7 @@ const (
 // callBook, but the engine searches for few of them. So the calls in progress are in linked lists:
 // adding a call needs no allocation and little time.
 type callBook struct {
-	mu     sync.Mutex             // protects following fields
+	mu     sync.Mutex             // protects the fields below
 	pages  [bookPages]*bookedCall // lists of the calls in progress
 	ended  [maxEnded]knownCall    // ring buffer of the last calls that have ended
 	oldest int                    // index of the oldest call in the field `ended`

@@ -25,7 +25,7 @@ import (
 // A Listed is one entry of Catalog.List. It says which binary is used for an agent.
 type Listed struct {
 	Binary
-	// Shadows are the other binaries for this agent, which are not used. The files in the field
+	// Shadows are the other binaries for this agent, which are not used. The binaries in the field
 	// `Unlocked` are not among them.
 	Shadows []Found
 	Err     error // why the binary cannot be used; nil = it can be used
@@ -49,7 +49,7 @@ type Catalog struct {
 	tempDir string
 	logger  *slog.Logger
 
-	mu        sync.Mutex              // protects following fields
+	mu        sync.Mutex              // protects the fields below
 	searched  bool                    // true = the directories were searched since the last Refresh
 	warned    bool                    // true = the warning about dev_overrides was logged
 	found     []Found                 // all binaries in the directories

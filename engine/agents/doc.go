@@ -18,7 +18,7 @@
 // Calls share processes if their AgentSpecs have equal keys. Such calls have the same agent
 // block, binary and configuration.
 //
-// The files form layers. A file uses only files in its own layer or in the layers above.
+// The source files form layers. A file uses only files in its own layer or in the layers above.
 //
 //	observer, discover, cache, hush, redact   events for observers; search of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker

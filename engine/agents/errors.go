@@ -164,11 +164,11 @@ func (e *SourceError) Hint() string {
 	return fmt.Sprintf("put %s there, or correct the argument source of the agent block", binaryName(e.Name))
 }
 
-// An OccupiedError says that an agent cannot be installed, because another build of the same version
-// is at the path for the new binary.
+// An OccupiedError says that a binary cannot be installed, because another build of the same version
+// is already at its path.
 type OccupiedError struct {
 	Name, Version string
-	Path          string // path of the other build
+	Path          string // path where the binary should be, and where the other build is
 }
 
 // Error names the file that is in the way.

@@ -22,7 +22,7 @@ type Pool struct {
 	stop  chan struct{}  // closed by Close
 	work  sync.WaitGroup // goroutines and calls; Close waits for their end
 
-	mu     sync.Mutex               // protects following fields
+	mu     sync.Mutex               // protects the fields below
 	agents map[string]*agent        // agents that were used, by AgentSpec.Key
 	ctxs   map[<-chan struct{}]bool // Done channels of the contexts that the method `watch` has registered
 	onFree []func(key string)       // functions that OnFree has registered
@@ -36,7 +36,7 @@ type crowd struct {
 	wanted atomic.Bool // true = an agent waits until it may start a process
 	making atomic.Bool // true = Pool.makeRoom is running or will run soon
 
-	mu      sync.Mutex // protects following fields; no other lock is taken while it is held
+	mu      sync.Mutex // protects the fields below; no other lock is taken while it is held
 	running int        // number of processes that are running or starting
 	waiting []*agent   // agents that wait until they may start a process
 }
@@ -132,7 +132,7 @@ type agent struct {
 	book    callBook     // calls that a line in the agent's log may belong to
 	births  atomic.Int64 // number of starts of processes, including failed starts
 
-	mu        sync.Mutex // protects following fields, and fields of instances and lives
+	mu        sync.Mutex // protects the fields below, and fields of instances and lives
 	reserved  int        // number of slots that the scheduler has reserved
 	calls     int        // number of calls in progress
 	lastCall  time.Time  // time of the last start or end of a call, or of the last start of a process
@@ -293,7 +293,7 @@ type activeCall struct {
 	ctx        context.Context
 	prev, next *activeCall // neighbours in the list agent.watched
 
-	mu      sync.Mutex         // protects following fields
+	mu      sync.Mutex         // protects the fields below
 	over    bool               // true = the function `done` was called, or is about to be called
 	stopped bool               // Stop was called: the answer is not needed any more
 	sent    bool               // the call was given to a process, so the agent may have received it

@@ -27,7 +27,7 @@ const patience = 20 * time.Second
 
 // watcher is an Observer that remembers, and lets tests wait.
 type watcher struct {
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	circuits []agents.CircuitChange
 	started  []agents.ProcessInfo
 	ended    []agents.ProcessInfo

@@ -24,12 +24,12 @@ type Definitions struct {
 	store  store.Catalogue
 	sealer crypt.Sealer // nil = definitions with sensitive values cannot be read
 
-	mu       sync.Mutex   // protects following fields
+	mu       sync.Mutex   // protects the fields below
 	since    status.RunID // first run whose rows must all be tagged; 0 = not read yet
 	byID     map[store.WorkflowID]*dsl.Workflow
 	byDigest map[string]map[string]store.WorkflowID
 
-	loading sync.Mutex // protects following field; held while a definition is read
+	loading sync.Mutex // protects the field below; held while a definition is read
 	whole   map[store.WorkflowID]weak.Pointer[dsl.Definition]
 }
 

@@ -29,7 +29,7 @@
 // A decider makes one decision. Its methods are in one type for each concern, such as slots,
 // caller, answers, clocks, forward, undoing, ending and verbs.
 //
-// The files form layers. A file uses only files of its own line and of earlier lines.
+// The source files form layers. A file uses only files of its own line and of earlier lines.
 //
 //	event, failure, index             events, failures, ceilings, indexes
 //	state, view, apply, record        the state of a run, and how records change it

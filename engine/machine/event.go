@@ -116,8 +116,8 @@ type TimePassed struct{}
 // is true, it also starts a run that waited for a place or for its unique key.
 type SlotsFreed struct {
 	// Admitted is true if the concurrency limit of the workflow has a place for the run, and the
-	// unique key of the run is free. Then the steps of a run that waits start. The store commits
-	// the record only if there is a place and the key is free (Record.Admits).
+	// unique key of the run is free. Then a waiting run starts its steps. The store commits the
+	// record only if there is still a place and the key is still free (Record.Admits).
 	Admitted bool
 }
 

@@ -128,8 +128,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing ends the undo that is called before the next attempt of node i, because a deadline
-// has passed. This is the deadline of the step, or the deadline of this undo.
+// passClearing is called if node i is being undone before its next attempt, and the deadline of this
+// undo or of the step has passed. It ends the undo, unless the run is parked.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return

@@ -137,7 +137,7 @@ func (l *Loader) Image(s *State) model.Image {
 		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
 }
 
-// Restore returns a state that equals the one from which Image made the parameter im. The new state
+// Restore returns a state that equals the one from which Image made the parameter `im`. The new state
 // uses the data of im. Every later record and every decision is the same for both states.
 func (l *Loader) Restore(im model.Image) *State {
 	s := &State{run: im.Run, nodes: im.Nodes, private: true, checkpoints: im.Checkpoints, signals: restoredSignals(im)}

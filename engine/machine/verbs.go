@@ -287,7 +287,8 @@ func (d verbs) freshRound(i int, newKey bool) {
 	n.Fwd.Ended, n.Fwd.Rest = 0, 0
 	n.Fwd.Kind = model.CallDo
 	n.Fwd.Blame(model.Miss{})
-	if newKey || d.step(n).Child != nil && n.Effect() == status.EffectNone { // the child run with the old key has ended
+	// A step that starts a child run gets a new key, too: the child run with the old key has ended.
+	if newKey || d.step(n).Child != nil && n.Effect() == status.EffectNone {
 		n.Gen++
 		n.Point, n.Blob = 0, nil
 	}

@@ -78,7 +78,7 @@ func (s *State) Held() []HeldAgent {
 }
 
 // Priority returns the priority of the first step that waits for the agent: the argument `priority` of
-// the step, or the priority of the run. The parameter s is the state from which h comes.
+// the step, or the priority of the run. The parameter `s` is the state from which `h` comes.
 func (h HeldAgent) Priority(wf *dsl.Workflow, s *State) int {
 	if !wf.StepPriorities {
 		return s.run.Line.Priority()

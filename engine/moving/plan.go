@@ -45,7 +45,7 @@ const (
 	Removed
 )
 
-// String returns the word for people and programs.
+// String returns the name of the fate, such as kept.
 func (f Fate) String() string {
 	switch f {
 	case Kept:

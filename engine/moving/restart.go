@@ -213,8 +213,9 @@ const (
 )
 
 // remains returns what remains of the effects of a step. If the step has instances, the result is
-// the strongest of their remainders. If some instances were undone and the effects of others stay,
-// the effects are in doubt: the new run could neither keep nor repeat the step.
+// the largest of their remainders, in the order of the constants above. If some instances were
+// undone and the effects of others stay, the effects are in doubt: the new run could neither keep
+// nor repeat the step.
 func (s *succession) remains(n *model.Node) remainder {
 	if !n.Expanded {
 		return remainsOf(n)
@@ -281,7 +282,8 @@ func (s *succession) passes() bool {
 // depends reports whether step i depends on the step from which the new run starts.
 func (s *succession) depends(i int) bool { return ancestors(s.next, i)[s.from] }
 
-// gone refuses the restart if the new definition does not have a step whose effect stays.
+// gone refuses the restart if a step of the old run still has an effect, or may have one, and the new
+// definition does not have this step.
 func (s *succession) gone() {
 	for i := range s.oldSteps() {
 		if slices.Contains(s.nodeOf, i) {

@@ -75,7 +75,7 @@ func describeTo(w io.Writer, s schema.Schema) error {
 // the exit status of the process.
 func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	stderr := os.Stderr // go-plugin later replaces the variable os.Stderr
-	// Log lines of all levels, because the engine knows which levels people want to see.
+	// Write the lines of all levels: only the engine knows which levels people want to see.
 	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if err := private.Keep(); err != nil {
 		logger.Warn("other processes of this user can read this agent's environment and memory", "error", err)

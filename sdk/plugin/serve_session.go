@@ -88,7 +88,7 @@ type link struct {
 	events   int           // number of events in the queue
 	room     chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
-	yielding bool          // a goroutine will send after other goroutines have run
+	yielding bool          // a goroutine pauses in the method `flush`, and sends the queue after the pause
 	over     bool          // nothing may be sent any more
 	quiet    *sync.Cond    // signalled when no goroutine is sending
 
@@ -284,10 +284,10 @@ func (l *link) send() {
 }
 
 // flush sends queued items in batches until the queue is empty. If another goroutine is
-// already sending, flush leaves the items to that goroutine. If the parameter `yield` is true
-// and other calls are in flight, flush lets other goroutines run before each batch, because
-// the other calls may reply soon. If `yield` is true and another goroutine already lets others run
-// (l.yielding), flush leaves the items to that goroutine.
+// already sending, flush returns at once, because that goroutine also sends these items. If the
+// parameter `yield` is true and other calls are in flight, flush pauses before each batch, because
+// the other calls may reply soon. If `yield` is true and another goroutine is in such a pause
+// (l.yielding), flush returns at once, too.
 func (l *link) flush(yield bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

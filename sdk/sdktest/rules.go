@@ -424,8 +424,8 @@ func looksUp(s *subject) error {
 	return nil
 }
 
-// shortTime is how long the rules let a slow action work until complete-by passes or they cancel
-// the call. A slow action must work longer than that.
+// shortTime is how much time a rule gives a slow action before complete-by, or before the rule
+// cancels the call. A slow action must work longer than that.
 const shortTime = 250 * time.Millisecond
 
 func silentAfterDeadline(s *subject) error {

@@ -150,7 +150,7 @@ type inProcess struct {
 
 	mu      sync.Mutex // protects the fields below
 	running int
-	idle    chan struct{} // closed while no function runs; nil before the first call
+	idle    chan struct{} // closed when `running` falls to 0; nil = no function was called yet
 }
 
 var _ Target = (*inProcess)(nil)

@@ -47,7 +47,7 @@ func (l stepLinker) eachValue(d *decl.Step, out *noun.Step) cty.Value {
 	return eachBefore(v)
 }
 
-// eachBefore returns the value of each.* for the checks before a run. The parameter v is the
+// eachBefore returns the value of each.* for the checks before a run. The parameter `v` is the
 // value of for_each. The parts of the result are unknown, but have their types if the type of v
 // is known.
 func eachBefore(v cty.Value) cty.Value {

@@ -335,10 +335,10 @@ func (r stepRead) status() string {
 	return before + ".status"
 }
 
-// sameWhen reports whether a condition around the reference r has the same text as the attribute
-// `when` of the step d. The parameter `text` is the text of this condition. If this `when` uses
-// each.*, two more things must be true: the step that contains r has the same for_each as d, and
-// the key in r is each.key.
+// sameWhen reports whether the reference r is guarded by the condition of the step d. The parameter
+// `text` is the condition around r. It must have the same text as the attribute `when` of d. If `when`
+// uses each.*, r must have the form step.NAME[each.key].FIELD, and the step that contains r must have
+// the same for_each as d.
 func (v *nullVisitor) sameWhen(d *decl.Step, text string, r stepRead) bool {
 	if text == "" || text != v.l.attrText(d, "when") {
 		return false

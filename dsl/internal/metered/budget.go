@@ -41,8 +41,8 @@ var (
 const overHint = "Work with fewer or smaller values, or do this work in an agent."
 
 // A Meter counts the cost and the memory of one evaluation. When the evaluation exceeds a limit,
-// the Meter sets the field Over, and never clears it. So the evaluation fails even if the library
-// go-cty recovers from the panic.
+// the Meter sets the field Over, and never clears it. The evaluation then panics. Because of the
+// field Over it fails even if the library go-cty recovers from this panic.
 type Meter struct {
 	Cost, Memory int64      // estimated nanoseconds and bytes so far
 	Locals       Spent      // the part of Cost and Memory that local values caused

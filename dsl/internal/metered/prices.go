@@ -184,8 +184,8 @@ func (p *payment) elements() {
 	p.m.payAlike(types)
 }
 
-// lists charges for go-cty's search for a common type of the elements of all arguments. The library
-// searches only if all arguments are lists.
+// The method `lists` charges for a search of the library go-cty. The library searches for a common
+// type of the elements of all arguments, but only if all arguments are lists.
 func (p *payment) lists() {
 	for _, v := range p.args {
 		if !v.Type().IsListType() {

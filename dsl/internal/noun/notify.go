@@ -65,7 +65,7 @@ func (n *Notify) Variables(vars value.Value, run eval.RunInfo, failure eval.Fail
 }
 
 // Announced returns the scope in which the expressions of a notify block are evaluated. The
-// parameter s is the scope of the notification. In the result, run.* and failure.* describe the
+// parameter `s` is the scope of the notification. In the result, run.* and failure.* describe the
 // announced run. If the variables of s hold no announced run, Announced returns s unchanged.
 func Announced(s *eval.Scope) *eval.Scope {
 	if s == nil {

@@ -76,7 +76,7 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	return &out
 }
 
-// NodeOf returns the number of the node that belongs to a step in a run. The parameter i is the
+// NodeOf returns the number of the node that belongs to a step in a run. The parameter `i` is the
 // index of the step in the definition. Expressions use this index. The result differs from i only
 // in a run that was moved to another definition.
 func (w *Workflow) NodeOf(i int) int {

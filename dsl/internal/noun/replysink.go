@@ -16,7 +16,7 @@ type ReplySink struct {
 	Agent  *Agent
 	Action string // name of the plugin's action that the engine calls
 	// Input returns the input of the call. The map `told` holds the fields of a reply by name: seq
-	// is an int, and all others are strings. The parameter s has the run and its variables, and
+	// is an int, and all others are strings. The parameter `s` has the run and its variables, and
 	// s.Self.Key is the idempotency key of the call.
 	Input func(s *eval.Scope, told map[string]any) (value.Value, error)
 	// Output checks a reply of the agent, as Action.Output does.

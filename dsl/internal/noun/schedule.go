@@ -103,8 +103,8 @@ func (e *OnEvent) GivenEach(id string, at time.Time, data value.Value) func(key 
 }
 
 // Fires returns the values that an event gives to the parameters of the selection, by name.
-// The block must have a Select. The parameters and the result `starts` are the same as in
-// Given.
+// The block must have a Select. The result `starts` is false if the condition of the block is
+// false. For `id`, `at` and `data`, see Given.
 func (e *OnEvent) Fires(id string, at time.Time, data value.Value) (args map[string]*string, starts bool, err error) {
 	s := e.scope(id, at, data)
 	if starts, err = e.wants(s); err != nil || !starts {

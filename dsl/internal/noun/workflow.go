@@ -215,8 +215,10 @@ type Step struct {
 	Name  string
 	Where string // FILE:LINE of the step block, for messages
 
-	After  []int // indexes of the steps on which this step depends directly, ascending
-	Before []int // indexes of the steps that depend directly on this step, ascending
+	// After has the steps on which this step depends directly. Before has the steps that depend
+	// directly on this step. Both are lists of indexes, ascending.
+	After  []int
+	Before []int
 
 	// In a step that calls an agent, Value, Until and Wait are nil. In every other step exactly one
 	// of the three is set, and Do is NoCall.

@@ -86,7 +86,7 @@ func (r *Reporter) Bounded(check func()) (whole bool) {
 // evaluates each expression with the values that are known before a run.
 const checkCost = 4 * metered.MaxCost
 
-// Allowance returns the allowance that all evaluations of the check share.
+// Allowance returns the limit for the total cost of all expressions in the check.
 func (r *Reporter) Allowance() *metered.Allowance {
 	if r.Effort == nil {
 		r.Effort = metered.NewAllowance(checkCost)

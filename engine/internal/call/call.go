@@ -27,7 +27,7 @@ type Config struct {
 	Logger   *slog.Logger
 	Clock    *clock.Clock
 	Outage   *outage.Outage
-	Present  func() Member   // returns the present membership, or nil if there is none
+	Present  func() Member   // returns the engine's current membership, or nil if there is none
 	Stopped  context.Context // ends when the engine stops without waiting for open work; an orderly stop does not end it
 
 	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
@@ -78,7 +78,7 @@ type Caller struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu    sync.Mutex       // protects following fields
+	mu    sync.Mutex       // protects the fields below
 	calls map[callID]*Call // calls of agents in flight
 	kids  map[callID]*Call // calls that wait for child runs; an engine that stops does not wait for them
 	ends  chan struct{}    // closed when the last call ends; nil = no goroutine waits for that

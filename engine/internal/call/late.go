@@ -44,7 +44,7 @@ type evidence struct {
 	stopped context.Context // ends when the engine stops without waiting for open work
 	most    time.Duration   // longest pause between two tries to store a late reply
 
-	mu      sync.Mutex    // protects following fields
+	mu      sync.Mutex    // protects the fields below
 	waiting []lateAnswer  // late replies that wait to be stored, oldest first
 	bytes   int           // size of all events in the field `waiting`, in bytes
 	dropped int           // late replies that were dropped since the last message in the log

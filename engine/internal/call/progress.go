@@ -22,8 +22,8 @@ import (
 type progressSender struct {
 	c *Call // the call that sends the progress
 
-	mu     sync.Mutex    // protects following fields
-	member Member        // membership that received the checkpoint in flight; nil = no checkpoint is in flight
+	mu     sync.Mutex    // protects the fields below
+	member Member        // membership to which the checkpoint in flight was passed; nil = none is in flight
 	sent   *Answer       // checkpoint that is in flight, or whose commit is not known; nil = none
 	next   *Answer       // checkpoint that waits to be sent; nil = none
 	retry  *time.Timer   // calls sendLocked after a pause; nil = there was no pause yet

@@ -23,7 +23,7 @@ type counter struct {
 	deaf       atomic.Bool  // swallow notifications
 	swallowed  atomic.Int64 // bytes that were swallowed
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	texts map[string]int
 	conns []net.Conn
 	work  sync.WaitGroup

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, seed uint64) *World {
 var report = &reported{}
 
 type reported struct {
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	lines []string
 	notes []string
 }

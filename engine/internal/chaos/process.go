@@ -25,7 +25,7 @@ type Process struct {
 
 // output keeps the text that a process printed.
 type output struct {
-	mu sync.Mutex // protects following field
+	mu sync.Mutex // protects the field below
 	b  bytes.Buffer
 }
 

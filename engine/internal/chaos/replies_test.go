@@ -20,7 +20,7 @@ import (
 type hook struct {
 	*httptest.Server
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	seen  map[string][]int
 	twice int
 }

@@ -50,7 +50,7 @@ type World struct {
 	defs    *journal.Definitions
 	catalog *agents.Catalog // finds the agents in bins.Dir
 
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	began    time.Time  // start of the test
 	timeline []string   // lines that Note has added
 	engines  []*Process // all engines that were started

@@ -67,7 +67,7 @@ type Room struct {
 
 	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	waits   map[callID]*waiter
 	byChild map[status.RunID][]*waiter // waiters whose child run is known
 	seeks   map[string]*waiter         // waiters that submit their child run now, by the name of the child run

@@ -14,7 +14,7 @@ import (
 // that this process's monotonic clock has measured since. So engines agree on the time even
 // if their own clocks differ by an hour. A Clock also knows when the lease ends.
 type Clock struct {
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	store  time.Time  // store time at the last tick
 	local  time.Time  // time at which the answer to the last tick arrived, with monotonic reading
 	latest time.Time  // largest time returned so far: times never go backwards

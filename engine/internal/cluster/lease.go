@@ -38,7 +38,7 @@ type Membership struct {
 	former  *inheritance
 	scanner *scanner
 
-	mu     sync.Mutex    // protects following fields
+	mu     sync.Mutex    // protects the fields below
 	ticked time.Time     // time at which the last tick was sent
 	hinted bool          // work may be waiting, so the next tick comes early
 	lag    time.Duration // largest delay of the runs that the last call of the method `due` has found

@@ -17,7 +17,7 @@ type pager struct {
 	room chan struct{}                                      // holds one value for each page on which `add` works
 	wg   sync.WaitGroup
 
-	mu   sync.Mutex // protects following fields
+	mu   sync.Mutex // protects the fields below
 	done int        // sum of the counts that all calls of `do` have returned
 	err  error      // the first error; nil = none
 }

@@ -27,7 +27,7 @@ type scanner struct {
 	soon   func()        // makes the next tick come early
 	hint   chan struct{} // channel of capacity 1; it receives a value when a scan may be due
 
-	mu      sync.Mutex              // protects following fields
+	mu      sync.Mutex              // protects the fields below
 	tick    store.Tick              // the newest tick
 	hinted  bool                    // there may be a message for a run whose owner is dead
 	routine time.Time               // time of the next full scan, by this process's clock

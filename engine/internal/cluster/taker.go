@@ -41,7 +41,7 @@ type taker struct {
 	unstaffed *unstaffed
 	ctx       context.Context // ends with the membership; used only for Done and context.Cause
 
-	mu sync.Mutex // protects following fields
+	mu sync.Mutex // protects the fields below
 	// others holds the runs that this engine leaves to other engines, which have these runs in hand.
 	// The value is the time at which this engine first left the run, by this process's clock.
 	others map[status.RunID]time.Time

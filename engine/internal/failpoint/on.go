@@ -47,7 +47,7 @@ var table = sync.OnceValue(func() *faults {
 })
 
 type faults struct {
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	set    map[string]fault
 	passed map[string]int
 	log    *os.File // file to which the name of each reached point is written; nil = none

@@ -14,7 +14,7 @@
 // far it has come, and ends its claim. So a long list does not hold up other events, and an engine
 // that dies repeats one page at most.
 //
-// The files form layers: name; inbox; list.
+// The source files form layers, lowest first: name; inbox; list.
 package inbox
 
 import (
@@ -114,7 +114,7 @@ type Inbox struct {
 
 	more bool // true = the last scan has left a list unfinished, because the list has more pages
 
-	mu   sync.Mutex                           // protects following fields
+	mu   sync.Mutex                           // protects the fields below
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the last scan
 	long longList                             // list of keys that was used last, if it has more than one page
 }

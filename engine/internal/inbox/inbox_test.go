@@ -26,7 +26,7 @@ type desk struct {
 	*memory.Store
 	def *dsl.Definition
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	now     time.Time
 	calls   int              // calls of the store and of Submit so far
 	dies    int              // number of the call at which the engine dies; 0 = it lives

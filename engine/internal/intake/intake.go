@@ -218,7 +218,7 @@ func (r Run) key() string {
 
 // results holds the results of one scan. Several goroutines may use it at the same time.
 type results struct {
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	accepted []int64    // ids of the submissions whose runs are in the store
 	errs     []error
 }

@@ -23,7 +23,7 @@ type desk struct {
 	intake.Store // nil: an Intake calls only the methods below
 	def          *dsl.Definition
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	list    []intake.Submission
 	refused map[int64]string
 	runs    map[string]Run

@@ -34,11 +34,11 @@ import (
 const (
 	clients = 200
 	rounds  = 4 // number of rounds that each client makes
-	// If too few runs have had the key, the race proves nothing. Then a few clients race again. Among many
-	// clients, a run that waits is replaced by a newer one before it can start.
+	// If too few runs have had the key, the race proves nothing. Then `few` clients race again, at most
+	// `again` times. Among many clients, a run that waits is replaced by a newer one before it can start.
 	few     = 4
-	again   = 50 // largest number of further races
-	engines = 8  // number of engines; each has one writer, which its clients share
+	again   = 50
+	engines = 8 // number of engines; each has one writer, which its clients share
 	// giveUp is how long porcupine may search for an order. It usually needs less than a second.
 	giveUp   = 2 * time.Minute
 	workflow = "raced"

@@ -19,8 +19,8 @@ const (
 	holdFrom = 2 * time.Second
 )
 
-// slack returns how long after the decision to start a call the engine may send the call. In this
-// time the decision is committed. The parameter `per` is the period of the rate_limit.
+// slack returns the longest time from the decision to start a call until the call is sent. The commit
+// of the decision is part of this time. The parameter `per` is the period of the rate_limit.
 func slack(per time.Duration) time.Duration { return min(max(per/10, leastSlack), mostSlack) }
 
 // A calls holds the calls of a rate_limit that the engine may start.
@@ -29,10 +29,10 @@ type calls struct {
 	per   time.Duration
 	grant quota.CallGrant // the calls that the store has granted in its last answer; zero = none
 	used  int             // granted calls that were started
-	ends  time.Time       // time until which the engine may decide to start granted calls
-	last  time.Time       // last time at which a granted call may be sent
-	sent  time.Time       // time at which the engine asked for the granted calls
-	next  time.Time       // earliest time of the next question
+	ends  time.Time       // from this time on, no more of the granted calls are started
+	last  time.Time       // time by which the call that was started last must be sent; zero = none was started
+	sent  time.Time       // time of the question to which `grant` is the answer
+	next  time.Time       // earliest time of the next question to the store
 	full  bool            // the store said that no call is free before the time in the field `next`
 	// expected is the number of runs that will soon wait for a call (see Prepare).
 	expected int

@@ -62,7 +62,7 @@ type Limits struct {
 	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
 	turn  chan struct{} // holds a value while a question to the store is in flight: only one question at a time
 
-	mu     sync.Mutex // protects following field, and the agents
+	mu     sync.Mutex // protects the field below, and the agents
 	agents map[string]*agent
 }
 

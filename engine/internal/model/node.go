@@ -111,8 +111,8 @@ type Reception struct {
 	Number int32
 }
 
-// A Statement says what a person decided about an unknown outcome (engine settle), while a person
-// may still correct the decision. The numbers are persisted.
+// A Statement says what a person decided about an unknown outcome (engine settle). When no person can
+// correct the decision any more, the engine sets StatedNothing. The numbers are persisted.
 type Statement uint8
 
 // Values of Statement.

@@ -20,7 +20,7 @@ import (
 type Outage struct {
 	log *slog.Logger
 
-	mu      sync.Mutex      // protects following fields
+	mu      sync.Mutex      // protects the fields below
 	since   time.Time       // time at which the outage began; zero = the store answers
 	failing map[string]bool // which of the operations Join, Tick and Commit fail at present
 	told    map[string]bool // other operations whose last try failed

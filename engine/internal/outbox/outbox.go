@@ -55,7 +55,7 @@ type Postman struct {
 	cfg  Config
 	wake chan struct{}
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	queues map[string]bool
 	sinks  map[string]*sink
 }

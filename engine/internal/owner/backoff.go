@@ -21,7 +21,7 @@ type backoffSet struct {
 	// the run until it is due.
 	restFor time.Duration
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	runs  map[status.RunID]backoff
 	wakes uint64 // how many times WakeResting was called
 }
@@ -206,9 +206,10 @@ func (s *backoffSet) WakeResting() {
 	}
 }
 
-// A Claimset is a set of runs, safe for concurrent use.
+// A Claimset is a set of runs, for example of the runs that an engine has quarantined. It is safe for
+// concurrent use.
 type Claimset struct {
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	runs map[status.RunID]bool
 }
 

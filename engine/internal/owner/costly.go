@@ -71,7 +71,7 @@ type DecisionPool struct {
 	Decide func(*dsl.Workflow, *machine.State, machine.Input) machine.Record
 	clock  *clock.Clock
 
-	mu      sync.Mutex                   // protects following fields
+	mu      sync.Mutex                   // protects the fields below
 	waiting map[*dsl.Workflow][]poolTask // for each workflow, the decisions that wait
 	turns   []*dsl.Workflow              // workflows with waiting decisions; the first is next
 	busy    int                          // number of goroutines that exist now, including hanging ones

@@ -12,7 +12,7 @@
 // row is committed. If the agents of a run are missing, a decider of another kind decides
 // the run's events. It starts no call.
 //
-// The files form layers. A file uses only files of its own line and of earlier lines.
+// The source files form layers. A file uses only files of its own line and of earlier lines.
 //
 //	delivery, turn, taskqueue, ownedrun    an event, a task, a run
 //	backoff, slots, ledger, specs, timers  tables of runs and agents

@@ -10,7 +10,7 @@ import (
 // A Followers wakes the goroutines of this process that follow a run. Then they read the
 // changes of the run from the store at once, and not only after a pause.
 type Followers struct {
-	mu    sync.Mutex // protects following field
+	mu    sync.Mutex // protects the field below
 	hints map[status.RunID]map[chan struct{}]bool
 }
 

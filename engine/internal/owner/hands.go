@@ -36,7 +36,7 @@ type HandKeeper struct {
 	turn  chan struct{} // holds a value while a goroutine fills the channel `seats`
 	seats chan struct{} // one value for each running takeover; full during the takeover of a suspect
 
-	mu      sync.Mutex           // protects following fields
+	mu      sync.Mutex           // protects the fields below
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
 	wanted  uint64               // number of the latest change; every change raises it
 	written uint64               // number of the latest change that the store has recorded

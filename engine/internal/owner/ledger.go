@@ -13,7 +13,7 @@ import (
 type ledger struct {
 	invoke.Capacity
 
-	mu    sync.Mutex          // protects following fields
+	mu    sync.Mutex          // protects the fields below
 	taken map[string]*takings // slots of each agent, by AgentSpec.Key
 	over  bool                // the method `close` was called
 }

@@ -123,7 +123,7 @@ type Adoption struct {
 	Story    *Story         // the run as it was read; nil = it must be read first
 	Specs    map[string]invoke.AgentSpec
 	Read     bool        // the inbox was read together with the run, or was empty
-	Messages []Message   // messages of the inbox; the row that takes the run over also decides them
+	Messages []Message   // messages of the inbox; the engine decides them together with the takeover
 	Done     func(error) // called once with the outcome of the takeover
 
 	Suspect bool // the run may make engines crash: an engine died while it had the run in hand
@@ -286,7 +286,7 @@ type costlyDecision struct {
 	r     *ownedRun
 	d     *delivery
 	flow  *dsl.Workflow
-	base  *machine.State // state of the run when the pool got the decision
+	base  *machine.State // state of the run when the shard passed the decision to the pool
 	state *machine.State // copy of base; the pool works on it
 	in    machine.Input
 

@@ -8,7 +8,7 @@ import (
 
 // Quarantine holds the runs that this engine does not work on, with the reasons.
 type Quarantine struct {
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	runs map[status.RunID]error
 }
 

@@ -172,7 +172,8 @@ func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 	return sh.give(task{run: run.Head.Run, fn: func(ctx context.Context) { sh.parkLost(ctx, run, done) }})
 }
 
-// await makes the run's shard call shard.await. The shard sends the result to the given channel.
+// await posts a task to the run's shard. The task calls shard.await and sends the result to the
+// channel `answer`.
 func (s *Scheduler) await(run status.RunID, answer chan<- place) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {

@@ -21,7 +21,7 @@ type SlotQueue struct {
 	tell    func(run status.RunID, key string)
 	waiting atomic.Int64 // number of runs in the queues of all agents together
 
-	mu     sync.Mutex           // protects following fields
+	mu     sync.Mutex           // protects the fields below
 	lines  map[string]*waitList // queues of the agents, by AgentSpec.Key
 	joined uint64               // number of times that a run has joined a queue
 }

@@ -20,7 +20,7 @@ const maxSpecs = 1024
 // agents, because the configuration of an agent depends on deployment variables only. A
 // SpecCache is safe for concurrent use.
 type SpecCache struct {
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	sets map[specsID]map[string]invoke.AgentSpec
 }
 

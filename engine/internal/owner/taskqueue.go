@@ -40,7 +40,7 @@ func (t *task) about() status.RunID {
 type taskQueue struct {
 	hint chan struct{} // channel of capacity 1; it receives a value when a task is posted
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	queue []task
 	over  bool // the queue accepts no more tasks
 }

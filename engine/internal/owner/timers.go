@@ -16,7 +16,7 @@ import (
 type Timers struct {
 	Poke chan struct{} // receives a hint when the earliest time has become earlier; a hint may be lost
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	items timerHeap
 	byRun map[status.RunID]*timer
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // An Unstaffed is a run that this engine could take over if it had the run's agents. The
-// engine can still decide events that need no agent: verbs, and the event that time has
-// passed. Then the engine releases the run, so that an engine with the agents can claim it.
+// engine can still decide events that need no agent: verbs, and the event TimePassed. Then the
+// engine releases the run, so that an engine with the agents can claim it.
 type Unstaffed struct {
 	store.Loaded
 	Story    Story
@@ -88,8 +88,8 @@ func (x *Unstaffed) Wake(now time.Time, grace time.Duration) time.Time {
 
 // DecideUnstaffed decides the waiting messages of an unstaffed run, and writes the decision into
 // the fields of the parameter `a`. If the parameter `spoken` is false, no person has sent a verb;
-// then DecideUnstaffed also decides the event that time has passed. It returns the answers that
-// came too late. The caller must keep them as evidence before it commits the row, which removes
+// then DecideUnstaffed also decides the event TimePassed. It returns the answers that came too
+// late. The caller must keep them as evidence before it commits the row, which removes
 // their messages.
 func (s *Scheduler) DecideUnstaffed(a *UnstaffedDecision, spoken bool) (late []store.LateReply, err error) {
 	r := &ownedRun{
@@ -136,7 +136,7 @@ func (a *UnstaffedDecision) Row() error {
 
 // unstaffedEvents returns the events that must be decided, in this order: first, answers that
 // arrived in time; then the takeover, if the run has an owner; then the other messages. If the
-// parameter `spoken` is false, the last one is the event that time has passed.
+// parameter `spoken` is false, the event TimePassed follows at the end.
 func unstaffedEvents(r *ownedRun, a *UnstaffedDecision, now time.Time, engine int32, spoken bool) (todo []*delivery) {
 	var later []*delivery
 	for _, l := range slices.SortedStableFunc(slices.Values(a.Messages), func(a, b Message) int { return a.At.Compare(b.At) }) {

@@ -291,7 +291,7 @@ func (c *Cluster) signalAndWait(sig syscall.Signal) error {
 
 // A tail keeps the last 50 lines of a log.
 type tail struct {
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	lines []string
 }
 

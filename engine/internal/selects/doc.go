@@ -11,5 +11,5 @@
 //   - An engine stores progress only if the version of the firing is still the one that the engine
 //     has read. So an engine that has lost a firing to another engine changes nothing.
 //
-// The files form layers: name, plan; page; work; retry.
+// The source files form layers, lowest first: name, plan; page; work; retry.
 package selects

@@ -44,7 +44,7 @@ type shop struct {
 	def  *dsl.Definition
 	id   store.WorkflowID
 
-	mu     sync.Mutex     // protects following fields
+	mu     sync.Mutex     // protects the fields below
 	runs   map[string]int // number of submissions by name
 	pages  int
 	before func(page int, runs []Run) // called before the runs of a page are accepted; nil = nothing

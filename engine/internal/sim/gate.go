@@ -7,7 +7,7 @@ import (
 
 // A gate makes callers wait while it is closed. The zero gate is open.
 type gate struct {
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	shut chan struct{}
 }
 

@@ -18,12 +18,13 @@ type remote struct {
 	agent *sdk.Agent
 	seed  uint64
 	moody bool // calls fail in many ways (type mood)
-	// promised is true if every action deduplicates its calls, as the module says.
+	// promised is true if the agent block of the module promises that all actions are idempotent.
+	// Then every action deduplicates its calls.
 	promised bool
 	// stubborn is true if the service permanently refuses some undos.
 	stubborn bool
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	healed bool       // heal was called: there are no faults any more
 	calls  map[string]int
 	keys   map[string]*effect

@@ -14,7 +14,7 @@ type slots struct {
 	n     *node
 	total int
 
-	mu   sync.Mutex // protects following fields
+	mu   sync.Mutex // protects the fields below
 	free int
 	fns  []func(key string)
 	keys []string // keys of all agents that have asked for a slot; they share the slots of the engine

@@ -47,7 +47,7 @@ type world struct {
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 
-	mu       sync.Mutex // protects following fields
+	mu       sync.Mutex // protects the fields below
 	rng      *rand.Rand
 	healedAt time.Time // time at which the faults ended; zero = they have not ended yet
 	// The last time at which no engine took over runs, because all engines had ended or were
@@ -238,7 +238,7 @@ type runLog struct {
 	facts   []story.Fact
 	started map[attempt]int
 	sent    map[attempt]int
-	row     store.Head // the run as the store lists it, read after the last journal row that was checked
+	row     store.Head // newest head of the run that the checks have read from the store
 	// Number of answers to an attempt that reached an engine before complete-by.
 	heard    map[attempt]int
 	accepted int // number of accepted verbs

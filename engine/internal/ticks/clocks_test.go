@@ -24,7 +24,7 @@ var errMove = errors.New("the schedules were not moved, or the answer is lost")
 type losing struct {
 	schedules.Store
 
-	mu     sync.Mutex // protects following field
+	mu     sync.Mutex // protects the field below
 	chance *rand.Rand
 }
 
@@ -48,7 +48,7 @@ type fleet struct {
 	*yard
 	firers [4]*Firer
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	clocks [4]time.Time
 	latest time.Time            // latest time that a clock has shown
 	ticks  map[string]time.Time // tick of each run by name: the first one with which it was submitted

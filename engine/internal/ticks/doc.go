@@ -11,5 +11,5 @@
 //     another engine starts the same tick again and finds that the run exists.
 //   - The timetable alone determines the ticks. The clock of an engine does not change them.
 //
-// The files form layers: name, decide; plan; select, fire.
+// The source files form layers, lowest first: name, decide; plan; select, fire.
 package ticks

@@ -70,7 +70,7 @@ type Firer struct {
 	cfg Config
 	ill map[string]time.Time // time before which a schedule is not tried again after an error
 
-	mu   sync.Mutex                           // protects following field
+	mu   sync.Mutex                           // protects the field below
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the schedules of the last scan
 }
 

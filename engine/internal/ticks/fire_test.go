@@ -55,7 +55,7 @@ type yard struct {
 	def *dsl.Definition
 	now time.Time
 
-	mu        sync.Mutex     // protects following fields
+	mu        sync.Mutex     // protects the fields below
 	runs      map[string]Run // submitted runs by name
 	open      map[string]bool
 	cancelled []string

@@ -187,7 +187,7 @@ func (e *encoder) verb(event machine.Event) error {
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.CompensateRequested:
-		if ev.Parent { // the verb of a parent has its own kind in the journal
+		if ev.Parent { // sent because the parent run is being undone: has its own kind in the journal
 			e.uint(kindUndoRequested)
 			e.who(ev.By, ev.Reason, ev.Ask)
 			return nil

@@ -13,7 +13,7 @@ type runTemplate uint8
 const (
 	noRunTemplate runTemplate = 0 // no template: all changed fields are written
 	runAccepted   runTemplate = 1 // the run was accepted; most of the values are in the event Started
-	runEnded      runTemplate = 2 // the run succeeded
+	runEnded      runTemplate = 2 // the run ended with success; other ends have no template
 )
 
 const (

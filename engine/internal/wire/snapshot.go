@@ -164,8 +164,10 @@ func decodeImage(data []byte) (model.Image, error) {
 // getNodes reads the nodes of an image.
 func getNodes(d *decoder, im *model.Image) {
 	count, changed := d.small(int64(d.uint())), d.count()
+	// An image has a node for each step. All other nodes are instances, and each instance is one of the
+	// `changed` nodes.
 	if count > model.MaxNodes || count > int(im.Run.Steps)+changed || count < int(im.Run.Steps) {
-		d.fail() // the data is damaged: every instance differs from a new node, so the image must have each instance
+		d.fail()
 		return
 	}
 	im.Nodes = model.AppendSteps(make([]*model.Node, 0, count), 0, int(im.Run.Steps))

@@ -328,8 +328,9 @@ func putCollected(e *encoder, c *model.Collected) {
 	}
 }
 
-// getCollected reads what putCollected has written. It returns a list that has the full length, but
-// only the added values; nil = the length is 0, or the data is damaged.
+// getCollected reads what putCollected has written. If putCollected wrote only the added values, the
+// result holds only these, but its method Len returns the length of the whole list. The result is
+// nil if the length is 0, or if the data is damaged.
 func getCollected(d *decoder) *model.Collected {
 	if d.full {
 		return getAllCollected(d)

@@ -80,7 +80,7 @@ type List struct {
 
 // A Page says which keys of an event have started runs, and which have failed.
 type Page struct {
-	Lists    []List // Event.Lists after the page
+	Lists    []List // new content of Event.Lists
 	Workflow string // workflow whose keys these are
 	// Started lists keys that had failed before, and whose runs are in the store now.
 	Started []string
@@ -97,7 +97,7 @@ type FailedKey struct {
 
 // A KeyFilter selects failed keys of an event.
 type KeyFilter struct {
-	Seq      int64  // Event.Seq
+	Seq      int64  // number of the event: Event.Seq
 	Workflow string // "" = all workflows
 	Waiting  bool   // true = only keys that wait
 	Limit    int    // largest number of keys
@@ -139,7 +139,7 @@ func EncodeLists(lists []List) ([]byte, error) {
 	return data, nil
 }
 
-// DecodeLists sets e.Lists to the result of EncodeLists.
+// DecodeLists decodes data that EncodeLists has returned, and stores the lists in e.Lists.
 func (e *Event) DecodeLists(data []byte) error {
 	if err := json.Unmarshal(data, &e.Lists); err != nil {
 		return fmt.Errorf("decode the lists of event %s: %w", e.ID, err)
@@ -150,7 +150,7 @@ func (e *Event) DecodeLists(data []byte) error {
 	return nil
 }
 
-// Of returns the role Store of a store. The result `ok` is false if the store does not have it.
+// Of returns the optional role Store of the store s. If s does not have this role, `ok` is false.
 func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

@@ -165,7 +165,7 @@ type Keeper interface {
 	Selections() Store
 }
 
-// Of returns the role Store of a store. The result `ok` is false if the store does not have it.
+// Of returns the optional role Store of the store s. If s does not have this role, `ok` is false.
 func Of(s store.Store) (role Store, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

@@ -177,8 +177,8 @@ func (s *state) findNoticeLocked(n notice.Notice) (int, bool) {
 	})
 }
 
-// Open returns notices that are not announced yet, ascending. It returns only notices that come
-// after the parameter `after`, and no more notices than the parameter `limit` says.
+// Open returns notices that are not announced yet, ascending by run, row and state. It returns only
+// notices after the one in the parameter `after`, and at most as many as the parameter `limit` says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

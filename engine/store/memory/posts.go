@@ -95,7 +95,7 @@ func (s *outbox) Waiting(ctx context.Context, sink string, limit int) (out []rep
 	return out, nil
 }
 
-// Due returns the sinks that have a reply which an engine may claim now, ascending.
+// Due returns the sinks that have a reply which an engine may claim now, sorted by name.
 func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out []string, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, 
 	return nil
 }
 
-// OfRun returns all replies of a run, ascending.
+// OfRun returns all replies of a run, ascending by number.
 func (s *outbox) OfRun(ctx context.Context, run status.RunID) (out []replies.Reply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (s *outbox) OfRun(ctx context.Context, run status.RunID) (out []replies.Rep
 	return out, nil
 }
 
-// Lag returns the sinks for which replies wait, ascending.
+// Lag returns the sinks for which replies wait, sorted by name.
 func (s *outbox) Lag(ctx context.Context) (out []replies.Lag, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TimeOfRun(id status.RunID) time.Time {
 // source. Ids of different engines are ordered by the time of submission, in milliseconds. The
 // zero value is ready to use. A RunIDSource is safe for concurrent use.
 type RunIDSource struct {
-	mu   sync.Mutex // protects following field
+	mu   sync.Mutex // protects the field below
 	last status.RunID
 }
 

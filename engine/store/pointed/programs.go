@@ -26,8 +26,8 @@ type fed struct {
 	submissions
 }
 
-// withSubmissions returns s together with the submissions of the wrapped store, if that store keeps
-// submissions.
+// withSubmissions returns s with the role intake.Store of the wrapped store. If the wrapped store
+// does not have this role, withSubmissions returns s unchanged.
 func withSubmissions(s *triggered) store.Store {
 	if from, ok := intake.Of(s.Full); ok {
 		return &fed{s, from}

@@ -22,8 +22,9 @@ type triggered struct {
 	inbox
 }
 
-// withTriggers returns s together with the two roles of the wrapped store, if that store has
-// both roles.
+// withTriggers returns s with the roles schedules.Store and events.Store of the wrapped store, and
+// with its submissions. If the wrapped store does not have both roles, withTriggers returns s
+// unchanged.
 func withTriggers(s *pointed) store.Store {
 	flows, publishes := schedules.Of(s.Full)
 	box, takes := events.Of(s.Full)

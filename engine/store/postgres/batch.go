@@ -38,7 +38,7 @@ type batch struct {
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
 	scratch                                          []byte
-	order                                            []*store.Transition // transitions with a name or a key
+	order                                            []*store.Transition // transitions that submit a run with a name or a key
 	sent                                             []any               // arguments of the statement
 }
 

@@ -441,7 +441,7 @@ func (c *commit) meet(ctx context.Context) {
 		name.text(t.Names.Public(t.Run))
 		flow.text(t.Names.Workflow)
 		if t.Replaces != nil {
-			key.text("") // this submission replaces the run that holds the key
+			key.text("") // look only for the name: this submission replaces the run that holds the key
 			continue
 		}
 		key.text(t.Names.Key)

@@ -103,8 +103,8 @@ func (s *catalogue) workflowIDs(ctx context.Context, digest string) (map[string]
 	return ids, nil
 }
 
-// known records in memory that a workflow is in the database. The store never removes a
-// workflow.
+// The method `known` adds a workflow of the database to the set s.flows. No method removes it again,
+// because the store never removes a workflow.
 func (s *catalogue) known(id store.WorkflowID) { s.flows.Store(id, true) }
 
 // knows reports whether the method `known` was called for a workflow. If not, the workflow may be

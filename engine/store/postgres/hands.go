@@ -91,8 +91,8 @@ WHERE n.run_id = ANY (ARRAY[v.run_id]) AND n.seq = v.seq AND n.state = v.state A
 // notices implements notice.Keeper.
 type notices struct{ *access }
 
-// Open returns notices that are not announced yet, ascending. It returns only notices that come
-// after the parameter `after`, and no more notices than the parameter `limit` says.
+// Open returns notices that are not announced yet, ascending by run, row and state. It returns only
+// notices after the one in the parameter `after`, and at most as many as the parameter `limit` says.
 func (s *notices) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
 	rows, err := s.db.QueryContext(ctx, noticeOpen, limit, int64(after.Run), after.Seq, after.State)
 	if err != nil {

@@ -364,7 +364,7 @@ func TestServerTakesNothing(t *testing.T) {
 
 // lines is a log that can be waited for.
 type lines struct {
-	mu   sync.Mutex // protects following fields
+	mu   sync.Mutex // protects the fields below
 	text strings.Builder
 	more chan struct{} // closed when something comes
 }

@@ -31,7 +31,7 @@ type mark struct {
 // commits became the primary, that a backup was restored, or that the address leads to the
 // former primary again.
 type lineage struct {
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	off    error      // why the server does not report its identity; nil = the server reports it
 	system int64
 	line   int64                    // the highest timeline seen so far

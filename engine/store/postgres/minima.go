@@ -25,7 +25,7 @@ const (
 
 // A minima holds, for each engine of a store, where the engine's next scan begins.
 type minima struct {
-	mu sync.Mutex // protects following field
+	mu sync.Mutex // protects the field below
 	of map[store.EngineID]low
 }
 
@@ -55,9 +55,9 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	return sql.NullTime{Time: m.at, Valid: true}
 }
 
-// took computes from the duration of a whole scan when the next whole scan may be made. If `from`,
-// the result of the method `next` for the scan, is valid, the scan was not whole. Then took does
-// nothing.
+// took computes when the next whole scan may be made. The parameter `d` is the duration of the scan
+// that has ended. The parameter `from` is what the method `next` returned for that scan. If `from` is
+// valid, that scan was not whole, and took does nothing.
 func (l *minima) took(id store.EngineID, from sql.NullTime, d time.Duration) {
 	if from.Valid {
 		return
@@ -142,7 +142,7 @@ const (
 
 // A queueHead holds where the next scan for runs without an owner begins.
 type queueHead struct {
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	at    time.Time  // next_check at which the next scan begins, by the store's clock; zero = at the first entry
 	whole time.Time  // time of the next scan that begins at the first entry, by this process's clock
 }

@@ -39,7 +39,7 @@ const orphanScan = 1 << 16
 
 // A walk holds those orphans of a list that the store has not returned yet.
 type walk struct {
-	mu    sync.Mutex     // protects following fields
+	mu    sync.Mutex     // protects the fields below
 	after status.RunID   // last run of the list that was returned; 0 = `rest` is empty
 	rest  []status.RunID // the runs that were not returned yet
 }

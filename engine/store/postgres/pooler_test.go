@@ -30,7 +30,7 @@ type pooler struct {
 	server   string
 	listener net.Listener
 
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	freed   *sync.Cond
 	idle    []net.Conn // last in, first out
 	open    int

@@ -17,7 +17,7 @@ type proxy struct {
 	listener net.Listener
 	server   string
 
-	mu    sync.Mutex // protects following fields
+	mu    sync.Mutex // protects the fields below
 	links map[*link]bool
 	posts bool   // cut those of other connections than writers
 	lose  *bool  // cut the next commit: after it has landed (true) or before it is sent

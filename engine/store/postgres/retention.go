@@ -127,7 +127,7 @@ const retainRows = 1000
 type retention struct {
 	*access
 
-	mu    sync.Mutex   // protects following fields, and allows only one Retain at a time
+	mu    sync.Mutex   // protects the fields below, and allows only one Retain at a time
 	after status.RunID // id of the last run that Retain has examined; 0 = Retain begins with the first run
 	noted status.RunID // greatest id that retainNote has stored
 	// walked is true when Retain has examined all runs once. Then Retain has also removed

@@ -58,10 +58,9 @@ WITH own AS MATERIALIZED (
 	// and the kind of start. The kind 5 is naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
 	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not hold
-	// it any more (contextHeld). If another run holds the key, the statement sets run_id to NULL,
-	// which the table forbids. Then nothing is committed. The other run counts as holding the key if
-	// the statement does not see it: it was committed after the statement began, or retention has
-	// removed it.
+	// it any more (contextHeld). Otherwise the statement sets run_id to NULL, which the table
+	// forbids. Then nothing is committed. The same happens if the statement does not see the run that
+	// took the key last. That run was committed after the statement began, or retention removed it.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)

@@ -25,7 +25,7 @@ const (
 // notification at once. The bell merges all notifications of the next 100 ms into one,
 // which the store sends at the end of this pause.
 type bell struct {
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	next   time.Time  // time from which the next notification may be sent at once
 	late   *time.Timer
 	closed bool

@@ -59,7 +59,7 @@ func (t *Table) TakeCalls(ask CallAsk, now time.Time) CallGrant {
 // A Local is the Sharer of an engine whose store does not have this role. It keeps the rows in
 // memory and does not know other engines. Its methods return no errors. NewLocal makes a Local.
 type Local struct {
-	mu    sync.Mutex // protects following field
+	mu    sync.Mutex // protects the field below
 	table Table
 }
 

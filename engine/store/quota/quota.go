@@ -68,8 +68,8 @@ type CallAsk struct {
 
 // A Settled says how much of a CallGrant an engine has used.
 type Settled struct {
-	Until time.Time     // CallGrant.Until; zero = there is no CallGrant
-	Calls int           // CallGrant.Calls
+	Until time.Time     // the field Until of the CallGrant; zero = there is no CallGrant
+	Calls int           // the field Calls of the CallGrant
 	Used  int           // calls that the engine has started
 	Spare time.Duration // at least this much of CallAsk.Valid was left when the engine last started a call
 }
@@ -83,7 +83,7 @@ type CallGrant struct {
 	Wait time.Duration
 }
 
-// Of returns the role Sharer of a store. The result `ok` is false if the store does not have it.
+// Of returns the optional role Sharer of the store s. If s does not have this role, `ok` is false.
 func Of(s store.Store) (role Sharer, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

@@ -11,9 +11,9 @@ import (
 // A SlotRow is the row of one engine and one limit, as a store keeps it.
 type SlotRow struct {
 	Engine store.EngineID
-	Most   int       // SlotAsk.Most
+	Most   int       // the field Most of the last SlotAsk
 	Slots  int       // slots that the engine holds
-	Want   int       // SlotAsk.Want
+	Want   int       // the field Want of the last SlotAsk
 	Since  time.Time // store time at which the engine last got a slot; zero = it never got one
 	Seen   time.Time // store time of the last SlotAsk
 	Until  time.Time // store time at which the row expires

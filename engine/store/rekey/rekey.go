@@ -54,7 +54,7 @@ type Resealed struct {
 	Late     []store.LateReply // late replies to replace, each by its Node, Call and Outcome; of the rest, only Data is used
 }
 
-// Of returns the role Resealer of a store. The result `ok` is false if the store does not have it.
+// Of returns the optional role Resealer of the store s. If s does not have this role, `ok` is false.
 func Of(s store.Store) (role Resealer, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

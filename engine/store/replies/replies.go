@@ -70,8 +70,9 @@ type Outbox interface {
 	Take(ctx context.Context, sink string, limit int) ([]Reply, error)
 	// Waiting returns replies for the sink that are not done, and changes nothing.
 	Waiting(ctx context.Context, sink string, limit int) ([]Reply, error)
-	// Due returns the sinks that have a reply which an engine may claim now, ascending. It returns
-	// only sinks that are greater than the parameter `after` and smaller than the parameter `before`.
+	// Due returns the names of sinks that have a reply which an engine may claim now, in ascending
+	// order. It returns only names greater than the parameter `after` and smaller than the parameter
+	// `before`.
 	Due(ctx context.Context, after, before string, limit int) ([]string, error)
 	// Claim returns the next reply of each run that has a reply for the sink. No engine can claim the
 	// replies of these runs before the duration `hold` has passed. So another engine delivers them if
@@ -82,9 +83,9 @@ type Outbox interface {
 	// Later records why a reply was not delivered. No engine can claim the replies of this run before
 	// the pause has passed.
 	Later(ctx context.Context, id ID, pause time.Duration, why string) error
-	// OfRun returns all replies of a run, ascending.
+	// OfRun returns all replies of a run, ascending by number.
 	OfRun(ctx context.Context, run status.RunID) ([]Reply, error)
-	// Lag returns the sinks for which replies wait, ascending.
+	// Lag returns the sinks for which replies wait, sorted by name.
 	Lag(ctx context.Context) ([]Lag, error)
 	// Hint notifies the consumers of queues that replies may wait for them. A store without a channel
 	// for such hints does nothing.

@@ -57,7 +57,7 @@ type Loaded struct {
 	Snapshot *Snapshot
 }
 
-// Of returns the role Keeper of a store. The result `ok` is false if the store does not have it.
+// Of returns the optional role Keeper of the store s. If s does not have this role, `ok` is false.
 func Of(s store.Store) (role Keeper, ok bool) {
 	if full, complete := s.(store.Full); complete {
 		s = full.Store

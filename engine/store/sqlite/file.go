@@ -26,7 +26,7 @@ type file struct {
 	lock *lock   // lock of the file; nil = this process does not have the lock
 	read *sql.DB // pool for reading; it sees committed data and never waits for writers
 
-	mu     sync.Mutex // protects following fields; only one transaction runs at a time
+	mu     sync.Mutex // protects the fields below; only one transaction runs at a time
 	db     *sql.DB    // pool that has only the writing connection; nil = it is not open
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt

@@ -102,13 +102,13 @@ func (s *outbox) Waiting(ctx context.Context, sink string, limit int) (out []rep
 	return out, err
 }
 
-// OfRun returns all replies of a run, ascending.
+// OfRun returns all replies of a run, ascending by number.
 func (s *outbox) OfRun(ctx context.Context, run status.RunID) (out []replies.Reply, err error) {
 	err = s.query(ctx, "list the replies of a run", replyOfRun, []any{int64(run)}, scanReplies(&out))
 	return out, err
 }
 
-// Due returns the sinks that have a reply which an engine may claim now, ascending.
+// Due returns the sinks that have a reply which an engine may claim now, sorted by name.
 func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out []string, err error) {
 	err = s.query(ctx, "look for replies to send", replyDue, []any{after, before, limit, micros(now())}, func(r row) error {
 		var sink string
@@ -119,7 +119,7 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 	return out, err
 }
 
-// Claim claims the next reply for the sink of each run, and returns these replies.
+// Claim claims and returns the next reply of each run that has a reply for the sink.
 func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Duration) (out []replies.Reply, err error) {
 	err = s.write(ctx, "claim replies", func(tx *tx) error {
 		out = nil
@@ -172,7 +172,7 @@ func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, 
 	})
 }
 
-// Lag returns the sinks for which replies wait, ascending.
+// Lag returns the sinks for which replies wait, sorted by name.
 func (s *outbox) Lag(ctx context.Context) (out []replies.Lag, err error) {
 	err = s.query(ctx, "count the replies that wait", replyLag, []any{"", "~", replies.MaxSinks, replies.LagLimit}, func(r row) error {
 		var (

@@ -28,8 +28,8 @@ WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 0 AND r.state < 10`
 	placeHolders = `
 SELECT r.run_id, coalesce(n.name, '') FROM place p CROSS JOIN run r ON r.run_id = p.run_id LEFT JOIN run_name n ON n.run_id = r.run_id
 WHERE p.workflow = ?1 AND p.key = ?2 AND p.admitted = 1 AND r.state < 10 ORDER BY r.run_id LIMIT ?3`
-	// placeSweep removes rows of runs that have ended: the rows of all runs that held a place, and
-	// those among the first 100 rows of the line. Retention removes the remaining rows of ended runs.
+	// placeSweep removes the row of each ended run that was admitted, or that is one of the first 100
+	// runs in line. Retention removes the remaining rows of ended runs.
 	placeSweep = `
 DELETE FROM place WHERE run_id IN (
   SELECT p.run_id FROM (

@@ -12,7 +12,7 @@ import (
 // full page. So an engine gets each run at some time, even if the list is much longer than
 // a page. The zero value is ready to use. A Rotation is safe for concurrent use.
 type Rotation struct {
-	mu    sync.Mutex // protects following field
+	mu    sync.Mutex // protects the field below
 	after map[store.EngineID]status.RunID
 }
 

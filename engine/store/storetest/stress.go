@@ -84,7 +84,7 @@ type stress struct {
 	*world
 	seed uint64
 
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	alive  []store.EngineID
 	runs   status.RunID
 	landed map[status.RunID][]note // rows that were reported as committed

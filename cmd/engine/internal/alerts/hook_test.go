@@ -27,7 +27,7 @@ const patience = 60 * time.Second
 
 // outbox is an engine's outbox in memory, with permissions as stores give them.
 type outbox struct {
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	alerts  []store.AlertRow
 	done    map[int64]bool
 	granted time.Time
@@ -81,7 +81,7 @@ func (o *outbox) left() int {
 
 // receiver is a webhook that answers as it is told, and remembers what it took.
 type receiver struct {
-	mu     sync.Mutex // protects following fields
+	mu     sync.Mutex // protects the fields below
 	answer func(n int) int
 	calls  int
 	got    []string

@@ -32,7 +32,7 @@ func OwnerOf(ctx context.Context, s *session.Session, row store.RunRow) (*store.
 // MemberText returns the id and the address of an engine as one text.
 func MemberText(m store.Member) string { return fmt.Sprintf("%d at %s", m.Engine, m.Address) }
 
-// GoneText returns a text that says since when an engine is gone. The parameter m is nil if the
+// GoneText returns a text that says since when an engine is gone. The parameter `m` is nil if the
 // store does not know the engine any more.
 func GoneText(m *store.Member) string {
 	switch {

@@ -24,8 +24,8 @@ type Plan struct {
 	times    times
 	key      string
 	earlier  *store.RunRow  // the run that has the unique key now; nil = none
-	others   map[string]int // number of open runs of each other definition of the workflow, by the definition's digest
-	sameOpen int            // number of open runs of this definition
+	others   map[string]int // number of open runs with another definition, by the digest of that definition
+	sameOpen int            // number of open runs with this definition
 	embedded bool           // the state is an embedded file, which cannot check rows of an application
 }
 

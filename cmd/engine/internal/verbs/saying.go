@@ -25,7 +25,7 @@ type saying struct {
 	Verb
 	row     store.RunRow
 	message store.MessageID
-	seen    int // number of the run's last fact before the verb
+	seen    int // number of facts (story.Fact) that the run had before the verb
 
 	answer bool // the owner has accepted the verb
 	engine bool // at least one engine is alive

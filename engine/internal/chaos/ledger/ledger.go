@@ -58,7 +58,7 @@ type change struct {
 // A Ledger is the state of the remote service. A file keeps the state, so that it survives a
 // restart.
 type Ledger struct {
-	mu      sync.Mutex // protects following fields
+	mu      sync.Mutex // protects the fields below
 	file    *os.File
 	calls   []Call
 	counts  map[string]int    // number of calls, by kind and key

@@ -5,8 +5,9 @@
 // know of it, and the names of the constructs that each step uses. The simulation counts these
 // names, so that a test can say whether a run used each construct, and which faults happened then.
 //
-// The variable All lists the constructs, in the order of docs/language.md. The variable Left lists the
-// names of the language that no module has, each with its reason. A test checks that each name
-// of the language is in a module or in Left. Functions are left out: they are pure, and package dsl
+// The variable All lists the constructs, in the order of docs/language.md. The variable Left lists
+// the blocks, attributes and references of the language that no generated module has. It also says
+// why. A test checks that each name of the language is in a generated module or in Left. Functions
+// of the language are in neither of them: they are pure, and package dsl
 // tests them. So are moves of runs to another definition: package machine has random tests with moves.
 package flows

@@ -5,7 +5,7 @@
 // engine.firing_key and engine.quarantine, and the queries of select blocks. A query of a select block
 // is part of a definition. The package puts it into parentheses, and sends all values as parameters.
 //
-// The files form layers: rows; hand; firing.
+// The source files form layers, lowest first: rows; hand; firing.
 package firing
 
 import (
@@ -129,7 +129,7 @@ func (s *Part) Rows(ctx context.Context, q firings.Query) (list []firings.Row, e
 	return list, s.wrapped("read rows of a selection", explained(err))
 }
 
-// Fire opens a firing.
+// Fire creates a firing. If f.Event is not set, Fire may open a cancelled firing again instead.
 func (s *Part) Fire(ctx context.Context, f firings.Firing, windowed bool) (added bool, err error) {
 	args := string(f.Args)
 	if args == "" {

@@ -124,12 +124,12 @@ func (b *Box) Claim(ctx context.Context, sink string, limit int, hold time.Durat
 	return b.list(ctx, "claim replies", replyClaim, sink, limit, hold.Microseconds())
 }
 
-// OfRun returns all replies of a run, ascending.
+// OfRun returns all replies of a run, ascending by number.
 func (b *Box) OfRun(ctx context.Context, run status.RunID) ([]replies.Reply, error) {
 	return b.list(ctx, "list the replies of a run", replyOfRun, int64(run))
 }
 
-// Due returns the sinks that have a reply which an engine may claim now, ascending.
+// Due returns the sinks that have a reply which an engine may claim now, sorted by name.
 func (b *Box) Due(ctx context.Context, after, before string, limit int) ([]string, error) {
 	const what = "look for replies to send"
 	rows, err := b.DB().QueryContext(ctx, replyDue, after, before, limit)
@@ -151,7 +151,7 @@ func (b *Box) Due(ctx context.Context, after, before string, limit int) ([]strin
 	return out, nil
 }
 
-// Lag returns the sinks for which replies wait, ascending.
+// Lag returns the sinks for which replies wait, sorted by name.
 func (b *Box) Lag(ctx context.Context) ([]replies.Lag, error) {
 	const what = "count the replies that wait"
 	rows, err := b.DB().QueryContext(ctx, replyLag, "", "~", replies.MaxSinks, replies.LagLimit)
