@@ -102,7 +102,6 @@ func TestRunsAtRestTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, `
 workflow "risky" {
-  deadline     = "2h"
   compensation { mode = "manual" }
   variable "name" { type = string }
   step "bad" {

@@ -179,7 +179,7 @@ var engineFaults = []fault{
 		in:   "engine/crypt.Wrap",
 		old:  "if sealer == nil {\n\t\treturn nil, &KeyError{Hint: HintMakeKey}\n\t}",
 		new:  "",
-		by:   catches("engine", "^Test(Wrap|Confidential|Sensitive)"),
+		by:   catches("engine/crypt", "^TestWrap"),
 	},
 	{
 		name: "what was sealed for one place does not open in another",
@@ -220,7 +220,7 @@ var engineFaults = []fault{
 		name: "the name of a key does not tell the key",
 		in:   "engine/crypt.Key.String",
 		old:  `"key " + k.id().String()`,
-		new:  `"key " + k.encode()`,
+		new:  `"key " + k.Text()`,
 		by:   catches("engine/crypt", "^Test(ParseKey|KeyFile|Sealer)"),
 	},
 	{
