@@ -101,13 +101,13 @@ var replyFaults = []fault{
 	{
 		name: "a reply that waits keeps its run, in memory",
 		in:   "engine/store/memory.waitingLocked",
-		old:  "!p.Done && p.At.After(now.Add(-replies.KeepFor))", new: "p.At.After(now) && !p.Done",
+		old:  "!p.Done && p.At.After(now.Add(-replies.KeepFor))", new: "!p.Done && p.At.After(now.Add(replies.KeepFor))",
 		by: catches("engine/store/memory", "^TestStore$"),
 	},
 	{
 		name: "a reply does not keep its run for ever, in memory",
 		in:   "engine/store/memory.waitingLocked",
-		old:  "!p.Done && p.At.After(now.Add(-replies.KeepFor))", new: "!p.Done",
+		old:  "!p.Done && p.At.After(now.Add(-replies.KeepFor))", new: "!p.Done && p.At.After(now.Add(-1000*replies.KeepFor))",
 		by: catches("engine/store/memory", "^TestStore$"),
 	},
 	{
