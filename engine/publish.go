@@ -153,18 +153,28 @@ func (c *Config) prepared(p Publication, name string, now time.Time) (publicatio
 // describe returns the description of a workflow's variables for schedules.Workflow.Variables. It
 // leaves out the variables outside of workflows: the publication gives their values.
 func describe(wf *dsl.Workflow) ([]byte, error) {
+	type rule struct {
+		Check   json.RawMessage `json:"check"`
+		Message string          `json:"message"`
+	}
 	type variable struct {
 		Name      string          `json:"name"`
 		Type      json.RawMessage `json:"type"`
 		Required  bool            `json:"required"`
 		Nullable  bool            `json:"nullable"`
 		Sensitive bool            `json:"sensitive"`
+		Rules     []rule          `json:"rules,omitempty"`
 	}
 	list := []variable{}
 	for _, v := range wf.Variables {
-		if !v.Deployment {
-			list = append(list, variable{Name: v.Name, Type: v.Form, Required: !v.HasDefault, Nullable: v.Nullable, Sensitive: v.Sensitive})
+		if v.Deployment {
+			continue
 		}
+		item := variable{Name: v.Name, Type: v.Form, Required: !v.HasDefault, Nullable: v.Nullable, Sensitive: v.Sensitive}
+		for _, r := range v.Rules {
+			item.Rules = append(item.Rules, rule{Check: r.Check, Message: r.Message})
+		}
+		list = append(list, item)
 	}
 	data, err := json.Marshal(list)
 	if err != nil {

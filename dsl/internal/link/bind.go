@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/report"
+	"github.com/saga-engine/engine/dsl/internal/rule"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
@@ -222,10 +223,43 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 			Form: form,
 			Name: v.Name, Description: v.Description, Type: v.TypeText, Sensitive: v.Sensitive,
 			Nullable: v.Nullable, HasDefault: v.Default != cty.NilVal, Deployment: v.Deployment,
+			Rules: rulesOf(v, decls),
 		})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
+}
+
+// rulesOf returns the rules of a variable: those of its conditions that use only variables of the input.
+func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule) {
+	if v.Deployment || v.Sensitive {
+		return nil
+	}
+	types := func(name string) cty.Type {
+		if d := decls[name]; d != nil && !d.Deployment && !d.Sensitive {
+			return d.Type
+		}
+		return cty.NilType
+	}
+	for _, c := range v.Validations {
+		if c.Condition == nil || c.Condition.Bad || c.Message == nil {
+			continue
+		}
+		if check := rule.Of(c.Condition.Syntax, types); check != nil {
+			out = append(out, noun.Rule{Check: check, Message: plainMessage(c)})
+		}
+	}
+	return out
+}
+
+// plainMessage returns the error_message if it is a text without references.
+func plainMessage(c *decl.Condition) string {
+	if len(c.Message.Syntax.Variables()) == 0 {
+		if v, diags := c.Message.Syntax.Value(nil); !diags.HasErrors() {
+			return messageText(v)
+		}
+	}
+	return fmt.Sprintf("the validation rule at %s is not met", report.Range(c.Where))
 }
 
 // variableShapes returns the type of each variable, and whether the variable is sensitive.

@@ -167,6 +167,13 @@ type Variable struct {
 	HasDefault  bool
 	Deployment  bool   // true = the variable is declared outside of workflows, for the whole module
 	Form        []byte // Type as the library cty writes it in JSON, such as ["list","string"]
+	Rules       []Rule // conditions of validation blocks that PostgreSQL can evaluate; the engine evaluates all
+}
+
+// A Rule is the condition of a validation block, for the transaction that submits a run with SQL.
+type Rule struct {
+	Check   []byte // condition in JSON, see package dsl/internal/rule
+	Message string // error_message if it is a plain text; otherwise a text that names the position of the block
 }
 
 // An Agent is one agent block, with the version that was chosen for its plugin.

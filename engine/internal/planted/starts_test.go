@@ -64,6 +64,24 @@ var startsFaults = []fault{
 		by: catches("engine/internal/intake", "^TestSubmissionThatFails$"),
 	},
 	{
+		name: "a rule is made only for texts of ASCII",
+		in:   "dsl/internal/rule.printable",
+		old:  "c < ' ' || c > '~'", new: "c < ' '",
+		by: catches("dsl/internal/rule", "^TestNotTranslated$"),
+	},
+	{
+		name: "a pattern matches the same in PostgreSQL",
+		in:   "dsl/internal/rule.class",
+		old:  "to := max(ranges[i], ' '), min(ranges[i+1], '~')", new: "to := max(ranges[i], '0'), min(ranges[i+1], '~')",
+		by: catches("engine/store/postgres", "^TestRulesAgree$"),
+	},
+	{
+		name: "PostgreSQL leaves texts outside of ASCII to the engine",
+		in:   "engine/store/postgres/migrations/00031_rules.sql",
+		old:  "OR kind = 'string' AND x ~ '[^\\u0020-\\u007e]' ", new: "",
+		by: catches("engine/store/postgres", "^TestRulesAgree$"),
+	},
+	{
 		name: "submissions with one unique key become runs in their order",
 		in:   "engine/internal/intake.(*Intake).prepareAll",
 		old:  "at = i", new: "_ = i",

@@ -51,8 +51,9 @@ type Workflow struct {
 	// store does not decode it.
 	Given []byte
 	// Variables describes the variables of the workflow in JSON, for programs that submit runs with
-	// SQL: a list of objects with name, type, required, nullable and sensitive. Only stores with the
-	// role intake.Store keep Variables. Published does not return them.
+	// SQL: a list of objects with name, type, required, nullable, sensitive and rules. A rule is an
+	// object with check and message, see package dsl/internal/rule. Only stores with the role
+	// intake.Store keep Variables. Published does not return them.
 	Variables []byte
 	// Sinks holds the agent actions to which replies of the runs can go, such as agent:shop.told; nil =
 	// not known. Only stores with the role intake.Store keep Sinks. Published does not return them.
