@@ -52,6 +52,10 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 	switch c := b.One("select"); {
 	case c != nil:
 		n.Select, s.Given, s.Broken = selectDecoder{scheduleDecoder: d, source: "Schedule \"" + b.Label + "\""}.read(c, e)
+		if n.Overlap == cron.OverlapCancel && n.Select.Strategy == selection.Window {
+			d.Errorf(b.Attr("overlap").Range, "Interval would be lost",
+				"With overlap = \"cancel\" a tick cancels the firing of the tick before. strategy = \"window\" does not read its interval again, so the rest of its rows would start no runs. Write overlap = \"queue\" or \"skip\".")
+		}
 	case e != nil:
 		n.Variables, s.Broken = d.scheduleVariables(e, b.Label)
 	}

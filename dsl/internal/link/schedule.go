@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/report"
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 	"github.com/saga-engine/engine/dsl/internal/value"
+	"github.com/saga-engine/engine/dsl/selection"
 )
 
 // A scheduleLinker checks the schedules of a workflow.
@@ -23,15 +24,27 @@ type scheduleLinker struct{ *workflowLinker }
 
 // schedules checks the schedules of the workflow and adds them to the linked workflow.
 func (l scheduleLinker) schedules(b *bind) {
-	for i, s := range l.decl.Schedules {
+	told := false
+	for _, s := range l.decl.Schedules {
 		l.out.Schedules = append(l.out.Schedules, s.Noun)
-		if i == 0 && s.Noun.Select == nil && l.decl.Unique != nil && !l.decl.UsesTick(l.decl.Unique) {
+		l.lockedRows(s.Noun.Select, s.Where)
+		if !told && s.Noun.Select == nil && l.decl.Unique != nil && !l.decl.UsesTick(l.decl.Unique) {
+			told = true
 			l.Errorf(l.decl.Unique.Range, "Unique key without run.tick",
 				"Schedule %q starts a run at each tick. This key is the same at each tick, so the second tick would only find the first run. Put run.tick into the key: join(\"/\", compact([var.x, run.tick])).", s.Noun.Name)
 		}
 		if !s.Broken {
 			l.scheduleVariables(s, b)
 		}
+	}
+}
+
+// lockedRows reports a selection that locks its rows, if the workflow has checks of business rows. While
+// the page is locked, the transaction that accepts a run would wait for the same rows.
+func (l *workflowLinker) lockedRows(n *noun.Selection, at hcl.Range) {
+	if n != nil && n.Strategy == selection.Locked && len(l.decl.Admits) > 0 {
+		l.Errorf(at, "Locked rows and admit",
+			"strategy = \"locked\" locks the rows of a page until their runs are accepted, and admit %q needs the rows to accept a run. So neither could continue. Write strategy = \"exhaust\".", l.decl.Admits[0].Name)
 	}
 }
 
@@ -99,6 +112,7 @@ func (l eventLinker) events(b *bind) {
 		})
 		e.Noun.Key = exprFunc(l.workflowLinker, e.Key, "key", cty.String, keyOf)
 		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
+		l.lockedRows(e.Noun.Select, e.Where)
 		switch {
 		case e.Key != nil || e.Broken:
 		case e.Noun.Select != nil:
