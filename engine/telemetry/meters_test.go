@@ -31,6 +31,7 @@ func TestMeters(t *testing.T) {
 	m := telemetry.New(func(context.Context) telemetry.Snapshot {
 		return telemetry.Snapshot{
 			RunsOwned: 7, InFlight: 3, LeaseSeconds: 12.5, Queued: 21, Behind: 0.25, QueueAge: 42, Slowest: 1.5, Undelivered: -1, Refused: 2,
+			Starts:  map[string]float64{"event": 3.5, "submission": 0},
 			Replies: map[string]telemetry.ReplyLag{"table": {Waiting: 3, Oldest: 61.5}, "webhook": {}},
 			Agents:  []telemetry.AgentSnapshot{{Agent: "stripe", Instances: 1, InFlight: 2}, {Agent: "stripe", Circuit: 2, Instances: 1, InFlight: 1}},
 		}
@@ -72,6 +73,8 @@ func TestMeters(t *testing.T) {
 		`engine_slowest_decision_seconds 1.5`,
 		`engine_lease_seconds 12.5`,
 		`engine_submissions_refused 2`,
+		`engine_starts_oldest_seconds{kind="event"} 3.5`,
+		`engine_starts_oldest_seconds{kind="submission"} 0`,
 		`engine_replies_waiting{kind="table"} 3`,
 		`engine_replies_oldest_seconds{kind="table"} 61.5`,
 		`engine_replies_oldest_seconds{kind="webhook"} 0`,

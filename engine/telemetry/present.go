@@ -22,6 +22,9 @@ type Snapshot struct {
 	// Number of submissions of other programs that engines refused; negative = not known, or the state
 	// has no such submissions.
 	Refused int
+	// Starts says for how many seconds the oldest start of each kind, such as "submission", has waited for
+	// an engine; 0 = none waits. nil = not known.
+	Starts map[string]float64
 	// Replies that wait, by the kind of their sink; nil = not known. A kind without waiting replies has
 	// an entry, too.
 	Replies map[string]ReplyLag
@@ -63,6 +66,7 @@ var (
 	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for example because an agent is missing.", nil, nil)
 	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
 	descRefused     = prometheus.NewDesc("engine_submissions_refused", "Submissions of other programs that engines refused, 10000 at most.", nil, nil)
+	descOldestStart = prometheus.NewDesc("engine_starts_oldest_seconds", "For how long the oldest submission or event has waited for an engine.", []string{"kind"}, nil)
 	descWaiting     = prometheus.NewDesc("engine_replies_waiting", "Replies of runs that wait for their sink, by the kind of the sink.", []string{"kind"}, nil)
 	descOldestReply = prometheus.NewDesc("engine_replies_oldest_seconds", "For how long the oldest reply of a run has waited for its sink, by the kind of the sink.", []string{"kind"}, nil)
 	descCircuit     = prometheus.NewDesc("engine_agent_circuit_state", "Circuit breaker of an agent: 0 closed, 1 half-open, 2 open.", []string{"agent"}, nil)
@@ -77,7 +81,7 @@ type present struct {
 
 // Describe sends the descriptions of the metrics that Collect sends.
 func (p *present) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descQueueAge, descSlowest, descQuarantined, descUndelivered, descRefused, descWaiting, descOldestReply, descCircuit, descInstances, descAgentCalls} {
+	for _, d := range []*prometheus.Desc{descOwned, descInFlight, descLease, descQueued, descBehind, descQueueAge, descSlowest, descQuarantined, descUndelivered, descRefused, descOldestStart, descWaiting, descOldestReply, descCircuit, descInstances, descAgentCalls} {
 		ch <- d
 	}
 }
@@ -103,6 +107,9 @@ func (p *present) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s.Refused >= 0 {
 		gauge(descRefused, float64(s.Refused))
+	}
+	for kind, age := range s.Starts {
+		gauge(descOldestStart, age, kind)
 	}
 	for kind, l := range s.Replies {
 		gauge(descWaiting, float64(l.Waiting), kind)

@@ -27,7 +27,7 @@ func (l scheduleLinker) schedules(b *bind) {
 	told := false
 	for _, s := range l.decl.Schedules {
 		l.out.Schedules = append(l.out.Schedules, s.Noun)
-		l.lockedRows(s.Noun.Select, s.Where)
+		lockedRows(l.workflowLinker, s.Noun.Select, s.Where)
 		if !told && s.Noun.Select == nil && l.decl.Unique != nil && !l.decl.UsesTick(l.decl.Unique) {
 			told = true
 			l.Errorf(l.decl.Unique.Range, "Unique key without run.tick",
@@ -41,7 +41,7 @@ func (l scheduleLinker) schedules(b *bind) {
 
 // lockedRows reports a selection that locks its rows, if the workflow has checks of business rows. While
 // the page is locked, the transaction that accepts a run would wait for the same rows.
-func (l *workflowLinker) lockedRows(n *noun.Selection, at hcl.Range) {
+func lockedRows(l *workflowLinker, n *noun.Selection, at hcl.Range) {
 	if n != nil && n.Strategy == selection.Locked && len(l.decl.Admits) > 0 {
 		l.Errorf(at, "Locked rows and admit",
 			"strategy = \"locked\" locks the rows of a page until their runs are accepted, and admit %q needs the rows to accept a run. So neither could continue. Write strategy = \"exhaust\".", l.decl.Admits[0].Name)
@@ -112,7 +112,7 @@ func (l eventLinker) events(b *bind) {
 		})
 		e.Noun.Key = exprFunc(l.workflowLinker, e.Key, "key", cty.String, keyOf)
 		l.out.OnEvents = append(l.out.OnEvents, e.Noun)
-		l.lockedRows(e.Noun.Select, e.Where)
+		lockedRows(l.workflowLinker, e.Noun.Select, e.Where)
 		switch {
 		case e.Key != nil || e.Broken:
 		case e.Noun.Select != nil:

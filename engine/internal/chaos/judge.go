@@ -24,7 +24,7 @@ type Verdict struct {
 	Ends                  map[status.RunState]int // number of runs, by their last status
 }
 
-// Judge checks the invariants I1 to I10 on all accepted runs. If an invariant does not hold, the
+// Judge checks the invariants I1 to I10 and I12 on all accepted runs. If an invariant does not hold, the
 // test fails. Judge returns how much it has checked.
 func (w *World) Judge() Verdict {
 	w.T.Helper()
@@ -245,6 +245,11 @@ WHERE NOT EXISTS (SELECT FROM engine.journal t JOIN engine.run_name n USING (run
   WHERE t.run_id = j.run_id AND t.seq > e.seq AND t.seq <= j.seq AND t.run_state = 5 AND n.parent IS NOT NULL)`,
 	"what runs has a complete-by (I8)": `
 SELECT run || ' ' || step FROM engine.steps WHERE state = 'running' AND complete_by IS NULL`,
+	"replies have the numbers 1, 2, 3, … (I12)": `
+SELECT run_id::text FROM engine.reply GROUP BY run_id HAVING min(n) <> 1 OR max(n) <> count(*)`,
+	"the last reply names the final state (I12)": `
+SELECT r.run_id::text || ' ' || l.state || ' and not ' || engine.run_state(r.state) FROM engine.run r
+CROSS JOIN LATERAL (SELECT p.state FROM engine.reply p WHERE p.run_id = r.run_id ORDER BY p.n DESC LIMIT 1) l WHERE r.state >= 10 AND l.state <> engine.run_state(r.state)`,
 	"no message is left to a run that ended": `
 SELECT i.run_id::text FROM engine.inbox i JOIN engine.run r USING (run_id) WHERE r.state >= 10 AND i.at < clock_timestamp() - interval '20 seconds'`,
 }

@@ -78,11 +78,17 @@ type Intake struct {
 	// after is the id of the last submission that the last scan has read; 0 = the next scan begins with
 	// the first submission.
 	after int64
+	// left holds the unique keys of the submissions that scans left in the store, since a scan began with
+	// the first submission. Later submissions with these keys wait, too.
+	left map[held]bool
 }
+
+// A held is a unique key of a workflow.
+type held struct{ workflow, key string }
 
 // New returns an Intake.
 func New(cfg Config) *Intake {
-	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}}
+	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, left: map[held]bool{}}
 }
 
 // Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
@@ -117,6 +123,9 @@ func (x *Intake) look(ctx context.Context) (int, error) {
 // after the other, in the order in which they were made: the first or the newest of them wins, as the
 // unique block says. If this engine cannot decide on one of them now, the later ones wait, too.
 func (x *Intake) Scan(ctx context.Context) (int, error) {
+	if x.after == 0 {
+		clear(x.left)
+	}
 	list, err := x.cfg.Store.Submissions(ctx, x.after, page)
 	if err != nil {
 		return 0, err
@@ -135,6 +144,9 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 		})
 	}
 	group.Wait()
+	for _, key := range out.left {
+		x.left[key] = true
+	}
 	failpoint.Hit("intake.submitted")
 	if len(out.accepted) > 0 {
 		slices.Sort(out.accepted)
@@ -147,13 +159,13 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 // A prepared submission is a submission with its run.
 type prepared struct {
 	id  int64 // id of the submission
+	key held  // its key is "" if the run has no unique key
 	run Run
 }
 
 // prepareAll prepares the runs of the submissions, and refuses submissions that can never become runs. The
 // result has one list for each unique key, and one for each run without a key.
 func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *results) (lists [][]prepared) {
-	type held struct{ workflow, key string }
 	byKey := map[held]int{} // index of the list of each key
 	kept := map[store.WorkflowID]*dsl.Definition{}
 	for _, s := range list {
@@ -169,9 +181,11 @@ func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *
 			out.failed(x.cfg.Store.Refuse(ctx, s.ID, why))
 			continue
 		}
-		at := len(lists)
-		if key := run.key(); key != "" {
-			h := held{run.Workflow, key}
+		at, h := len(lists), held{run.Workflow, run.key()}
+		if h.key != "" {
+			if x.left[h] {
+				continue
+			}
 			if i, ok := byKey[h]; ok {
 				at = i
 			}
@@ -180,7 +194,7 @@ func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *
 		if at == len(lists) {
 			lists = append(lists, nil)
 		}
-		lists[at] = append(lists[at], prepared{s.ID, run})
+		lists[at] = append(lists[at], prepared{s.ID, h, run})
 	}
 	x.kept = kept
 	return lists
@@ -197,6 +211,7 @@ func (x *Intake) submit(ctx context.Context, same []prepared, out *results) {
 			out.failed(x.cfg.Store.Refuse(ctx, p.id, err.Error()))
 		default:
 			out.failed(err)
+			out.leave(p.key)
 			return
 		}
 	}
@@ -220,6 +235,7 @@ func (r Run) key() string {
 type results struct {
 	mu       sync.Mutex // protects the fields below
 	accepted []int64    // ids of the submissions whose runs are in the store
+	left     []held     // unique keys of the submissions that stay in the store
 	errs     []error
 }
 
@@ -228,6 +244,16 @@ func (r *results) accept(id int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.accepted = append(r.accepted, id)
+}
+
+// leave notes that a submission with this key stays in the store.
+func (r *results) leave(key held) {
+	if key.key == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = append(r.left, key)
 }
 
 // failed notes an error; nil = there was none.

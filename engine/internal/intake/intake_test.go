@@ -238,3 +238,34 @@ func TestSubmissionsOfOneKeyKeepTheirOrder(t *testing.T) {
 		t.Errorf("%d submissions wait, want 50", len(d.list))
 	}
 }
+
+// S91: a submission that stays in the store holds up later ones with the same key, also on the next page.
+func TestSubmissionsOfOneKeyKeepTheirOrderOverPages(t *testing.T) {
+	d := newDesk(t)
+	submission := func(id int64, name, order string) {
+		d.list = append(d.list, intake.Submission{ID: id, Run: name, Workflow: "keyed", Input: fmt.Appendf(nil, `{"n":1,"order":"%s"}`, order), WorkflowID: 1})
+	}
+	submission(1, "first", "o-1")
+	for id := int64(2); id <= 1000; id++ {
+		submission(id, fmt.Sprint("between-", id), fmt.Sprint("x-", id))
+	}
+	submission(1001, "second", "o-1")
+	d.answers["first"] = errors.New("the store does not answer")
+	x := d.intake()
+	scan := func(failed bool) {
+		t.Helper()
+		if _, err := x.Scan(t.Context()); (err != nil) != failed {
+			t.Errorf("scan: %v", err)
+		}
+	}
+	scan(true)
+	delete(d.answers, "first")
+	scan(false)
+	if slices.Contains(d.order, "second") {
+		t.Error("the second submission of the key went first")
+	}
+	scan(false)
+	if n := len(d.order); len(d.list) != 0 || n < 2 || d.order[n-2] != "first" || d.order[n-1] != "second" {
+		t.Errorf("%d submissions wait; the last runs: %v", len(d.list), d.order[max(0, n-2):])
+	}
+}

@@ -117,9 +117,10 @@ func TestNotificationsAreCoalesced(t *testing.T) {
 	}
 }
 
-// S54, S74, T18: a transaction with submissions notifies engines once, and only if no other submission waits.
-// If a savepoint takes back the submission that notifies, the next one in the transaction notifies.
-func TestSubmissionsNotifyOnce(t *testing.T) {
+// S54, S74, T18: a transaction with submissions notifies engines once, and only if no other one was made in
+// the last second and still waits. If a savepoint takes back the submission that notifies, the next one in
+// the transaction notifies. Statements that send events notify by the same rule.
+func TestSubmissionsAndEventsNotifyOnce(t *testing.T) {
 	dsn := migrated(t)
 	publishedWorkflow(t, dsn)
 	db := raw(t, dsn)
@@ -132,15 +133,23 @@ func TestSubmissionsNotifyOnce(t *testing.T) {
 	if _, err := l.ExecSimpleQuery(wakeListen); err != nil {
 		t.Fatal(err)
 	}
-	const submit = `SELECT engine.submit('w', '{"n":1}') FROM generate_series(1, 5);`
+	const (
+		submit = `SELECT engine.submit('w', '{"n":1}') FROM generate_series(1, 5);`
+		send   = `INSERT INTO engine.events (type) SELECT 'x' FROM generate_series(1, 5);`
+	)
 	for _, c := range []struct {
 		what, do string
 		want     int
 	}{
 		{"a transaction", submit + submit, 1},
-		{"a transaction while submissions wait", submit, 0},
+		{"a transaction just after another", `UPDATE engine.submission SET submitted_at = clock_timestamp() + interval '1 minute';` + submit, 0},
+		{"a transaction while old submissions wait", `UPDATE engine.submission SET submitted_at = clock_timestamp() - interval '2 seconds';` + submit, 1},
 		{"a savepoint that is rolled back", `DELETE FROM engine.submission; SAVEPOINT a;` + submit + `ROLLBACK TO a;` + submit, 1},
 		{"a later transaction", `DELETE FROM engine.submission;` + submit, 1},
+		{"events", send, 1},
+		{"events just after others", `UPDATE engine.events SET sent_at = clock_timestamp() + interval '1 minute';` + send, 0},
+		{"events while old ones wait", `UPDATE engine.events SET sent_at = clock_timestamp() - interval '2 seconds';` + send, 1},
+		{"no events", `INSERT INTO engine.events (type) SELECT 'x' WHERE false;`, 0},
 	} {
 		must(t, db, `BEGIN;`+c.do+`COMMIT`)
 		must(t, db, `SELECT pg_notify('engine_wake', 'end')`)

@@ -30,6 +30,7 @@ func Run(ctx context.Context, a *cli.App, f module.AgentFlags) error {
 		c.settings, c.key, c.engines, c.leases, c.queue, c.runs, c.histories, c.definitions, c.redundancy,
 		func(ctx context.Context) error { return c.plugins(ctx, f) }, c.alerts,
 		func(ctx context.Context) error { return checkSubmissions(ctx, c) },
+		func(ctx context.Context) error { return checkStarts(ctx, c) },
 		func(ctx context.Context) error { return checkReplies(ctx, c) },
 	} {
 		if err := check(ctx); err != nil {

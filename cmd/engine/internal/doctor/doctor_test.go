@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/health"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/memory"
@@ -153,14 +154,24 @@ func TestDoctorNamesSinksThatWait(t *testing.T) {
 	}
 }
 
-// A desk is the role intake.Store; the doctor calls only RefusedSubmissions.
+// A desk is the role intake.Store; the doctor calls only the methods below.
 type desk = intake.Store
 
-// refusing is a store in which engines have refused submissions.
+// An inbox is the role events.Store.
+type inbox = events.Store
+
+// refusing is a store in which submissions wait, and engines have refused submissions.
 type refusing struct {
 	store.Store
 	desk
+	inbox
 	refused intake.Refusals
+	waiting []intake.Submission
+}
+
+// Submissions is a method of intake.Store.
+func (r refusing) Submissions(context.Context, int64, int) ([]intake.Submission, error) {
+	return r.waiting, nil
 }
 
 // RefusedSubmissions is a method of intake.Store.
@@ -184,6 +195,48 @@ func TestDoctorNamesRefusedSubmissions(t *testing.T) {
 		f := c.found[0]
 		if f.Message != want || (f.Level == health.Warning) != (count > 0) || count > 0 && !strings.Contains(f.Hint, "`engine show order-1` says more") {
 			t.Errorf("found %+v, want %q", f, want)
+		}
+	}
+}
+
+// S65: a submission or an event that waits for more than five minutes is a warning. A quarantined event does
+// not wait.
+func TestDoctorNamesWaitingStarts(t *testing.T) {
+	mem := memory.New(memory.Options{})
+	role, ok := events.Of(store.Complete(mem))
+	if !ok {
+		t.Fatal("the store takes no events")
+	}
+	for _, id := range []string{"bad", "late"} {
+		if sent, err := role.SendEvent(t.Context(), events.Event{ID: id, Type: "order", Data: []byte("{}")}); err != nil || !sent {
+			t.Fatal(sent, err)
+		}
+	}
+	list, err := role.ListEvents(t.Context(), false, 10)
+	if err != nil || len(list) != 2 {
+		t.Fatal(list, err)
+	}
+	if err := role.KeepEvent(t.Context(), list[0].Seq, nil, "no workflow"); err != nil {
+		t.Fatal(err)
+	}
+	for ahead, want := range map[time.Duration][]string{
+		time.Minute: nil,
+		time.Hour:   {"submissions: The oldest submission that waits for an engine is order-1, since 1h.", "events: The oldest event that waits for an engine is late, since 1h."},
+	} {
+		db := refusing{Store: mem, inbox: role, waiting: []intake.Submission{{Run: "order-1", At: list[1].At}}}
+		c := &checkup{a: &cli.App{Now: func() time.Time { return list[1].At.Add(ahead) }}, s: &session.Session{Store: store.Complete(db)}}
+		if err := checkStarts(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range c.found {
+			if f.Level != health.Warning || f.Hint == "" {
+				t.Errorf("%+v", f)
+			}
+			got = append(got, f.Name+": "+f.Message)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("after %s: %q, want %q", ahead, got, want)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/starts"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/store"
@@ -176,7 +177,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 	s := telemetry.Snapshot{
 		RunsOwned: now.Runs, InFlight: now.Calls, LeaseSeconds: now.Lease.Seconds(),
 		Queued: now.Queued, Behind: now.Behind.Seconds(), QueueAge: now.QueueAge.Seconds(), Slowest: now.Slowest.Seconds(), Quarantined: now.Quarantined, Undelivered: -1,
-		Refused: refusedCount(ctx, v.s.Store),
+		Refused: refusedCount(ctx, v.s.Store), Starts: startAges(ctx, v.s.Store, time.Now()),
 	}
 	if v.hook != nil {
 		if alerts, err := v.s.Store.Undelivered(ctx, 1000); err == nil {
@@ -212,6 +213,19 @@ func refusedCount(ctx context.Context, s store.Store) int {
 		return -1
 	}
 	return r.Count
+}
+
+// startAges returns for how many seconds the oldest start of each kind has waited; nil = not known.
+func startAges(ctx context.Context, s store.Store, now time.Time) map[string]float64 {
+	list, err := starts.Oldest(ctx, s)
+	if err != nil {
+		return nil
+	}
+	out := map[string]float64{starts.Submission: 0, starts.Event: 0}
+	for _, x := range list {
+		out[x.Kind] = max(0, now.Sub(x.At).Seconds())
+	}
+	return out
 }
 
 // repliesByKind adds up the replies that wait, for each kind of sink.

@@ -75,7 +75,10 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
--- engine.submit does the same as before, and also checks the rules of the variables, see engine.rule.
+-- engine.submit does the same as before, with three changes. It checks the rules of the variables, see
+-- engine.rule. A submission that replaces a refused one gets a new submission_id, so an engine that still
+-- has the refused one can neither refuse nor remove it, and it comes last in its order. And a submission
+-- that has waited for a second no longer keeps later ones from using NOTIFY: it may wait for a key for days.
 CREATE OR REPLACE FUNCTION engine.submit(workflow text, input jsonb DEFAULT '{}', run text DEFAULT NULL, reply_to text DEFAULT NULL, correlation text DEFAULT NULL,
   start_by timestamptz DEFAULT NULL, priority int DEFAULT NULL) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -182,7 +185,7 @@ BEGIN
   END IF;
   INSERT INTO engine.submission AS s (run, workflow, input, submitted_by, reply_to, correlation, start_by, priority)
   VALUES (id, submit.workflow, have, session_user, submit.reply_to, submit.correlation, submit.start_by, submit.priority)
-  ON CONFLICT (run) DO UPDATE SET workflow = excluded.workflow, input = excluded.input, submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at,
+  ON CONFLICT (run) DO UPDATE SET submission_id = DEFAULT, workflow = excluded.workflow, input = excluded.input, submitted_by = excluded.submitted_by, submitted_at = excluded.submitted_at,
     reply_to = excluded.reply_to, correlation = excluded.correlation, start_by = excluded.start_by, priority = excluded.priority, refused = NULL, refused_at = NULL
   WHERE s.refused IS NOT NULL;
   IF NOT FOUND THEN -- a submission with this id waits; the statement has locked it
@@ -196,15 +199,30 @@ BEGIN
     END IF;
   END IF;
   -- Transactions that use NOTIFY commit one after the other, which is slow. So a submission uses
-  -- NOTIFY only if no other submission waits. An engine that wakes up reads all submissions that
-  -- wait. The first submission of a transaction decides this for the whole transaction. If a savepoint
-  -- takes it back, the setting is taken back, too.
+  -- NOTIFY only if no other one was made within the last second and still waits. An engine that wakes up
+  -- reads all submissions that wait. The first submission of a transaction decides this for the whole
+  -- transaction. If a savepoint takes it back, the setting is taken back, too.
   IF current_setting('engine.submitted', true) IS DISTINCT FROM 'yes' THEN
-    IF NOT EXISTS (SELECT FROM engine.submission s WHERE s.refused IS NULL AND s.run <> id) THEN
+    IF (SELECT s.submitted_at FROM engine.submission s WHERE s.refused IS NULL AND s.run <> id ORDER BY s.submission_id DESC LIMIT 1) > clock_timestamp() - interval '1 second' IS NOT TRUE THEN
       PERFORM pg_notify('engine_wake', '');
     END IF;
     PERFORM set_config('engine.submitted', 'yes', true);
   END IF;
   RETURN id;
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+-- Transactions that use NOTIFY commit one after the other, which is slow. So new events use NOTIFY only
+-- if no earlier event was sent within the last second and still waits. An engine that wakes up claims all
+-- events that wait.
+CREATE OR REPLACE FUNCTION engine.events_sent() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT FROM fresh) AND (SELECT e.sent_at FROM engine.events e WHERE e.quarantined IS NULL AND e.seq < (SELECT min(f.seq) FROM fresh f)
+    ORDER BY e.seq DESC LIMIT 1) > clock_timestamp() - interval '1 second' IS NOT TRUE THEN
+    PERFORM pg_notify('engine_wake', '');
+  END IF;
+  RETURN NULL;
 END $$;
 -- +goose StatementEnd

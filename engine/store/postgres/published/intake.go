@@ -17,7 +17,7 @@ const (
 SELECT s.submission_id, s.run, s.workflow, s.input, s.submitted_by, s.submitted_at, p.workflow_id, p.given, coalesce(s.reply_to, ''), coalesce(s.correlation, ''), s.start_by, s.priority
 FROM engine.submission s LEFT JOIN engine.published p USING (workflow) WHERE s.refused IS NULL AND s.submission_id > $1 ORDER BY s.submission_id LIMIT $2`
 	submissionDrop   = `DELETE FROM engine.submission WHERE submission_id = ANY ($1::int8[])`
-	submissionRefuse = `UPDATE engine.submission SET refused = $2, refused_at = pg_catalog.clock_timestamp() WHERE submission_id = $1`
+	submissionRefuse = `UPDATE engine.submission SET refused = $2, refused_at = pg_catalog.clock_timestamp() WHERE submission_id = $1 AND refused IS NULL`
 	// submissionRefused counts refused submissions, and returns the one that was refused first.
 	submissionRefused = `
 SELECT (SELECT pg_catalog.count(*) FROM (SELECT FROM engine.submission WHERE refused IS NOT NULL LIMIT $1) c), run, workflow, refused, coalesce(refused_at, submitted_at)
