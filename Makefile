@@ -64,6 +64,7 @@ sim: ## simulate SEEDS=100000 random workflows in random worlds, and as many wor
 chaos: postgres-binaries ## faults on real engines and agents, as in docs/reliability.md; three hours on two CPUs, a seventh of it with SHORT=1
 	@mkdir -p bin
 	CHAOS=$(if $(SHORT),part,full) go test -count=1 -p 1 -timeout 2h -run 'T10|Rogue' ./engine/agents ./sdk/plugin
+	CHAOS=$(if $(SHORT),part,full) $(PGTEST) run -- go test -count=1 -timeout 2h -run TestManyRows ./engine/internal/selects
 	CHAOS=$(if $(SHORT),part,full) $(PGTEST) run -- go test -count=1 -timeout 6h -parallel 16 ./engine/internal/chaos -v 2>&1 | tee bin/chaos.log | grep -E '^(---|ok|FAIL|panic|\||    [a-z_]+\.go)' ; exit $${PIPESTATUS[0]}
 
 .PHONY: hostile
