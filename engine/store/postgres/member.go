@@ -140,8 +140,9 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 		}
 	}
 	s.minima.scanned(id, from, t.Now, t.Due)
-	s.minima.took(id, from, time.Since(began))
-	s.head.scanned(began, first, t.Now, t.Unowned)
+	took := time.Since(began)
+	s.minima.took(id, from, took)
+	s.head.scanned(began, took, first, t.Now, t.Unowned)
 	t.Looked = true
 	return t, nil
 }

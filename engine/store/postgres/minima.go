@@ -135,16 +135,25 @@ func (l *minima) forget(id store.EngineID) {
 // within the time that a statement may take. A run that an engine has given back may have an
 // earlier next_check. To find such runs, a whole scan is made every headWhole, or less often if it
 // is slow (wholeShare).
+//
+// While a transaction stays open for long, the entries of headTrail alone may be hundreds of thousands.
+// If a scan over them takes headCostly or longer, further scans begin where the last scan has found its
+// first run, until the costly scan has taken only a twentieth of the time (wholeShare), or a scan finds
+// no run. Meanwhile a new run whose priority is higher than that of all runs in the queue waits.
 const (
-	headTrail = 12 * time.Minute
-	headWhole = 5 * time.Second
+	headTrail  = 12 * time.Minute
+	headWhole  = 5 * time.Second
+	headCostly = 50 * time.Millisecond
 )
 
-// A queueHead holds where the next scan for runs without an owner begins.
+// A queueHead holds where the next scan for runs without an owner begins. Times of runs are by the
+// store's clock, and times of scans by this process's clock.
 type queueHead struct {
-	mu    sync.Mutex // protects the fields below
-	at    time.Time  // next_check at which the next scan begins, by the store's clock; zero = at the first entry
-	whole time.Time  // time of the next scan that begins at the first entry, by this process's clock
+	mu     sync.Mutex // protects the fields below
+	at     time.Time  // next_check at which the next scan begins; zero = at the first entry
+	whole  time.Time  // time of the next scan that begins at the first entry
+	near   time.Time  // next_check at which a scan begins before the time `costly`
+	costly time.Time  // time of the next scan that begins at the field `at`; in the past = the next scan
 }
 
 // next returns the next_check at which the coming scan begins. If the result is not valid (NULL), the
@@ -152,23 +161,40 @@ type queueHead struct {
 func (q *queueHead) next(now time.Time) sql.NullTime {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.at.IsZero() || !now.Before(q.whole) {
+	switch {
+	case q.at.IsZero() || !now.Before(q.whole):
 		return sql.NullTime{}
+	case now.Before(q.costly) && q.near.After(q.at):
+		return sql.NullTime{Time: q.near, Valid: true}
 	}
 	return sql.NullTime{Time: q.at, Valid: true}
 }
 
 // scanned notes that a scan was committed. It began at the time `began` by this process's clock,
-// and at the time `at` by the store's clock. The parameter `found` holds the runs that the scan
-// found, sorted by next_check.
-func (q *queueHead) scanned(began time.Time, from sql.NullTime, at time.Time, found []store.DueRun) {
+// and at the time `at` by the store's clock, and it lasted for the time `took`. The parameter `found`
+// holds the runs that the scan found, sorted by next_check.
+func (q *queueHead) scanned(began time.Time, took time.Duration, from sql.NullTime, at time.Time, found []store.DueRun) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !from.Valid {
-		q.whole = began.Add(max(headWhole, wholeShare*time.Since(began)))
+		q.whole = began.Add(max(headWhole, wholeShare*took))
 	}
 	q.at = at.Add(-headTrail)
-	if len(found) > 0 && found[0].NextCheck.Before(q.at) {
-		q.at = below(found[0].NextCheck)
+	wide := !from.Valid || !from.Time.After(q.at)
+	if len(found) == 0 {
+		q.costly = time.Time{}
+		return
+	}
+	q.near = below(found[0].NextCheck)
+	switch {
+	case !wide:
+		return
+	case took >= headCostly:
+		q.costly = began.Add(wholeShare * took)
+	default:
+		q.costly = time.Time{}
+	}
+	if q.near.Before(q.at) {
+		q.at = q.near
 	}
 }
