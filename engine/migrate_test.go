@@ -152,6 +152,9 @@ func crashMigration(t *testing.T, k int, after bool) (crashed bool) {
 	}
 	w.wait(second, run, status.RunSucceeded)
 	w.check(run)
+	if rows, err := w.mem.Runs(t.Context(), store.RunFilter{Digest: next.Digest()}); err != nil || len(rows) != 1 || rows[0].Run != run || rows[0].Moved == 0 {
+		t.Errorf("lists show %+v, err = %v, want the run with its new definition", rows, err)
+	}
 	w.shop.wantEffects(t, map[string]string{"good": "done", "bad": "nothing", "first": "done", "last": "done"})
 	second.drain(t)
 	return crashed

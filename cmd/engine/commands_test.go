@@ -40,6 +40,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"sink":    sink,
 	"replies": takeReplies,
 	"cutting": cutting,
+	"keep":    keep,
 }
 
 // patience is how long scripts wait for something that must happen.
@@ -232,6 +233,19 @@ func runSQLFile(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: sqlfile FILE TEXT")
 	}
 	ts.Check(execSQL(context.Background(), "sqlite", ts.MkAbs(args[0]), args[1]))
+}
+
+// keep NAME REGEXP sets a variable to what the group of the expression matches in
+// the last output.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: keep NAME REGEXP")
+	}
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("the output does not match %q once", args[1])
+	}
+	ts.Setenv(args[0], m[1])
 }
 
 // nobody COMMAND… runs a command as a user whom permissions bind: root is

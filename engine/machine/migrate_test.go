@@ -41,6 +41,9 @@ func (p *play) migrate(next *dsl.Workflow) *play {
 	if got, want := p.twin.Run().Moves, p.s.Run().Moves; !reflect.DeepEqual(got, want) {
 		p.t.Errorf("the journal says that the run was moved to %v, want %v", got, want)
 	}
+	if to := rec.MovedTo(); to != 9 {
+		p.t.Errorf("the record moves the run to workflow %d, want 9", to)
+	}
 	p.wf = rec.Moved(p.wf, next)
 	return p
 }
@@ -158,5 +161,8 @@ func TestMigrateChangesTheDeadline(t *testing.T) {
 	rec := machine.Decide(p.wf, p.s, machine.Input{At: p.now, Event: machine.Migrated{}, Next: next})
 	if _, refused := rec.Refused(); !refused {
 		t.Error("a deadline that has passed was accepted")
+	}
+	if to := rec.MovedTo(); to != 0 {
+		t.Errorf("a refused migration moves the run to workflow %d", to)
 	}
 }

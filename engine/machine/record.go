@@ -361,6 +361,15 @@ func (Invoke) command() {}
 func (Stop) command()   {}
 func (Alert) command()  {}
 
+// MovedTo returns the id, in the store, of the workflow to which the record moved the run. It returns 0
+// if the record did not move the run.
+func (r Record) MovedTo() int32 {
+	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || len(r.run.To.Moves) == 0 {
+		return 0
+	}
+	return r.run.To.Moves[len(r.run.To.Moves)-1].Workflow
+}
+
 // Moved returns the workflow that the run has after the record. If the record moved the run to
 // another definition, this is the workflow in the parameter `next` (Input.Next). Otherwise it is
 // the workflow that the run had before the record, in the parameter `before`.

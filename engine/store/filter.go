@@ -45,7 +45,7 @@ type RunFilter struct {
 	States   []status.RunState
 	Workflow string
 	Key      string
-	Digest   string
+	Digest   string           // only runs that have this definition now (RunRow.Digest)
 	Triggers []naming.Trigger // only runs that were started by one of these
 	Since    time.Time        // only runs that were created at this time or later
 	Before   status.RunID     // only runs with a smaller id, to read a list page by page; 0 = all

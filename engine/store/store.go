@@ -269,6 +269,10 @@ type Transition struct {
 	// holds the steps whose names are new, and their instances. If a node of the run has a name in the
 	// store already, the new name replaces it. NewNodes has each node at most once.
 	NewNodes []NodeName
+	// Moved is the workflow that the run has from this row on, if a record of the row moves the run to
+	// another definition (engine migrate). 0 = the row does not move the run. Lists show it
+	// (RunRow.Moved). Only at Seq > 0.
+	Moved    WorkflowID
 	Alerts   []Alert  // alerts that are written together with the row
 	Announce []string // states that notify blocks announce; written together with the row (notice.Keeper)
 	// Post holds the replies that the row causes; written together with the row (replies.Keeper). nil =
@@ -401,7 +405,8 @@ func (t *Transition) Wrote(r Row) bool {
 type RunRow struct {
 	Head
 	WorkflowName string
-	Digest       string
+	Digest       string     // digest of the definition that the run has now
+	Moved        WorkflowID // workflow that the run has now, if it was moved (engine migrate); 0 = it has Head.Workflow
 	Key          string
 	OwnerAlive   bool
 	InLine       bool         // true = the run waits in line for a place in its limit (naming.Room)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"unicode/utf8"
 
@@ -40,7 +41,7 @@ func (t *Transition) Validate() error {
 			return err
 		}
 	}
-	if err := t.validateSubmission(); err != nil {
+	if err := cmp.Or(t.validateSubmission(), t.validateMove()); err != nil {
 		return err
 	}
 	for _, s := range t.Steps {
@@ -72,6 +73,15 @@ func (t *Transition) validateSubmission() error {
 	own := *m
 	own.Run = t.Run
 	return own.Validate()
+}
+
+// validateMove returns an error if the field Moved is not valid. The first row of a run cannot move the
+// run.
+func (t *Transition) validateMove() error {
+	if t.Moved < 0 || t.Moved > 0 && t.Seq == 0 {
+		return fmt.Errorf("engine: run %d seq %d: the row must not move the run to workflow %d", t.Run, t.Seq, t.Moved)
+	}
+	return nil
 }
 
 // validateRoom returns an error if the fields Room (the limit of the run) and Admit are not valid.

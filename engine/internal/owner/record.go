@@ -11,8 +11,9 @@ import (
 )
 
 // AddRecord copies some parts of a record into the transition t: the status of the run, the changed
-// steps, the names of new instances, the alerts, the replies, and the states that a notify block of
-// the workflow announces. The views of the store show these parts. The parameter `before` is the
+// steps, the names of new instances, the definition to which the run was moved, the alerts, the
+// replies, and the states that a notify block of the workflow announces. The views of the store show
+// these parts. The parameter `before` is the
 // run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
 // announced.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
@@ -29,6 +30,9 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
 	addNodes(t, rec.NewNodes())
+	if to := rec.MovedTo(); to != 0 {
+		t.Moved = store.WorkflowID(to)
+	}
 	for _, c := range rec.Commands() {
 		if a, ok := c.(machine.Alert); ok {
 			t.Alerts = append(t.Alerts, store.Alert{Kind: a.Kind, Step: a.Step, Code: naming.CleanText(a.Code), Message: naming.CleanText(a.Message)})

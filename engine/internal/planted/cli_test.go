@@ -218,4 +218,10 @@ var cliFaults = []fault{
 		old:  "return 1", new: "return 0",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^show-groups$"),
 	},
+	{
+		name: "doctor asks only for the agents that a moved run needs now",
+		in:   "cmd/engine/internal/doctor.(*checkup).definitions",
+		old:  "cmp.Or(r.Moved, r.Workflow)", new: "cmp.Or(r.Workflow, r.Moved)",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^migrate-live$"),
+	},
 }

@@ -157,4 +157,10 @@ var sqliteFaults = []fault{
 		old:  "CREATE TRIGGER wide_steps BEFORE INSERT ON wide", new: "CREATE TRIGGER wide_steps BEFORE INSERT ON wide WHEN length(NEW.steps) > 80",
 		by: catches("engine/store/sqlite", "^TestConstraints$"),
 	},
+	{
+		name: "the second move of a run replaces the first one in lists",
+		in:   "engine/store/sqlite.runMove",
+		old:  "DO UPDATE SET workflow_id = excluded.workflow_id", new: "DO NOTHING",
+		by: catches("engine/store/sqlite", "^TestStore$/^moves$"),
+	},
 }

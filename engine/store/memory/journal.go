@@ -202,6 +202,9 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 	if t.State != status.RunInvalid || t.Owner != nil || !t.NextCheck.IsZero() {
 		s.queueLocked(r)
 	}
+	if t.Moved != 0 {
+		r.moved = t.Moved
+	}
 	for _, n := range t.NewNodes {
 		n.Name = naming.CleanText(n.Name)
 		r.nodes = append(r.nodes, n) // if a node is twice in the list, FoldSteps uses the later name
@@ -219,6 +222,9 @@ func (s *journal) addRowLocked(r *run, token int64, t store.Transition) {
 func (s *journal) landLocked(token int64, t store.Transition) store.Outcome {
 	if t.Names != nil {
 		return s.submitLocked(token, t)
+	}
+	if _, ok := s.flowLocked(t.Moved); t.Moved != 0 && !ok {
+		return store.Outcome{Err: fmt.Errorf("memory: run %d: no such workflow: %d", t.Run, t.Moved)}
 	}
 	if err := s.appendLocked(token, t); err != nil {
 		return store.Outcome{Err: err}

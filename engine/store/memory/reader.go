@@ -63,7 +63,7 @@ func (s *finder) familyLocked(f store.RunFilter) []store.RunRow {
 // listLocked lists runs for people, newest first.
 func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 	asked := func(r *run) bool {
-		w := s.flows[r.head.Workflow-1]
+		w := s.flows[r.present()-1]
 		return (len(f.States) == 0 || slices.Contains(f.States, r.head.State)) &&
 			(f.Workflow == "" || f.Workflow == w.name) &&
 			(f.Digest == "" || f.Digest == w.digest) &&
@@ -85,10 +85,13 @@ func (s *finder) listLocked(f store.RunFilter) []store.RunRow {
 }
 
 func (s *finder) runRowLocked(r *run) store.RunRow {
-	w := s.flows[r.head.Workflow-1]
-	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner),
+	w := s.flows[r.present()-1]
+	return store.RunRow{Head: r.head, WorkflowName: w.name, Digest: w.digest, Moved: r.moved, Key: r.key.key, OwnerAlive: s.aliveLocked(r.head.Owner),
 		InLine: r.share != nil && !r.share.admitted && !r.head.State.Final(), Parent: r.parent, Trigger: r.trigger}
 }
+
+// present returns the workflow that the run has now.
+func (r *run) present() store.WorkflowID { return cmp.Or(r.moved, r.head.Workflow) }
 
 // namedRunLocked returns the run with this public name, or with this internal id in
 // decimal. It returns nil if there is no such run.

@@ -66,6 +66,9 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 			if r.short != nil {
 				stats.Rows++
 			}
+			if r.moved != 0 {
+				stats.Rows++
+			}
 		}
 	}
 	if stats.More = i < len(s.order); !stats.More {

@@ -19,8 +19,8 @@ type batch struct {
 	moves   bool // some transition changes the row of an existing run
 	names   bool // some transition submits a run with a name or a key
 	keys    bool
-	// Some transition adds instances, alerts, notices or replies. The statement for them also
-	// inserts names and keys.
+	// Some transition adds instances, alerts, notices or replies, or moves its run to another
+	// definition. The statement for them also inserts names and keys.
 	side    bool
 	heard   bool // some transition has the field Heard set
 	consume bool // some transition consumes messages; then the statement has all parts
@@ -51,7 +51,7 @@ func (b *batch) fill(items []store.Transition) {
 		t := &items[i]
 		b.creates = b.creates || t.Seq == 0
 		b.moves = b.moves || moves(t)
-		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0 || t.Post != nil
+		b.side = b.side || len(t.NewNodes) > 0 || len(t.Alerts) > 0 || len(t.Announce) > 0 || t.Post != nil || t.Moved != 0
 		b.heard = b.heard || t.Heard != nil
 		b.consume = b.consume || len(t.Consumed) > 0
 		if t.Names != nil && t.Names.Kept() {
@@ -190,6 +190,7 @@ func (b *batch) add(t *store.Transition) {
 	}
 	b.addNotices(t)
 	b.addReplies(t)
+	b.addMoved(t)
 	for _, id := range t.Consumed {
 		b.consumedRun.int8(int64(t.Run))
 		b.consumed.int8(int64(id))
@@ -221,6 +222,20 @@ func (b *batch) addReplies(t *store.Transition) {
 		b.code.text(naming.CleanText(t.Post.Sink))
 		b.message.text(naming.CleanText(t.Post.Correlation))
 	}
+}
+
+// addMoved appends the definition to which a transition moves its run to the arrays of alerts, with
+// the kind movedKind.
+func (b *batch) addMoved(t *store.Transition) {
+	if t.Moved == 0 {
+		return
+	}
+	b.alertRun.int8(int64(t.Run))
+	b.alertN.int4(int32(t.Moved))
+	b.kind.text(movedKind)
+	b.alertStep.text("")
+	b.code.text("")
+	b.message.text("")
 }
 
 // addState appends the new state of the run, or NULL if the transition does not change the

@@ -27,7 +27,7 @@ const (
 
 	// schemaVersion is the version of the schema for which this binary was written. A test
 	// checks that it is the number of the last migration.
-	schemaVersion = 31
+	schemaVersion = 32
 )
 
 const (

@@ -70,7 +70,7 @@ func (u *suite) harness(t *testing.T) storetest.Harness {
 	p, through := newProxy(t, u.role)
 	db := u.db
 	var empty strings.Builder // one request is quicker than one for each table
-	for _, table := range []string{"submission", "events", "published", "member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "goal_reset", "run_step", "alert",
+	for _, table := range []string{"submission", "events", "published", "run_moved", "member", "fence", "workflow_step", "workflow", "definition", "setting", "run", "journal", "run_name", "context", "goal_reset", "run_step", "alert",
 		"inbox", "pass", "notice", "reply", "late_reply", "log", "hand", "suspect", "place", "heir", "snapshot", "quota", "quota_slot", "quota_call"} {
 		empty.WriteString("DELETE FROM engine." + table + ";")
 	}

@@ -239,26 +239,34 @@ func (h *headRow) head(id status.RunID) store.Head {
 const (
 	runShown = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, nullif(r.next_check, 'infinity'), r.created_at, r.finished_at, n.name,
-       r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false),
-       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0), coalesce(n.parent, 0), coalesce(n.trigger, 0)
+       r.run_id, w.name, coalesce(` + runMovedDigest + `, w.digest), coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > pg_catalog.clock_timestamp(), false),
+       r.state < 10 AND EXISTS (SELECT FROM engine.place p WHERE p.run_id = r.run_id AND NOT p.admitted OFFSET 0), coalesce(n.parent, 0), coalesce(n.trigger, 0),
+       coalesce((SELECT d.workflow_id FROM engine.run_moved d WHERE d.run_id = r.run_id), 0)
 FROM `
-	runJoins = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
+	// runMovedDigest returns the digest of the definition that the run has now, if it was moved; NULL =
+	// the run has its first definition. It is a sub-select and no join, so that the server looks for
+	// moved runs only among the runs that a query returns.
+	runMovedDigest = `(SELECT x.digest FROM engine.run_moved d JOIN engine.workflow x USING (workflow_id) WHERE d.run_id = r.run_id)`
+	runJoins       = ` r JOIN engine.workflow w USING (workflow_id) LEFT JOIN engine.run_name n USING (run_id)
 LEFT JOIN engine.member m ON m.engine = r.owner`
 	runColumns = runShown + `engine.run` + runJoins
 	runList    = runColumns + `
-WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR coalesce(` + runMovedDigest + `, w.digest) = $3)
   AND r.created_at >= $4 AND r.run_id < $6 AND (pg_catalog.cardinality($7::int2[]) = 0 OR coalesce(n.trigger, 0) = ANY ($7)) ORDER BY r.run_id DESC LIMIT $5`
 	// runListOpen reads only the open runs, because usually most runs have ended. It joins
-	// other tables only for the runs that it returns.
+	// other tables only for the runs that it returns. It looks for moved runs only if it must compare
+	// digests.
 	runListOpen = runShown + `(
   SELECT o.* FROM (SELECT * FROM engine.run WHERE state < 10 OFFSET 0) o JOIN engine.workflow f USING (workflow_id)
-  WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2) AND ($3 = '' OR f.digest = $3) AND o.created_at >= $4 AND o.run_id < $6
+  WHERE o.state = ANY ($1::int2[]) AND ($2 = '' OR f.name = $2)
+    AND ($3 = '' OR coalesce((SELECT x.digest FROM engine.run_moved d JOIN engine.workflow x USING (workflow_id) WHERE d.run_id = o.run_id), f.digest) = $3)
+    AND o.created_at >= $4 AND o.run_id < $6
     AND (pg_catalog.cardinality($7::int2[]) = 0 OR coalesce((SELECT n.trigger FROM engine.run_name n WHERE n.run_id = o.run_id), 0) = ANY ($7))
   ORDER BY o.run_id DESC LIMIT $5)` + runJoins + ` ORDER BY r.run_id DESC`
 	// runListByKey first finds the runs that have the key, because usually there are few
 	// such runs.
 	runListByKey = runColumns + `
-WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR w.digest = $3)
+WHERE (pg_catalog.cardinality($1::int2[]) = 0 OR r.state = ANY ($1)) AND ($2 = '' OR w.name = $2) AND ($3 = '' OR coalesce(` + runMovedDigest + `, w.digest) = $3)
   AND r.created_at >= $4 AND r.run_id < $6 AND (pg_catalog.cardinality($7::int2[]) = 0 OR n.trigger = ANY ($7)) AND n.key = $8 ORDER BY r.run_id DESC LIMIT $5`
 	runFindByName = runColumns + ` WHERE n.name = $1`
 	runFindByID   = runColumns + ` WHERE r.run_id = $1`
@@ -371,7 +379,7 @@ func scanRun(row interface{ Scan(...any) error }) (store.RunRow, error) {
 		id   int64
 		r    store.RunRow
 	)
-	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine, &r.Parent, &r.Trigger)...); err != nil {
+	if err := row.Scan(append(head.fields(), &id, &r.WorkflowName, &r.Digest, &r.Key, &r.OwnerAlive, &r.InLine, &r.Parent, &r.Trigger, &r.Moved)...); err != nil {
 		return store.RunRow{}, err
 	}
 	r.Head = head.head(status.RunID(id))

@@ -88,6 +88,9 @@ const (
 	retainSteps = `
 DELETE FROM engine.run_step WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.run_step x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
+	retainMoved = `
+DELETE FROM engine.run_moved WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.run_moved x
+WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
 	retainAlerts = `
 DELETE FROM engine.alert WHERE ctid = ANY (ARRAY(SELECT x.ctid FROM engine.alert x
 WHERE x.run_id > $1 AND x.run_id <= $2 AND NOT EXISTS (SELECT FROM engine.run r WHERE r.run_id = x.run_id) LIMIT $3))`
@@ -278,10 +281,10 @@ func (s *retention) freeGoals(ctx context.Context, stats *store.RetainStats) err
 	}
 }
 
-// sweep removes the steps, alerts, notices, replies, late replies, logs, snapshots, places and heirs of
+// sweep removes the steps, moves, alerts, notices, replies, late replies, logs, snapshots, places and heirs of
 // removed runs. It does this only for runs with after < id <= last.
 func (s *retention) sweep(ctx context.Context, after, last status.RunID, stats *store.RetainStats) error {
-	for _, query := range []string{retainSteps, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs, retainNext} {
+	for _, query := range []string{retainSteps, retainMoved, retainAlerts, retainNotices, retainReplies, retainLate, retainLogs, retainSnapshots, retainPlaces, retainHeirs, retainNext} {
 		for {
 			res, err := s.db.ExecContext(ctx, query, int64(after), int64(last), retainRows)
 			if err != nil {

@@ -43,7 +43,7 @@ var queries = map[string]string{
 	"memberTickLine": memberTickLine, "serverIdentity": serverIdentity, "serverIdentityPooled": serverIdentityPooled, "journalWriter": journalWriter,
 	"backendPID": backendPID, "serverCondition": serverCondition,
 	"retainNote": retainNote, "retainOwn": retainOwn, "retainTold": retainTold, "retainGoals": retainGoals, "retainWindow": retainWindow, "retainLock": retainLock, "retainRemove": retainRemove,
-	"retainSteps": retainSteps, "retainAlerts": retainAlerts, "retainNotices": retainNotices, "retainReplies": retainReplies, "noticeOpen": noticeOpen, "noticeDone": noticeDone, "noticeOfRun": noticeOfRun, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
+	"retainSteps": retainSteps, "retainMoved": retainMoved, "retainAlerts": retainAlerts, "retainNotices": retainNotices, "retainReplies": retainReplies, "noticeOpen": noticeOpen, "noticeDone": noticeDone, "noticeOfRun": noticeOfRun, "retainLate": retainLate, "retainLogs": retainLogs, "retainPlaces": retainPlaces,
 	"placeLock": placeLock, "placeOf": placeOf, "placeHeld": placeHeld, "placeAsk": placeAsk, "placeSweep": placeSweep, "placeAdd": placeAdd, "placeAdmit": placeAdmit,
 	"heirClaim": heirClaim, "heirOf": heirOf, "retainHeirs": retainHeirs, "retainNext": retainNext,
 	"placeNext": placeNext, "placeHolders": placeHolders, "placeCounts": placeCounts,
@@ -59,7 +59,7 @@ var queries = map[string]string{
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
-	"commitSide", "noticeKind", "replyKind", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"commitSide", "noticeKind", "replyKind", "movedKind", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runMovedDigest", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "transactionDurable", "transactionPath", "transactionSettings", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
@@ -209,6 +209,7 @@ func fill(t *testing.T) *sql.DB {
 	must(t, db, `INSERT INTO engine.snapshot SELECT n, 1, 'x' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.place SELECT n, 'w', 'k' || n % 500, 3, now(), n % 5 < 2 FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.notice SELECT n, 5, 'succeeded', n % 1000 <> 0 FROM generate_series(1, 22000) n`)
+	must(t, db, `INSERT INTO engine.run_moved SELECT n, 1 FROM generate_series(1, 22000, 5) n`)
 	must(t, db, `INSERT INTO engine.late_reply SELECT n, 1, 1, 'ok', now(), 's', 'c' FROM generate_series(1, 22000) n`)
 	must(t, db, `INSERT INTO engine.log (run_id, at, step, attempt, level, message) SELECT n, now(), 's', 1, 'info', 'm' FROM generate_series(1, 22000) n, generate_series(1, 3)`)
 	must(t, db, `VACUUM ANALYZE`)
@@ -293,13 +294,13 @@ func TestPlans(t *testing.T) {
 		{"snapshotRuns", false, 1, []string{"snapshot_pkey"}, ""},
 		{"runLoadShort", false, 1, []string{"run_pkey", "run_name_pkey", "snapshot_pkey", "Index Cond: ((run_id = $1) AND (seq >= COALESCE("}, ""},
 		{"rowList", false, 3, []string{"journal_first_pkey"}, ""},
-		{"runList", false, 7, []string{"run_pkey"}, "member workflow"},
-		{"runListOpen", false, 7, []string{"run_active", "run_name_pkey"}, "member workflow"},
-		{"runListByKey", false, 8, []string{"run_name_key"}, "member workflow"},
-		{"runFindByName", false, 1, []string{"run_name_name_key", "run_pkey"}, "member workflow"},
-		{"runFindByID", false, 1, []string{"run_pkey"}, "member workflow"},
-		{"runListByIDs", false, 1, []string{"run_pkey"}, "member workflow"},
-		{"runChildren", false, 3, []string{"run_name_parent", "run_pkey"}, "member workflow"},
+		{"runList", false, 7, []string{"run_moved_pkey", "run_pkey"}, "member workflow"},
+		{"runListOpen", false, 7, []string{"run_moved_pkey", "run_active", "run_name_pkey"}, "member workflow"},
+		{"runListByKey", false, 8, []string{"run_moved_pkey", "run_name_key"}, "member workflow"},
+		{"runFindByName", false, 1, []string{"run_moved_pkey", "run_name_name_key", "run_pkey"}, "member workflow"},
+		{"runFindByID", false, 1, []string{"run_moved_pkey", "run_pkey"}, "member workflow"},
+		{"runListByIDs", false, 1, []string{"run_moved_pkey", "run_pkey"}, "member workflow"},
+		{"runChildren", false, 3, []string{"run_moved_pkey", "run_name_parent", "run_pkey"}, "member workflow"},
 		{"stepSource", false, 1, []string{"run_pkey", "journal_first_pkey"}, "workflow_step run_step"},
 		{"alertList", false, 1, []string{"alert_at", "run_pkey", "run_name_pkey"}, "workflow"},
 		{"alertListOfRun", false, 2, []string{"alert_run", "run_pkey", "run_name_pkey"}, "workflow"},
@@ -445,6 +446,7 @@ func TestConstraints(t *testing.T) {
 		"name empty":                   {`INSERT INTO engine.run_name VALUES (1, '')`, nil, check + "run_name_name_check"},
 		"next_check missing":           {`UPDATE engine.run SET next_check = NULL WHERE run_id = 1`, nil, notNull + "next_check"},
 		"workflow of no definition":    {`INSERT INTO engine.workflow (digest, name) VALUES ('none', 'x')`, nil, foreign + "workflow_digest_fkey"},
+		"moved to no workflow":         {`INSERT INTO engine.run_moved VALUES (1, 99)`, nil, foreign + "run_moved_workflow_id_fkey"},
 		"two workflows of one name":    {`INSERT INTO engine.workflow (digest, name) VALUES ('d', 'x')`, nil, unique + "workflow_digest_name_key"},
 		"engine number given by hand":  {`INSERT INTO engine.member (engine, address, lease_until) VALUES (1, 'a', now())`, nil, `428C9 cannot insert a non-DEFAULT value into column "engine"`},
 		"unique key longer than index": {`INSERT INTO engine.run_name VALUES (1, 'n', repeat('k', 1025))`, nil, check + "run_name_key_check"},

@@ -157,7 +157,7 @@ WITH own AS MATERIALIZED (
   INSERT INTO engine.alert (run_id, at, kind, step, code, message)
   SELECT l.run_id, l.at, a.kind, a.step, a.code, a.message
   FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
-  WHERE a.kind NOT IN ('` + noticeKind + `', '` + replyKind + `')
+  WHERE a.kind NOT IN ('` + noticeKind + `', '` + replyKind + `', '` + movedKind + `')
   ORDER BY l.run_id, a.n
 ), noticed AS (
   INSERT INTO engine.notice (run_id, seq, state)
@@ -169,7 +169,16 @@ WITH own AS MATERIALIZED (
   SELECT l.run_id, a.n + (SELECT coalesce(pg_catalog.max(p.n), 0) FROM engine.reply p WHERE p.run_id = l.run_id), a.code, a.message, a.step, l.at
   FROM unnest($35::int8[], $36::int4[], $37::text[], $38::text[], $39::text[], $40::text[]) a(run_id, n, kind, step, code, message) JOIN landed l USING (run_id)
   WHERE a.kind = '` + replyKind + `'
+), relinked AS (
+  INSERT INTO engine.run_moved (run_id, workflow_id)
+  SELECT l.run_id, a.n
+  FROM unnest($35::int8[], $36::int4[], $37::text[]) a(run_id, n, kind) JOIN landed l USING (run_id)
+  WHERE a.kind = '` + movedKind + `'
+  ON CONFLICT (run_id) DO UPDATE SET workflow_id = excluded.workflow_id
 )`
+	// movedKind marks runs that are moved to another definition in the arrays of alerts. The column `n`
+	// is the id of the workflow that the run has now. A transition has at most one such row.
+	movedKind = "#moved"
 	// replyKind marks the replies in the arrays of alerts. For a reply, the column `n` counts the
 	// replies of the transition from 1, `step` is the state, `code` is the sink, and `message` is the
 	// correlation id. The numbers of all replies of a run have no gaps: earlier commits have already

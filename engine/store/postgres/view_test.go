@@ -50,8 +50,12 @@ var at = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
 func TestViews(t *testing.T) {
 	dsn := migrated(t)
 	s, id, w := wide(t, dsn, 2)
+	second, err := s.PutDefinition(t.Context(), store.Definition{Digest: "d2", Data: []byte("2"), Workflows: []store.DefinedWorkflow{{Name: "w"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := w.Commit(t.Context(), []store.Transition{{
-		Run: 1, Seq: 1, At: at, State: status.RunParked, Data: []byte("1"),
+		Run: 1, Seq: 1, At: at, State: status.RunParked, Data: []byte("1"), Moved: second["w"],
 		Steps: []store.StepRow{
 			{Node: 0, State: status.StepBackoff, Attempt: 1, Failures: 1},
 			{Node: 0, State: status.StepSucceeded, Attempt: 513, Failures: 200},
@@ -105,7 +109,7 @@ func TestViews(t *testing.T) {
 	)
 	err = db.QueryRowContext(t.Context(), `SELECT run, workflow, key, status, state, locked_by, owner_alive, next_check, finished_at, digest FROM engine.runs`).
 		Scan(&run, &flow, &key, &runState, &older, &owner, &alive, &check, &finished, &digest)
-	if err != nil || run != "order" || flow != "w" || key != "k" || runState != "parked" || older != runState || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
+	if err != nil || run != "order" || flow != "w" || key != "k" || runState != "parked" || older != runState || owner != id || !alive || check.Valid || finished.Valid || digest != "d2" {
 		t.Errorf("runs shows %s %s %s %s %d %v %v %v %s, err = %v", run, flow, key, runState, owner, alive, check, finished, digest, err)
 	}
 }

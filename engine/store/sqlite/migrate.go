@@ -23,7 +23,7 @@ const (
 
 	// schemaVersion is the version of the schema for which this binary was written. It is
 	// the number of the last migration; a test compares them.
-	schemaVersion = 21
+	schemaVersion = 22
 
 	// applicationID marks a file as a file of this program. The first migration sets it.
 	applicationID = 0x53414741

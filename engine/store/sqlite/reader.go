@@ -194,13 +194,16 @@ func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int)
 	return rows, err
 }
 
-// Statements that list runs. runColumns is their common beginning.
+// Statements that list runs. runColumns is their common beginning. It takes the workflow that the run
+// has now: a run that was moved to another definition has a row in the table `run_moved`.
 const (
 	runColumns = `
 SELECT r.workflow_id, r.state, r.owner, r.fence, r.next_check, r.created_at, r.finished_at, n.name,
        r.run_id, w.name, w.digest, coalesce(n.key, ''), coalesce(NOT m.dead AND m.lease_until > ?1, 0),
-       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0), coalesce(n.parent, 0), coalesce(n."trigger", 0)
-FROM run r JOIN workflow w USING (workflow_id) LEFT JOIN run_name n USING (run_id) LEFT JOIN member m ON m.engine = r.owner`
+       r.state < 10 AND EXISTS (SELECT 1 FROM place p WHERE p.run_id = r.run_id AND p.admitted = 0), coalesce(n.parent, 0), coalesce(n."trigger", 0),
+       coalesce(d.workflow_id, 0)
+FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id
+JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id) LEFT JOIN run_name n ON n.run_id = r.run_id LEFT JOIN member m ON m.engine = r.owner`
 	runList = runColumns + `
 WHERE (?2 = '[]' OR r.state IN (SELECT value FROM json_each(?2))) AND (?3 = '' OR w.name = ?3) AND (?4 = '' OR w.digest = ?4)
   AND r.created_at >= ?5 AND r.run_id < ?7 AND (?8 = '[]' OR coalesce(n."trigger", 0) IN (SELECT value FROM json_each(?8))) ORDER BY r.run_id DESC LIMIT ?6`
@@ -294,7 +297,7 @@ func (s *runs) runRows(ctx context.Context, what, query string, args []any) ([]s
 			id   int64
 			run  store.RunRow
 		)
-		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine, &run.Parent, &run.Trigger)...)
+		err := r.Scan(append(head.fields(), &id, &run.WorkflowName, &run.Digest, &run.Key, &run.OwnerAlive, &run.InLine, &run.Parent, &run.Trigger, &run.Moved)...)
 		run.Head = head.head(status.RunID(id))
 		out = append(out, run)
 		return err

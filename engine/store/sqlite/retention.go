@@ -85,6 +85,7 @@ var goneRows = []string{
 	`DELETE FROM heir WHERE run_id = ?1`,
 	`DELETE FROM reply WHERE (run_id, n) IN (SELECT run_id, n FROM reply WHERE run_id = ?1 LIMIT 128)`,
 	`UPDATE context SET next_run = NULL, next_scope = NULL, next_retain = NULL WHERE next_run = ?1`,
+	`DELETE FROM run_moved WHERE run_id = ?1`,
 }
 
 const (

@@ -77,7 +77,7 @@ func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run sta
 func left(t testing.TB, path string) (n int) {
 	t.Helper()
 	db := raw(t, path)
-	for _, table := range []string{"run", "run_name", "context", "journal", "wide", "run_step", "alert", "late_reply", "log", "gone"} {
+	for _, table := range []string{"run", "run_name", "context", "journal", "wide", "run_step", "run_moved", "alert", "late_reply", "log", "gone"} {
 		var rows int
 		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table+" WHERE run_id BETWEEN 2 AND 100").Scan(&rows); err != nil {
 			t.Fatal(err)

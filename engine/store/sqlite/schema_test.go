@@ -132,8 +132,12 @@ func TestViews(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, id, w := populate(t, path)
 	at := time.Date(2026, 11, 21, 9, 0, 0, 123000000, time.UTC)
+	second, err := s.PutDefinition(t.Context(), store.Definition{Digest: "d2", Data: []byte("2"), Workflows: []store.DefinedWorkflow{{Name: "w"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	batch := []store.Transition{{
-		Run: 1, Seq: 1, At: at, State: status.RunParked, NextCheck: store.Never, Data: []byte("1"),
+		Run: 1, Seq: 1, At: at, State: status.RunParked, NextCheck: store.Never, Data: []byte("1"), Moved: second["w"],
 		NewNodes: []store.NodeName{{Node: 3, Step: 2, Name: `c["x"]`}, {Node: 700, Step: 2, Name: `c["y"]`}},
 		Steps: []store.StepRow{
 			{Node: 0, State: status.StepBackoff, Attempt: 1, Failures: 1},
@@ -183,7 +187,7 @@ func TestViews(t *testing.T) {
 	)
 	err = raw(t, path).QueryRowContext(t.Context(), `SELECT run, workflow, status, state, locked_by, owner_alive, next_check, finished_at, digest FROM runs`).
 		Scan(&run, &flow, &status, &older, &owner, &alive, &check, &finished, &digest)
-	if err != nil || run != "n-1" || flow != "w" || status != "parked" || older != status || owner != id || !alive || check.Valid || finished.Valid || digest != "d" {
+	if err != nil || run != "n-1" || flow != "w" || status != "parked" || older != status || owner != id || !alive || check.Valid || finished.Valid || digest != "d2" {
 		t.Errorf("runs shows %s %s %s %d %v %v %v %s, err = %v", run, flow, status, owner, alive, check, finished, digest, err)
 	}
 }
@@ -468,6 +472,7 @@ func TestPlans(t *testing.T) {
 		"runLoadShort":     {runLoadShort, 1, "SEARCH journal USING INDEX sqlite_autoindex_journal_1 (run_id=? AND seq>?)"},
 		"goneRows 10":      {goneRows[10], 1, "SEARCH reply USING PRIMARY KEY (run_id=?)"},
 		"goneRows 11":      {goneRows[11], 1, "SEARCH context USING INDEX context_next (next_run=?)"},
+		"goneRows 12":      {goneRows[12], 1, "SEARCH run_moved USING INTEGER PRIMARY KEY"},
 		"keyState":         {keyState, 3, "SEARCH c USING PRIMARY KEY (workflow=? AND key=?)"},
 		"keyNext":          {keyNext, 3, "USING INDEX context_next"},
 		"keyOf":            {keyOf, 1, "SEARCH n USING INTEGER PRIMARY KEY"},
@@ -518,7 +523,7 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan.String(), c.want) {
 			t.Errorf("%s: plan does not say %q:\n%s", name, c.want, &plan)
 		}
-		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice|reply|p|q)\b.*`).FindAllString(plan.String(), -1)
+		scans := regexp.MustCompile(`SCAN (run|r|x|journal|j|wide|run_name|n|alert|a|late_reply|log|snapshot|s|notice|reply|p|q|d|run_moved)\b.*`).FindAllString(plan.String(), -1)
 		for _, scan := range scans {
 			// Lists begin at one end of an index and stop at their limit.
 			if name != "runList" && !strings.Contains(scan, "USING INDEX alert_") && !strings.Contains(scan, "VIRTUAL TABLE") {

@@ -344,6 +344,7 @@ WHERE run_id = ?`
 	runTake    = `UPDATE run SET owner = ?, fence = ?, next_check = coalesce(?, next_check) WHERE run_id = ?`
 	runCheck   = `UPDATE run SET next_check = ? WHERE run_id = ?`
 	runStepAdd = `INSERT INTO run_step (run_id, node, step, name) VALUES (?, ?, ?, ?) ON CONFLICT (run_id, node) DO UPDATE SET name = excluded.name`
+	runMove    = `INSERT INTO run_moved (run_id, workflow_id) VALUES (?, ?) ON CONFLICT (run_id) DO UPDATE SET workflow_id = excluded.workflow_id`
 )
 
 // mostSteps is the largest size, in bytes, of step changes inside a journal row. Larger
@@ -459,11 +460,16 @@ func (x *landing) box(n int64) any {
 	return x.boxed
 }
 
-// side writes the fields of a transition that are usually empty: NewNodes, Alerts, Announce and
+// side writes the fields of a transition that are usually empty: NewNodes, Moved, Alerts, Announce and
 // Post. It also removes the messages that the transition consumes.
 func (x *landing) side(t *store.Transition, at int64) error {
 	for _, n := range t.NewNodes {
 		if _, err := x.exec(runStepAdd, int64(t.Run), n.Node, n.Step, naming.CleanText(n.Name)); err != nil {
+			return err
+		}
+	}
+	if t.Moved != 0 {
+		if _, err := x.exec(runMove, int64(t.Run), int64(t.Moved)); err != nil {
 			return err
 		}
 	}

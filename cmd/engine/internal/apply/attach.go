@@ -40,8 +40,12 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 			"Give the same values to attach to it.", name, row.State, strings.Join(names, ", "))
 	}
 	if row.Digest != w.r.Def.Digest() && !w.begun {
-		w.View.Note(fmt.Sprintf("Run %s keeps to the definition it was started with (%s); the one here is %s.",
-			name, words.Short(row.Digest), words.Short(w.r.Def.Digest())))
+		origin := "it was started with"
+		if row.Moved != 0 {
+			origin = "to which it was moved"
+		}
+		w.View.Note(fmt.Sprintf("Run %s keeps to the definition %s (%s); the one here is %s.",
+			name, origin, words.Short(row.Digest), words.Short(w.r.Def.Digest())))
 	}
 	return nil
 }

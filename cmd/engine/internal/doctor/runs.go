@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,14 +192,16 @@ func (c *checkup) histories(ctx context.Context) error {
 	return nil
 }
 
-// definitions reads the workflows of open runs, and reports those that cannot be read.
+// definitions reads the workflows that open runs have now, and reports those that cannot be read. The
+// first workflow of a moved run does not count: the run does not need its agents any more.
 func (c *checkup) definitions(ctx context.Context) error {
 	for _, r := range c.open {
-		use := c.flow[r.Workflow]
+		id := cmp.Or(r.Moved, r.Workflow)
+		use := c.flow[id]
 		if use == nil {
 			use = &flowUse{}
-			c.flow[r.Workflow] = use
-			flow, err := c.s.Defs.Workflow(ctx, r.Workflow)
+			c.flow[id] = use
+			flow, err := c.s.Defs.Workflow(ctx, id)
 			if err != nil {
 				c.say("definition", health.Error, "", "Workflow %q, definition %s, has open runs such as %s but cannot be read: %s.",
 					r.WorkflowName, words.Short(r.Digest), r.Name, strings.TrimSuffix(err.Error(), "."))
