@@ -62,4 +62,22 @@ var childrenFaults = []fault{
 		old:  "visit(step.Child.Workflow)", new: "_ = step",
 		by: catches("engine", "^TestAgentsOfChildrenAreAgentsOfTheParent$"),
 	},
+	{
+		name: "a child run that a moved run starts has the new definition of the run",
+		in:   "engine.(*Node).parentWorkflow",
+		old:  "if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf.Digest == digest {", new: "if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf != nil {",
+		by: catches("engine", "^TestChildrenAfterAMigration$"),
+	},
+	{
+		name: "a child run has the definition with which its call began",
+		in:   "engine.(*Node).parentWorkflow",
+		old:  "err != nil || wf.Digest == digest { return id, err", new: "err != nil || m.Workflow == told.State.Run().Moves[len(told.State.Run().Moves)-1].Workflow || wf == nil { return id, err",
+		by: catches("engine", "^TestChildOfACallBeforeAMigration$"),
+	},
+	{
+		name: "the ids of a definition are not those of another one",
+		in:   "engine/journal.(*Definitions).Family",
+		old:  "def.Digest() != digest", new: "def == nil",
+		by: catches("engine/journal", "^TestFamilyOfAnotherDefinition$"),
+	},
 }
