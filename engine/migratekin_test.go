@@ -324,3 +324,105 @@ func TestNotifyBeforeAMigration(t *testing.T) {
 		})
 	}
 }
+
+// A group that has finished may get another name. It keeps its child run, and the undo of the run finds it.
+func TestRenamedGroupIsMoved(t *testing.T) {
+	source := func(group, bad string) string {
+		return strings.NewReplacer("BOX", group, "BAD", bad).Replace(`
+workflow "w" {
+  deadline     = "1h"
+  compensation { mode = "manual" }
+  group "BOX" {
+    step "seal" {
+      action = agent.shop.charge
+      input { name = "seal" }
+    }
+    output "id" { value = step.seal.output.id }
+  }
+  step "bad" {
+    action = agent.shop.charge
+    input {
+      name = "BAD"
+      note = group.BOX.output.id
+    }
+  }
+}`)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, source("box", "bad"))
+		w.shop.on("bad", refuse("card_declined"))
+		w.shop.on("worse", refuse("card_declined"))
+		n := w.start()
+		run := w.submit(n, "w", nil)
+		w.wait(n, run, status.RunParked)
+		w.moveRun(run, define(t, source("crate", "worse")+`
+moved {
+  from = step.box
+  to   = step.crate
+}`, w.shop.agent))
+		w.until(run, "fails again", func(s *machine.State) bool {
+			return len(w.shop.called("worse")) > 0 && s.Status() == status.RunParked
+		})
+		if err := w.ask(run, machine.CompensateRequested{By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(n, run, status.RunCompensated)
+		w.wantChildren(run, status.RunCompensated)
+		w.shop.wantEffects(t, map[string]string{"seal": "undone", "bad": "nothing", "worse": "nothing"})
+		n.drain(t)
+	})
+}
+
+// A run whose group is open and has changed cannot be moved. The remedy in the refusal works: the run is
+// paused, the run of the group ends, here with its own migration, and then the parent is moved.
+func TestGroupInFlightIsEnded(t *testing.T) {
+	source := func(seal, last string) string {
+		return strings.NewReplacer("SEAL", seal, "LAST", last).Replace(`
+workflow "w" {
+  deadline     = "1h"
+  compensation { mode = "manual" }
+  group "box" {
+    step "seal" {
+      action = agent.shop.charge
+      input { name = "SEAL" }
+    }
+  }
+  step "last" {
+    depends_on = [group.box]
+    action     = agent.shop.charge
+    input { name = "LAST" }
+  }
+}`)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, source("bad", "old"))
+		w.shop.on("bad", refuse("card_declined"))
+		next := define(t, source("good", "new"), w.shop.agent)
+		n := w.start()
+		run := w.submit(n, "w", nil)
+		time.Sleep(time.Minute)
+		child := w.wantChildren(run, status.RunParked)[0]
+		if err := w.ask(run, machine.PauseRequested{By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		ids, err := w.operator().Defs.Put(t.Context(), next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.ask(run, machine.Migrated{Workflow: int32(ids["w"]), Digest: next.Digest(), By: "ann"})
+		const remedy = "the child run of step box is open, and the step has changed (step); pause the run, bring the child run to its end (`engine explain` names it), and migrate the run then"
+		if err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Fatalf("migrate: %v, want a refusal with %q", err, remedy)
+		}
+		w.moveRun(child.Run, next)
+		time.Sleep(time.Minute)
+		w.wantChildren(run, status.RunSucceeded)
+		w.moveRun(run, next)
+		if err := w.ask(run, machine.ResumeRequested{By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		w.wait(n, run, status.RunSucceeded)
+		w.shop.wantEffects(t, map[string]string{"bad": "nothing", "good": "done", "old": "nothing", "new": "done"})
+		n.drain(t)
+	})
+}
