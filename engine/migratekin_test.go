@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // beforeKin waits for a signal, and then starts a group and a child run. afterKin changes both of them,
@@ -374,7 +375,8 @@ moved {
 }
 
 // A run whose group is open and has changed cannot be moved. The remedy in the refusal works: the run is
-// paused, the run of the group ends, here with its own migration, and then the parent is moved.
+// paused, a person brings the run of the group to its end, and then the run is moved. If the run of the group
+// has succeeded, its result counts. If a person has cancelled it, the group starts again as it is now.
 func TestGroupInFlightIsEnded(t *testing.T) {
 	source := func(seal, last string) string {
 		return strings.NewReplacer("SEAL", seal, "LAST", last).Replace(`
@@ -394,9 +396,28 @@ workflow "w" {
   }
 }`)
 	}
+	for name, c := range map[string]struct {
+		verb    machine.Event
+		ended   status.RunState
+		effects map[string]string
+	}{
+		"retried":   {machine.RetryRequested{By: "ann"}, status.RunSucceeded, map[string]string{"bad": "done", "good": "nothing", "old": "nothing", "new": "done"}},
+		"cancelled": {machine.CancelRequested{By: "ann"}, status.RunCancelled, map[string]string{"bad": "nothing", "good": "done", "old": "nothing", "new": "done"}},
+	} {
+		t.Run(name, func(t *testing.T) { groupInFlight(t, source, c.verb, c.ended, c.effects) })
+	}
+}
+
+// groupInFlight does the work of TestGroupInFlightIsEnded. The verb ends the run of the group.
+func groupInFlight(t *testing.T, source func(seal, last string) string, verb machine.Event, ended status.RunState, effects map[string]string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, source("bad", "old"))
-		w.shop.on("bad", refuse("card_declined"))
+		w.shop.on("bad", func(_ context.Context, n int) error {
+			if n == 1 {
+				return &sdk.Failure{Code: "card_declined", Permanent: true}
+			}
+			return nil
+		})
 		next := define(t, source("good", "new"), w.shop.agent)
 		n := w.start()
 		run := w.submit(n, "w", nil)
@@ -414,15 +435,17 @@ workflow "w" {
 		if err == nil || !strings.Contains(err.Error(), remedy) {
 			t.Fatalf("migrate: %v, want a refusal with %q", err, remedy)
 		}
-		w.moveRun(child.Run, next)
+		if err := w.ask(child.Run, verb); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Minute)
-		w.wantChildren(run, status.RunSucceeded)
+		w.wantChildren(run, ended)
 		w.moveRun(run, next)
 		if err := w.ask(run, machine.ResumeRequested{By: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		w.wait(n, run, status.RunSucceeded)
-		w.shop.wantEffects(t, map[string]string{"bad": "nothing", "good": "done", "old": "nothing", "new": "done"})
+		w.shop.wantEffects(t, effects)
 		n.drain(t)
 	})
 }

@@ -75,6 +75,18 @@ var childrenFaults = []fault{
 		by: catches("engine", "^TestChildOfACallBeforeAMigration$"),
 	},
 	{
+		name: "a group that only has another name has not changed",
+		in:   "dsl/internal/link.actionText",
+		old:  "a.child.decl.Outer != nil", new: "a.child.decl == nil",
+		by: catches("engine", "^TestRenamedGroupIsMoved$"),
+	},
+	{
+		name: "the refusal about an open child run does not advise to wait for a call",
+		in:   "engine/moving.(*comparison).inFlight",
+		old:  "c.now.Steps[s.Node].Child != nil", new: "c.now.Steps[s.Node].Child != nil && why == \"\"",
+		by: catches("engine", "^TestGroupInFlightIsEnded$"),
+	},
+	{
 		name: "the ids of a definition are not those of another one",
 		in:   "engine/journal.(*Definitions).Family",
 		old:  "def.Digest() != digest", new: "def == nil",
