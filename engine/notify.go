@@ -149,7 +149,8 @@ type unsendable struct{ error }
 func (u *unsendable) Unwrap() error { return u.error }
 
 // announce makes the notifications of one notice: one for each notify block that announces the
-// state. It reads the run as it was when it reached the state.
+// state. It reads the run as it was when it reached the state. So a run that is moved later is announced
+// by the notify blocks that it had at that time.
 func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) error {
 	cfg, defs := a.n.cfg, a.n.shared.Defs
 	run, err := journal.LoadAt(ctx, cfg.Store, cfg.Sealer, defs, n.Run, n.Seq)
@@ -161,7 +162,7 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 		if err != nil {
 			return &unsendable{err}
 		}
-		id, err := defs.Beside(ctx, run.Head.Workflow, block.Flow.Name)
+		id, err := defs.Beside(ctx, run.Workflow(), block.Flow.Name)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/invoke"
+	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -258,18 +259,41 @@ func (n *Node) submitChild(ctx context.Context, o children.Order) (store.Submitt
 }
 
 // workflowIDs stores the definition of the run, if it is not stored yet. It returns the ids of the
-// workflows of the definition, by name. A child run has the definition of its parent, which is stored
-// already.
+// workflows of the definition, by name. A child run has the definition that its parent had when the
+// call for the child began. This definition is stored already.
 func (n *Node) workflowIDs(ctx context.Context, s Submission) (map[string]store.WorkflowID, error) {
 	if s.child == nil {
 		return n.shared.Defs.Put(ctx, s.Definition)
 	}
-	ids, err := n.shared.Defs.Family(ctx, s.child.Flow.Digest, func() (store.WorkflowID, error) {
-		parent, err := store.Complete(n.cfg.Store).Run(ctx, s.child.Parent)
-		return parent.Workflow, err
-	})
+	digest := s.child.Flow.Digest
+	ids, err := n.shared.Defs.Family(ctx, digest, func() (store.WorkflowID, error) { return n.parentWorkflow(ctx, s.child.Parent, digest) })
 	if err != nil {
 		return nil, fmt.Errorf("find the definition of the parent: %w", err)
 	}
 	return ids, nil
+}
+
+// parentWorkflow returns the id of the workflow that a run had while it had the definition with the given
+// digest. The row of the run has the first of its workflows. The run got the others by moves (engine
+// migrate), and only its journal has them.
+func (n *Node) parentWorkflow(ctx context.Context, run status.RunID, digest string) (store.WorkflowID, error) {
+	full, defs := store.Complete(n.cfg.Store), n.shared.Defs
+	row, err := full.Run(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf.Digest == digest {
+		return row.Workflow, err
+	}
+	told, err := journal.LoadState(ctx, full, n.cfg.Sealer, defs, run)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range told.State.Run().Moves {
+		id := store.WorkflowID(m.Workflow)
+		if wf, err := defs.Workflow(ctx, id); err != nil || wf.Digest == digest {
+			return id, err
+		}
+	}
+	return 0, fmt.Errorf("run %s never had definition %.12s", row.Name, digest)
 }

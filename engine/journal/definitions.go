@@ -130,7 +130,8 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 
 // Family returns the ids of all workflows of the definition with the given digest, by name. The
 // function `member` returns the id of any workflow of this definition. Family calls the function
-// only if it does not know the definition yet.
+// only if it does not know the definition yet. It returns an error if the workflow belongs to another
+// definition.
 func (d *Definitions) Family(ctx context.Context, digest string, member func() (store.WorkflowID, error)) (map[string]store.WorkflowID, error) {
 	d.mu.Lock()
 	ids := d.byDigest[digest]
@@ -145,6 +146,9 @@ func (d *Definitions) Family(ctx context.Context, digest string, member func() (
 	def, err := d.Definition(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if def.Digest() != digest {
+		return nil, fmt.Errorf("workflow %d belongs to definition %.12s, not to %.12s", id, def.Digest(), digest)
 	}
 	return d.Put(ctx, def)
 }

@@ -40,6 +40,15 @@ type Run struct {
 // Rows returns the number of rows of the run's journal.
 func (st *Run) Rows() int32 { return st.chain.rows }
 
+// Workflow returns the id of the workflow that the run has in this state. A run that was moved has
+// the workflow of another definition than at its start; the field Head keeps the first one.
+func (st *Run) Workflow() store.WorkflowID {
+	if moves := st.State.Run().Moves; len(moves) > 0 {
+		return store.WorkflowID(moves[len(moves)-1].Workflow)
+	}
+	return st.Head.Workflow
+}
+
 // Next returns the link for the run's next row.
 func (st *Run) Next() Link { return st.chain.Link }
 

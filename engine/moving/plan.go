@@ -189,8 +189,7 @@ func (c *comparison) judge(s *Step) {
 	switch {
 	case len(s.Changed) == 0:
 	case c.open(n):
-		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then",
-			"a call of step %s is in flight, and the step has changed (%s)", s.Name, strings.Join(s.Changed, ", "))
+		c.inFlight(s, "the step has changed ("+strings.Join(s.Changed, ", ")+")")
 		return
 	case n.Clearing:
 		c.refuse(s.Name, "wait until its next attempt has begun", "step %s is being undone before its next attempt, and the step has changed (%s)",
@@ -249,6 +248,18 @@ func (c *comparison) open(n *model.Node) bool {
 	return false
 }
 
+// inFlight refuses the move because a call of a step is in flight. The parameter `why` says what the new
+// definition does to the step. A pause of the run does not end a child run, and a child run that needs a
+// person does not end by itself.
+func (c *comparison) inFlight(s *Step, why string) {
+	if c.now.Steps[s.Node].Child != nil {
+		c.refuse(s.Name, "pause the run, bring the child run to its end (`engine explain` names it), and migrate the run then",
+			"the child run of step %s is open, and %s", s.Name, why)
+		return
+	}
+	c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then", "a call of step %s is in flight, and %s", s.Name, why)
+}
+
 // untouched reports whether a node has done nothing yet that the new definition could contradict.
 func untouched(n *model.Node) bool {
 	return !n.Ended() && n.Calls == 0 && !n.Expanded && !n.Waits() && n.Effect() == status.EffectNone &&
@@ -305,7 +316,7 @@ func progress(n *model.Node) string {
 func (c *comparison) removed(s *Step, n *model.Node) {
 	switch {
 	case c.open(n):
-		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then", "a call of step %s is in flight, and the new definition does not have the step", s.Name)
+		c.inFlight(s, "the new definition does not have the step")
 	case n.State != status.StepSkipped && !untouched(n) && !harmless(n) || n.Clearing:
 		c.refuse(s.Name, "keep the step; if it only has another name, write a moved block",
 			"step %s %s, and the new definition does not have it", s.Name, progress(n))

@@ -63,7 +63,11 @@ func actionText(m *decl.Module, a *linkedAction) string {
 	}
 	if a.child != nil {
 		// The text does not contain the steps of the child, because a child run that has started keeps
-		// its definition.
+		// its definition. The workflow of a group has the name of the group, and a new name of a step
+		// does not count as a change.
+		if a.child.decl.Outer != nil {
+			return "group"
+		}
 		return "workflow " + a.name
 	}
 	text := a.agent.decl.Plugin + "." + a.name

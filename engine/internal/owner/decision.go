@@ -54,7 +54,9 @@ const (
 // one makes the decision on the event x.todo[i]. It returns which event must follow.
 func (x *decision) one(i int) (next, error) {
 	c, r, d := x.c, x.r, x.todo[i]
-	if x.bytes > c.most {
+	// A row that announces a state does not also move the run. So the definition after the row is the one
+	// that the run had when it reached the state.
+	if _, moves := d.Event.(machine.Migrated); x.bytes > c.most || moves && len(x.f.Transition.Announce) > 0 {
 		x.postpone(i)
 		return noMore, nil
 	}

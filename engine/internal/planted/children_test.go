@@ -62,4 +62,34 @@ var childrenFaults = []fault{
 		old:  "visit(step.Child.Workflow)", new: "_ = step",
 		by: catches("engine", "^TestAgentsOfChildrenAreAgentsOfTheParent$"),
 	},
+	{
+		name: "a child run that a moved run starts has the new definition of the run",
+		in:   "engine.(*Node).parentWorkflow",
+		old:  "if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf.Digest == digest {", new: "if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf != nil {",
+		by: catches("engine", "^TestChildrenAfterAMigration$"),
+	},
+	{
+		name: "a child run has the definition with which its call began",
+		in:   "engine.(*Node).parentWorkflow",
+		old:  "err != nil || wf.Digest == digest { return id, err", new: "err != nil || m.Workflow == told.State.Run().Moves[len(told.State.Run().Moves)-1].Workflow || wf == nil { return id, err",
+		by: catches("engine", "^TestChildOfACallBeforeAMigration$"),
+	},
+	{
+		name: "a group that only has another name has not changed",
+		in:   "dsl/internal/link.actionText",
+		old:  "a.child.decl.Outer != nil", new: "a.child.decl == nil",
+		by: catches("engine", "^TestRenamedGroupIsMoved$"),
+	},
+	{
+		name: "the refusal about an open child run does not advise to wait for a call",
+		in:   "engine/moving.(*comparison).inFlight",
+		old:  "c.now.Steps[s.Node].Child != nil", new: "c.now.Steps[s.Node].Child != nil && why == \"\"",
+		by: catches("engine", "^TestGroupInFlightIsEnded$"),
+	},
+	{
+		name: "the ids of a definition are not those of another one",
+		in:   "engine/journal.(*Definitions).Family",
+		old:  "def.Digest() != digest", new: "def == nil",
+		by: catches("engine/journal", "^TestFamilyOfAnotherDefinition$"),
+	},
 }

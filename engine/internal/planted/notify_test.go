@@ -63,6 +63,18 @@ var notifyFaults = []fault{
 		by: catches("engine", "^TestNotifyEveryTime$"),
 	},
 	{
+		name: "a notification has the definition that the run had in the state",
+		in:   "engine.(*announcer).announce",
+		old:  "run.Workflow()", new: "run.Head.Workflow",
+		by: catches("engine", "^TestNotifyAfterAMigration$"),
+	},
+	{
+		name: "a row that announces a state does not move the run",
+		in:   "engine/internal/owner.(*decision).one",
+		old:  "moves && len(x.f.Transition.Announce) > 0", new: "moves && x.f == nil",
+		by: catches("engine", "^TestNotifyBeforeAMigration$"),
+	},
+	{
 		name: "variables that are too large do not keep a notification from being made",
 		in:   "engine.announced",
 		old:  "len(vars.JSON()) > most", new: "most < 0",
