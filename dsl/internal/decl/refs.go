@@ -274,6 +274,7 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	}
 	c.Vars = c.Vars || lc.Vars
 	c.Run = c.Run || lc.Run
+	c.GroupKeys |= lc.GroupKeys
 	return true
 }
 

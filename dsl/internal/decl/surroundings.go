@@ -161,14 +161,37 @@ func (w *Workflow) outerStep(name string) *Workflow {
 	return nil
 }
 
-// eachAround reports whether the group, or a group around it, has for_each.
-func (w *Workflow) eachAround() bool {
+// EachAround returns the innermost group with for_each that contains the steps of w. Such a step can
+// use each of this group, unless the step has for_each itself. EachAround returns nil if there is no
+// such group.
+func (w *Workflow) EachAround() *Workflow {
 	for ; w.Outer != nil; w = w.Outer {
 		if w.Holder.Each() {
-			return true
+			return w
 		}
 	}
-	return false
+	return nil
+}
+
+// keyBit returns the bit of the group w in eval.Compiled.GroupKeys.
+func (w *Workflow) keyBit() uint64 {
+	depth := 0
+	for outer := w.Outer; outer != nil; outer = outer.Outer {
+		depth++
+	}
+	return 1 << depth
+}
+
+// GroupsWithoutKey returns the groups with for_each around the steps of w whose each.key the
+// expression c does not use, innermost first. The parameter c must be an expression of w.
+func (w *Workflow) GroupsWithoutKey(c *eval.Compiled) []*Workflow {
+	var out []*Workflow
+	for g := w.EachAround(); g != nil; g = g.Outer.EachAround() {
+		if c.GroupKeys&g.keyBit() == 0 {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // StepAround returns NAME if the name of a hidden variable is step.NAME or group.NAME. Such a variable
@@ -208,16 +231,22 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		if a&allowLocal == 0 || ns.locals[name] != nil || w == nil {
 			return false, false
 		}
-		if !d.refLocal(w.Locals[name], at, w.names(), a, &eval.Compiled{}) {
+		used := &eval.Compiled{}
+		if !d.refLocal(w.Locals[name], at, w.names(), a, used) {
 			return false, true
 		}
+		c.GroupKeys |= used.GroupKeys
 	case "each":
-		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() {
+		holder := g.EachAround()
+		if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {
 			return false, false
 		}
 		if !slices.Contains(syntax.RootFields["each"], name) {
 			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
 			return false, true
+		}
+		if name == "key" {
+			c.GroupKeys |= holder.keyBit()
 		}
 	case "run":
 		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
