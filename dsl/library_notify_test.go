@@ -70,8 +70,9 @@ func TestUnknownAgentIsReported(t *testing.T) {
 	}
 	delete(m.m.Agents, "kit.bell")
 	def, diags := Link(m, usedAgents(m))
-	if err := diags.Err(); def != nil || err == nil || !strings.Contains(err.Error(), `"kit.bell"`) || len(diags.Errors()) != 1 {
-		t.Errorf("linked=%t, %v", def != nil, err)
+	errs := diags.Errors()
+	if def != nil || len(errs) != 1 || errs[0].Summary != "Unknown agent" || !strings.Contains(errs[0].Detail, `"kit.bell"`) {
+		t.Errorf("linked=%t, %v", def != nil, diags.Err())
 	}
 }
 
