@@ -237,16 +237,8 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		}
 		c.GroupKeys |= used.GroupKeys
 	case "each":
-		holder := g.EachAround()
-		if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {
-			return false, false
-		}
-		if !slices.Contains(syntax.RootFields["each"], name) {
-			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
-			return false, true
-		}
-		if name == "key" {
-			c.GroupKeys |= holder.keyBit()
+		if ok, handled := d.eachOfGroup(c, at, name, ns, a); !ok {
+			return false, handled
 		}
 	case "run":
 		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
@@ -267,6 +259,23 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	g.take(key, value)
 	rename(t, "var", key)
 	c.Vars = true
+	return true, true
+}
+
+// eachOfGroup checks the reference each.NAME in a group. The results are those of the method around. If
+// the reference is to the key of a group, eachOfGroup adds the group to c.GroupKeys.
+func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name string, ns *names, a allow) (ok, handled bool) {
+	holder := ns.of.EachAround()
+	if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {
+		return false, false
+	}
+	if !slices.Contains(syntax.RootFields["each"], name) {
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
+		return false, true
+	}
+	if name == "key" {
+		c.GroupKeys |= holder.keyBit()
+	}
 	return true, true
 }
 
