@@ -234,7 +234,7 @@ func (s *stored) parts() (main decl.Stored, agents map[string]AgentBinary, err e
 			return decl.Stored{}, nil, err
 		}
 	}
-	agents = map[string]AgentBinary{}
+	agents, main.Agents = map[string]AgentBinary{}, map[string]bool{}
 	for name, a := range s.Manifest.Agents {
 		raw, err := s.blob(a.Schema)
 		if err != nil {
@@ -245,6 +245,7 @@ func (s *stored) parts() (main decl.Stored, agents map[string]AgentBinary, err e
 			return decl.Stored{}, nil, fmt.Errorf("%w: schema of agent %q: %w", ErrCorrupt, name, err)
 		}
 		agents[name] = AgentBinary{Schema: schema, Version: a.Version, Checksum: a.Checksum}
+		main.Agents[name] = true
 	}
 	return main, agents, nil
 }

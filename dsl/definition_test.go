@@ -216,3 +216,40 @@ workflow "w" {
 		t.Error("it came back changed")
 	}
 }
+
+// TestKeysOfOlderGroups: a stored definition may have an idempotency key that is the same for all keys
+// of a group. Its runs keep their keys.
+func TestKeysOfOlderGroups(t *testing.T) {
+	m, diags := Parse(archiveFS(txtar.Parse([]byte(`
+-- main.hcl --
+workflow "w" {
+  deadline = "1h"
+  group "order" {
+    for_each = toset(["a", "b"])
+    step "call" {
+      action          = agent.mock.call
+      compensation    = "none"
+      idempotency_key = "fixed"
+    }
+  }
+}
+`))), ParseOptions{})
+	if diags.HasErrors() {
+		t.Fatal(diags.Err())
+	}
+	if def, diags := Link(m, usedAgents(m)); def != nil || !diags.HasErrors() {
+		t.Fatal("today's rules take it")
+	}
+	def := &Definition{module: m.m}
+	if err := def.seal(usedAgents(m)); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Decode(def.Encode())
+	if err != nil {
+		t.Fatalf("an older definition: %v", err)
+	}
+	key, err := back.Workflow("w.order").Steps[0].IdempotencyKey(&Scope{})
+	if err != nil || key != "fixed" {
+		t.Errorf("key %q, %v", key, err)
+	}
+}

@@ -39,6 +39,16 @@ func lineWorkflow(t *testing.T) *dsl.Workflow {
     action       = agent.shop.ship
     compensation = "none"
     input { to = each.key }
+  }
+  group "pack" {
+    step "box" { value = { size = 1 } }
+    output "size" { value = step.box.output.size }
+  }
+  group "send" {
+    for_each = toset(["rom", "oslo"])
+    locals { to = each.key }
+    step "parcel" { value = "${local.to} ${var.n}" }
+    output "name" { value = step.parcel.output }
   }`)
 }
 
@@ -61,6 +71,9 @@ func lineScope(t *testing.T, wf *dsl.Workflow, inRun bool) *dsl.Scope {
 				Status: "succeeded", Attempts: 2, StartedAt: at,
 				Output: dsl.NewValue([]byte(`{"card":"4111222233334444","charge_id":"c-7"}`), []string{"/card"}, nil),
 			}}
+		}
+		if wf.Steps[i].Name == "pack" {
+			return dsl.StepResult{One: dsl.InstanceResult{Status: "succeeded", Output: dsl.NewValue([]byte(`{"size":1}`), nil, nil)}}
 		}
 		return dsl.StepResult{Each: true, Instances: []dsl.InstanceResult{
 			{Key: "oslo", Status: "running"},
@@ -88,6 +101,7 @@ func TestLinesAreEvaluated(t *testing.T) {
 		{"1e400", `1` + strings.Repeat("0", 400), false},
 		{"step.pay.output.charge_id", `"c-7"`, true},
 		{"step.pay.attempts", `2`, true},
+		{"group.pack.output.size", `1`, true},
 		{"local.paid", `"c-7"`, true},
 		{"local.long", `"c-7"`, true},
 		{"local.label", `"r-1/3"`, true},
@@ -180,6 +194,15 @@ func TestLinesAreRefused(t *testing.T) {
 	}
 }
 
+// The console of a group's run offers only variables that a line can name. The values that a group takes
+// from its surroundings have other names there.
+func TestLinesOfGroupsAreCompleted(t *testing.T) {
+	wf := stepOf(t, lineWorkflow(t), "send").Child.Workflow
+	if _, words := wf.Complete("var.", true); strings.Join(words, " ") != "var.n" {
+		t.Errorf("the words %q", words)
+	}
+}
+
 func TestLinesAreCompleted(t *testing.T) {
 	wf := lineWorkflow(t)
 	for _, tt := range []struct {
@@ -196,6 +219,16 @@ func TestLinesAreCompleted(t *testing.T) {
 		{"var.nope.", false, 0, ""},
 		{"local.t", false, 0, "local.twice"},
 		{"sta", false, 0, "startswith("},
+		{"gr", true, 0, "group."},
+		{"gr", false, 0, ""},
+		{"group.", false, 0, ""},
+		{"group.", true, 0, `group.pack. group.send["`},
+		{"group.pack.e", true, 0, "group.pack.ended_at group.pack.error"},
+		{"group.pack.s", true, 0, "group.pack.started_at group.pack.status"},
+		{"group.pack.output.", true, 0, "group.pack.output.size"},
+		{`group.send["rom"].output.`, true, 0, `group.send["rom"].output.name`},
+		{"group.pay.", true, 0, ""},
+		{"step.pack.", true, 0, ""},
 		{"st", true, 0, "startswith( step. strcontains( strrev("},
 		{"st", false, 0, "startswith( strcontains( strrev("},
 		{"step.", false, 0, ""},

@@ -293,10 +293,11 @@ func (f schemaFunction) text() string {
 
 // The parser accepts each listed reference, and no other attribute of the same root.
 func TestSchemaListsReferences(t *testing.T) {
-	var texts []string
+	var texts, calls []string
 	for _, r := range describedLanguage(t).References {
 		if r.Root == "agent" || r.Root == "library" || r.Root == "workflow" {
-			continue // only the arguments `action` and `workflow` have it
+			calls = append(calls, r.Form) // only the arguments `action` and `workflow` have it
+			continue
 		}
 		prefix := strings.Replace(r.Form, "ATTRIBUTE", "", 1)
 		if len(r.Attributes) == 0 {
@@ -311,6 +312,9 @@ func TestSchemaListsReferences(t *testing.T) {
 		if len(r.Attributes) > 0 && referenceErrors(prefix + "nonsense")["Unsupported attribute"] == nil {
 			t.Errorf("%snonsense is accepted", prefix)
 		}
+	}
+	if want := []string{"agent.NAME.ACTION", "library.NAME.agent.NAME.ACTION", "library.NAME.workflow.NAME", "workflow.NAME"}; !slices.Equal(calls, want) {
+		t.Errorf("the arguments action and workflow have %q, want %q", calls, want)
 	}
 	for _, want := range []string{"var.NAME", "local.NAME", "step.NAME.error", "step.NAME[KEY].ended_at", "group.NAME[KEY].output", "run.started_at", "self.output", "failure.code", "each.key", "args.NAME"} {
 		if !slices.Contains(texts, want) {

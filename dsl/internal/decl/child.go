@@ -100,7 +100,7 @@ func (d childDecoder) inLibrary(s *Step) {
 	for _, name := range names {
 		key := c.Library + "." + name
 		a := lib.Module.Agents[name]
-		if d.m.Agents[key] != nil || a == nil {
+		if d.m.Agents[key] != nil || a == nil || d.m.kept != nil && !d.m.kept[key] {
 			continue
 		}
 		used := *a
@@ -123,8 +123,8 @@ func workflowsOf(m *Module) map[string]*Workflow {
 	return out
 }
 
-// agents returns the names of the agents that the workflow and its child runs use. An agent of
-// a library has the name LIBRARY.AGENT.
+// agents returns the names of the agents that the workflow, its child runs and their notifications
+// use. An agent of a library has the name LIBRARY.AGENT.
 func (w *Workflow) agents() []string {
 	if w.used != nil {
 		return w.used
@@ -147,6 +147,9 @@ func (w *Workflow) agents() []string {
 			}
 			all[name] = true
 		}
+	}
+	for _, n := range w.Notifies {
+		all[n.Flow.Steps[0].Agent] = true
 	}
 	delete(all, "")
 	w.used = sorted.Keys(all)

@@ -58,6 +58,11 @@ type Module struct {
 	Partial   bool               // true = some declarations of the files are not here: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
+	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil. Earlier
+	// engines did not store the agents that only the notifications of a library's workflow use. So the
+	// module takes no other agents from its libraries.
+	kept map[string]bool
+
 	chain  []string // paths of the modules that lead from the main module to this one, including both
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 

@@ -150,6 +150,7 @@ type Stored struct {
 	Reads functions.Reads
 	// Libraries holds all libraries of a main module by path, with the libraries of its libraries.
 	Libraries map[string]Stored
+	Agents    map[string]bool // names of all agents of the definition; only for a main module
 }
 
 // storedLibraries is the librarySource of a stored definition. Its keys are the paths of libraries.

@@ -44,8 +44,8 @@ func (d lineDecoder) checkReads(e *eval.Expr) {
 	}
 }
 
-// needsRun reports an error and returns true if an expression refers to step.* or run.*, directly
-// or through a local. Without a run, step.* and run.* have no values.
+// needsRun reports an error and returns true if an expression refers to step.*, group.* or run.*,
+// directly or through a local. Without a run, they have no values.
 func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	needs := false
 	for _, t := range e.Syntax.Variables() {
@@ -56,7 +56,7 @@ func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 				needs = true
 			}
 		}
-		if root == "step" || root == "run" {
+		if root == "step" || root == "group" || root == "run" {
 			d.Errorf(t.SourceRange(), "No run here", "%s.* has values in a run only. Name a run with --run to evaluate it.", root)
 			needs = true
 		}

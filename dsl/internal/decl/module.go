@@ -74,6 +74,7 @@ func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
 	if older {
 		r.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
+		m.kept = s.Agents
 	}
 	m.buildAll(r, storedSource{&m.Reads}, storedLibraries(s.Libraries), "")
 	diags := r.Finish()

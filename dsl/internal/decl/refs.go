@@ -274,6 +274,7 @@ func (d referenceDecoder) refLocal(l *eval.Local, at hcl.Range, ns *names, a all
 	}
 	c.Vars = c.Vars || lc.Vars
 	c.Run = c.Run || lc.Run
+	c.GroupKeys |= lc.GroupKeys
 	return true
 }
 
@@ -361,7 +362,7 @@ func (d referenceDecoder) kindOf(t hcl.Traversal, s *Step) bool {
 	return false
 }
 
-// stepStars reports an error for each [*] and .* directly after a step with for_each. These
+// stepStars reports an error for each [*] and .* directly after a step or group with for_each. These
 // operators take lists, and such a step is a map. stepStars returns false after an error.
 func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	if d.m.Older {
@@ -372,9 +373,12 @@ func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	for _, s := range stars(c.Syntax) {
 		if i, known := ns.index[s.step]; known && ns.steps[i].Each() {
 			ok = false
-			d.Errorf(s.where, "Step is a map",
-				"Step %q has for_each: step.%s is a map with one entry a key, and * takes a list. Write [for k, s in step.%s : s%s], or values(step.%s)[*]%s.",
-				s.step, s.step, s.step, s.rest, s.step, s.rest)
+			word, summary := "step", "Step is a map"
+			if c := ns.steps[i].Child; c != nil && c.Group {
+				word, summary = "group", "Group is a map"
+			}
+			d.Errorf(s.where, summary, "%s has for_each: %s.%s is a map with one entry a key, and * takes a list. Write [for k, s in %s.%s : s%s], or values(%s.%s)[*]%s.",
+				ns.steps[i].Title(), word, s.step, word, s.step, s.rest, word, s.step, s.rest)
 		}
 	}
 	return ok

@@ -44,6 +44,10 @@ func (d scheduleDecoder) schedule(w *Workflow, b *syntax.Block) {
 		d.Errorf(b.Attr("catch_up").Range, "Waiting tick would be lost",
 			"With overlap = \"queue\" a tick waits until the run before has ended. catch_up = \"none\" would then drop it as a missed tick. Write catch_up = \"latest\" or \"all\", or overlap = \"skip\".")
 	}
+	if n.CatchUp == cron.CatchUpAll && skips(b.Attr("overlap")) {
+		d.Warnf(b.Attr("catch_up").Range, "Missed ticks can be dropped",
+			"Missed ticks start one after the other. With overlap = \"skip\", which is the default, a tick is dropped while the run before is open. Write overlap = \"queue\" to start a run for each missed tick.")
+	}
 	d.timetable(n, b)
 	e := b.Attr("variables")
 	if e != nil {
@@ -137,6 +141,16 @@ func (d scheduleDecoder) word(e *eval.Expr, name string, words []string) int {
 	}
 	d.Errorf(e.Range, "Invalid value for "+name, "%s is \"%s\".%s", name, strings.Join(words, "\" or \""), diag.DidYouMean(text, words))
 	return 0
+}
+
+// skips reports whether the argument `overlap` of a schedule is "skip". Without the argument, e is nil.
+// If the argument is invalid, skips returns false.
+func skips(e *eval.Expr) bool {
+	if e == nil {
+		return true
+	}
+	text, ok := eval.LiteralText(e.Syntax)
+	return ok && text == cron.OverlapNames[cron.OverlapSkip]
 }
 
 // upperFirst returns the text s with a capital first letter. The text must not be empty.

@@ -161,14 +161,37 @@ func (w *Workflow) outerStep(name string) *Workflow {
 	return nil
 }
 
-// eachAround reports whether the group, or a group around it, has for_each.
-func (w *Workflow) eachAround() bool {
+// EachAround returns the innermost group with for_each that contains the steps of w. Such a step can
+// use each of this group, unless the step has for_each itself. EachAround returns nil if there is no
+// such group.
+func (w *Workflow) EachAround() *Workflow {
 	for ; w.Outer != nil; w = w.Outer {
 		if w.Holder.Each() {
-			return true
+			return w
 		}
 	}
-	return false
+	return nil
+}
+
+// keyBit returns the bit of the group w in eval.Compiled.GroupKeys.
+func (w *Workflow) keyBit() uint64 {
+	depth := 0
+	for outer := w.Outer; outer != nil; outer = outer.Outer {
+		depth++
+	}
+	return 1 << depth
+}
+
+// GroupsWithoutKey returns the groups with for_each around the steps of w whose each.key the
+// expression c does not use, innermost first. The parameter c must be an expression of w.
+func (w *Workflow) GroupsWithoutKey(c *eval.Compiled) []*Workflow {
+	var out []*Workflow
+	for g := w.EachAround(); g != nil; g = g.Outer.EachAround() {
+		if c.GroupKeys&g.keyBit() == 0 {
+			out = append(out, g)
+		}
+	}
+	return out
 }
 
 // StepAround returns NAME if the name of a hidden variable is step.NAME or group.NAME. Such a variable
@@ -208,16 +231,14 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		if a&allowLocal == 0 || ns.locals[name] != nil || w == nil {
 			return false, false
 		}
-		if !d.refLocal(w.Locals[name], at, w.names(), a, &eval.Compiled{}) {
+		used := &eval.Compiled{}
+		if !d.refLocal(w.Locals[name], at, w.names(), a, used) {
 			return false, true
 		}
+		c.GroupKeys |= used.GroupKeys
 	case "each":
-		if ns.hasEach || a&(allowEach|allowStep) == 0 || !g.eachAround() {
-			return false, false
-		}
-		if !slices.Contains(syntax.RootFields["each"], name) {
-			d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
-			return false, true
+		if ok, handled := d.eachOfGroup(c, at, name, ns, a); !ok {
+			return false, handled
 		}
 	case "run":
 		if a&allowRun == 0 || !slices.Contains(syntax.RootFields["run"], name) {
@@ -238,6 +259,23 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	g.take(key, value)
 	rename(t, "var", key)
 	c.Vars = true
+	return true, true
+}
+
+// eachOfGroup checks the reference each.NAME in a group. The results are those of the method around. If
+// the reference is to the key of a group, eachOfGroup adds the group to c.GroupKeys.
+func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name string, ns *names, a allow) (ok, handled bool) {
+	holder := ns.of.EachAround()
+	if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {
+		return false, false
+	}
+	if !slices.Contains(syntax.RootFields["each"], name) {
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
+		return false, true
+	}
+	if name == "key" {
+		c.GroupKeys |= holder.keyBit()
+	}
 	return true, true
 }
 

@@ -80,7 +80,11 @@ type Compiled struct {
 	Named   []int                // step indexes that are keys of the map Direct, ascending
 	Each    bool                 // true = the expression uses each.*
 	EachKey bool                 // true = the expression uses each.key
-	Self    bool                 // true = the expression uses self.*
+	// A set of bits. Each bit means a group with for_each whose each.key the expression or one of its
+	// locals uses: bit 1 is a group of the workflow, bit 2 a group inside of it, and so on. Own for_each
+	// of the step is not in this set: see EachKey.
+	GroupKeys uint64
+	Self      bool // true = the expression uses self.*
 	// true = the expression uses self.output, or self.collected, which depends on the output
 	SelfOutput    bool
 	SelfPrevious  bool       // true = the expression uses self.previous

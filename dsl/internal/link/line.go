@@ -86,11 +86,11 @@ func (l lines) Complete(text string, inRun bool) (from int, words []string) {
 }
 
 // roots returns the texts with which a reference or a function call can begin, such as "var." and
-// "upper(". If inRun is true, they include "step." and "run.".
+// "upper(". If inRun is true, they include "step.", "group." and "run.".
 func (l lines) roots(inRun bool) []string {
 	names := []string{"var.", "local."}
 	if inRun {
-		names = append(names, "step.", "run.")
+		names = append(names, "step.", "group.", "run.")
 	}
 	for name := range l.ev.Funcs {
 		names = append(names, name+"(")
@@ -106,22 +106,28 @@ func (l lines) members(path []string, inRun bool) []string {
 	case root == "local" && len(path) == 1:
 		return sorted.Keys(l.w.Locals)
 	case root == "var" && len(path) == 1:
-		return sorted.Keys(l.ev.Vars)
+		// The name of a hidden variable has a dot, such as each.key. No expression can name it.
+		return slices.DeleteFunc(sorted.Keys(l.ev.Vars), func(name string) bool { return strings.Contains(name, ".") })
 	case root == "var":
 		return attributes(l.ev.Vars[path[1]].Type, path[2:])
 	case root == "run" && inRun && len(path) == 1:
 		return slices.DeleteFunc(slices.Clone(syntax.RootFields[root]), func(name string) bool { return name == "status" })
-	case root == "step" && inRun:
-		return l.stepMembers(path[1:])
+	case (root == "step" || root == "group") && inRun:
+		return l.stepMembers(root == "group", path[1:])
 	}
 	return nil
 }
 
-// stepMembers returns the names that may follow after a reference to a step and a dot. The
-// parameter `path` has the names of the reference after the word step, such as ship and output.
-func (l lines) stepMembers(path []string) (names []string) {
+// stepMembers returns the names that may follow after a reference to a step and a dot. If the
+// parameter `group` is true, the reference begins with the word group, and otherwise with the word
+// step. The parameter `path` has the names of the reference after this word, such as ship and output.
+func (l lines) stepMembers(group bool, path []string) (names []string) {
+	isGroup := func(i int) bool { return l.w.Steps[i].Child != nil && l.w.Steps[i].Child.Group }
 	if len(path) == 0 {
-		for _, s := range l.ev.Steps {
+		for i, s := range l.ev.Steps {
+			if isGroup(i) != group {
+				continue
+			}
 			if s.Each {
 				names = append(names, s.Name+`["`)
 			} else {
@@ -132,8 +138,10 @@ func (l lines) stepMembers(path []string) (names []string) {
 	}
 	i, ok := l.w.Index[path[0]]
 	switch {
-	case !ok || i >= len(l.ev.Steps):
+	case !ok || i >= len(l.ev.Steps) || isGroup(i) != group:
 		return nil
+	case len(path) == 1 && group:
+		return syntax.GroupFields
 	case len(path) == 1:
 		return syntax.StepFields
 	case path[1] == "output":

@@ -37,6 +37,7 @@ type linker struct {
 	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the definition,
 	// the names of the agents and workflows of this library begin with the prefix.
 	prefix string
+	failed bool // true = package decl has reported errors, in the module or in a library
 }
 
 // A linkedAgent is an agent of the module with its binary.
@@ -204,9 +205,13 @@ func (a *linkedAction) short() string { return a.agent.decl.Name + "." + a.name 
 
 // action returns the action of an agent. It reports an error and returns nil if the agent has no
 // such action, or if the schema of the action is invalid (S73). If the agent is missing, action
-// returns nil without an error, because the missing agent was already reported.
+// returns nil, and the missing agent was reported. A step without its action must never be linked
+// without an error: the engine could not decide what the step does.
 func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	la := l.agents[l.prefix+agent]
+	if la == nil && name != "" && !l.failed {
+		l.Errorf(at, "Unknown agent", "The engine did not find the agent %q of this action, although the module names it. This is a fault of the engine; please report it. If another step of the module calls an action of this agent, the engine finds the agent.", l.prefix+agent)
+	}
 	if la == nil || la.missing || name == "" {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	if m.Partial {
 		return nil, nil
 	}
-	l.known = knownVariables(m)
+	l.known, l.failed = knownVariables(m), m.Failed
 	if m.Older {
 		l.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
 	}

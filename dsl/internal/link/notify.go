@@ -13,10 +13,15 @@ import (
 )
 
 // notifications links the notify blocks of a workflow. For each block it makes a workflow whose
-// runs are the notifications, and adds this workflow to l.out.Notify.
+// runs are the notifications, and adds this workflow to l.out.Notify. A stored definition may lack the
+// agent of a notify block in a library. Such a block is left out, because nothing can send its
+// notifications.
 func notifications(l *workflowLinker) {
 	wf := l.out
 	for _, n := range l.decl.Notifies {
+		if l.m.Older && l.agents[l.prefix+n.Flow.Steps[0].Agent] == nil {
+			continue
+		}
 		wl := l.newWorkflow(n.Flow)
 		wl.out.Notifies, wl.out.Inner = wf.Name, false
 		wl.instead = ownText(report.Range(n.Flow.Where).String())

@@ -20,8 +20,8 @@ import (
 
 // A printer writes the parts of a step as text. Two definitions that give the same text for a part
 // count as equal in this part. So the text of an expression also contains the texts of its locals.
-// White space, the order of attributes, and comments between attributes do not change the text. White
-// space inside of a quoted string or heredoc does not change it, either: "a  b" counts as "a b".
+// White space between the tokens of an expression, the order of attributes, and comments do not change
+// the text. White space inside of a quoted string or heredoc changes it: "a  b" is not "a b".
 type printer struct {
 	m *decl.Module
 	b strings.Builder

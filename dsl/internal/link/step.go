@@ -2,6 +2,7 @@ package link
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -281,10 +282,28 @@ func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, erro
 	if d.Each() && !e.Bad && e.Compiled != nil && !e.Compiled.EachKey {
 		l.Errorf(e.Range, "Key does not tell instances apart", "Inside for_each idempotency_key must mention each.key, or all instances would be one call to the far side.")
 	}
+	l.keyOfGroups(d, e)
 	if l.check(e).ContainsMarked() {
 		l.Errorf(e.Range, "Sensitive value in key", "idempotency_key is stored in clear and shown, so it cannot hold a sensitive value.")
 	}
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
+}
+
+// keyOfGroups reports each group with for_each around the step d whose each.key the idempotency key e
+// does not use. All keys of such a group would share one call.
+func (l stepLinker) keyOfGroups(d *decl.Step, e *eval.Expr) {
+	if l.m.Older || e.Bad || e.Compiled == nil {
+		return // a stored definition stays valid
+	}
+	for _, g := range l.decl.GroupsWithoutKey(e.Compiled) {
+		name := g.Holder.Name
+		how := fmt.Sprintf("Write locals { %s_key = each.key } in group %q, and use local.%s_key here.", name, name, name)
+		if !d.Each() && g == l.decl.EachAround() {
+			how = "Write ${each.key} in the key."
+		}
+		l.Errorf(e.Range, "Key does not tell instances apart",
+			"Group %q around this step has for_each, so idempotency_key must mention each.key of this group, or the calls for all keys of the group would be one call to the far side. %s", name, how)
+	}
 }
 
 func (l stepLinker) refusals(decls []*decl.Refusal) []noun.Refusal {

@@ -73,6 +73,7 @@ func References() []ReferenceSchema {
 		{Root: "agent", Form: "agent.NAME.ACTION"},
 		{Root: "args", Form: "args.NAME"},
 		{Root: "library", Form: "library.NAME.agent.NAME.ACTION"},
+		{Root: "library", Form: "library.NAME.workflow.NAME"},
 		{Root: "local", Form: "local.NAME"},
 		{Root: "var", Form: "var.NAME"},
 		{Root: "workflow", Form: "workflow.NAME"},

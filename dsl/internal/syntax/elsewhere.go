@@ -66,7 +66,7 @@ var foreignBlocks = map[string]string{
 	"stage":     adviseStep,
 	"activity":  adviseStep,
 	"data":      `To read something write a step with an action that only reads. Its result is step.NAME.output.`,
-	"module":    `The *.hcl files of a directory are one module, without a block. A workflow block in any of them can be run. To use the agents of another directory, write library "NAME" { source = "../DIRECTORY" }.`,
+	"module":    `The *.hcl files of a directory are one module, without a block. A workflow block in any of them can be run. To use the agents or workflows of another directory, write library "NAME" { source = "../DIRECTORY" }.`,
 	"provider":  `Write agent "NAME" { ... }, with the settings in its config block. A step uses it as action = agent.NAME.ACTION.`,
 	"terraform": `Write engine { required_version = ">= 0.3" }. Write the version of a plugin in its agent block.`,
 	"parallel":  `Steps without a dependency between them run in parallel, without a block.`,

@@ -41,7 +41,7 @@ var cliFaults = []fault{
 	{
 		name: "the key and the DSN leave the environment of the process",
 		in:   "cmd/engine.takeEnvironment",
-		old:  "_ = os.Unsetenv(name)", new: "_ = name",
+		old:  "_ = os.Unsetenv(name)", new: "_, _ = name, doc",
 		by: catches("cmd/engine", "^TestTakeEnvironment$"),
 	},
 	{
@@ -223,5 +223,17 @@ var cliFaults = []fault{
 		in:   "cmd/engine/internal/doctor.(*checkup).definitions",
 		old:  "cmp.Or(r.Moved, r.Workflow)", new: "cmp.Or(r.Workflow, r.Moved)",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^migrate-live$"),
+	},
+	{
+		name: "the shell completes declared actions",
+		in:   "cmd/engine/internal/commands/author.completeAgents",
+		old:  `module.Agent(ctx, a, ".", args[0], catalog)`, new: `catalog.Find(ctx, args[0], "")`,
+		by: catches("cmd/engine", "^TestScriptSQLite$/^declared$"),
+	},
+	{
+		name: "the shell completes the agents of the module",
+		in:   "cmd/engine/internal/commands/author.completeAgents",
+		old:  "docs[name] = doc", new: "_, _ = name, doc",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^declared$"),
 	},
 }

@@ -346,7 +346,7 @@ var states = []string{"succeeded", "failed", "compensated", "cancelled", "parked
 
 // notify writes notify blocks.
 func (w *writer) notify(s scope) {
-	if s.name == "kit.lib" || !w.chance(50) {
+	if !w.chance(50) {
 		return
 	}
 	blocks := 1 + w.rng.IntN(2)

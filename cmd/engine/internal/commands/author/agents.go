@@ -152,6 +152,9 @@ func agentsSchema(ctx context.Context, a *cli.App, name, action string, f module
 				names = append(names, l.Name)
 			}
 		}
+		used := module.Plugins(a, ".")
+		delete(used, name) // if the plugin of this agent is missing, its own name is no advice
+		names = append(names, words.Sorted(used)...)
 		return cli.Failed("Unknown agent", "%s.%s", words.UpperFirst(err.Error()), diag.DidYouMean(name, names))
 	case err != nil:
 		return agentProblem(agents.Listed{Binary: agents.Binary{Found: agents.Found{Name: name}}, Err: err})

@@ -3,6 +3,7 @@ package author
 import (
 	"context"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 const completePatience = 2 * time.Second
 
 // completeAgents returns the values, with their documentation, that a shell offers for the argument
-// NAME or ACTION of `engine agents schema`. Each value begins with the parameter `typed`, the text
+// NAME or ACTION of `engine agents schema`: the installed agents and the agents of the module, and
+// their actions. Each value begins with the parameter `typed`, the text
 // that the user has typed so far. The function prints no message, because a message would appear in
 // the middle of what the user types.
 func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []string, typed string, f module.AgentFlags) []string {
@@ -41,7 +43,13 @@ func completeAgents(ctx context.Context, a *cli.App, cmd *cobra.Command, args []
 		for _, l := range all {
 			docs[l.Name] = words.Join(" ", l.Version, l.Schema.Doc)
 		}
-	} else if b, err := catalog.Find(ctx, args[0], ""); err == nil {
+		installed := maps.Clone(docs)
+		for name, plugin := range module.Plugins(a, ".") {
+			if doc, ok := installed[plugin]; ok {
+				docs[name] = doc
+			}
+		}
+	} else if b, err := module.Agent(ctx, a, ".", args[0], catalog); err == nil {
 		for name, action := range b.Schema.Actions {
 			docs[name] = action.Doc
 		}
