@@ -4,11 +4,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 var updateChild = flag.Bool("update-child", false, "write the golden journal of a child run anew")
@@ -150,7 +152,11 @@ func TestParentEndsOnlyItsOwnPause(t *testing.T) {
 	p := startChild(t, flow(do("a")), machine.Started{}, "do a")
 	p.event(machine.PauseRequested{By: "ann"}).event(parent).refused("paused by ann").is("paused")
 	p.event(machine.PauseRequested{By: "o-42"}).refused("already paused").event(ann).is("running")
-	p.event(machine.PauseRequested{By: "o-42"}).is("paused").event(parent).is("running")
+	p.event(machine.PauseRequested{By: "o-42"}).is("paused")
+	if x := story.Explain(p.s, p.wf, p.now); !slices.Contains(x.Remedies, "engine resume o-42") {
+		t.Errorf("the advice for a run that is paused with its parent is %q, want to resume the parent", x.Remedies)
+	}
+	p.event(parent).is("running")
 	p.event(machine.PauseRequested{By: "o-42"}).is("paused").event(ann).is("running")
 }
 

@@ -189,7 +189,7 @@ func (c *comparison) judge(s *Step) {
 	switch {
 	case len(s.Changed) == 0:
 	case c.open(n):
-		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then",
+		c.refuse(s.Name, c.untilEnded(s),
 			"a call of step %s is in flight, and the step has changed (%s)", s.Name, strings.Join(s.Changed, ", "))
 		return
 	case n.Clearing:
@@ -301,11 +301,20 @@ func progress(n *model.Node) string {
 	return "has begun"
 }
 
+// untilEnded says what to do while a call of the step is in flight. A pause of the run would hold the
+// steps of a group, too, so that the group would not end.
+func (c *comparison) untilEnded(s *Step) string {
+	if k := c.now.Steps[s.Node].Child; k != nil && k.Group {
+		return "wait until the group has ended, and migrate the run then: while it is paused, the group does not end"
+	}
+	return "pause the run, wait until the call has ended, and migrate it then"
+}
+
 // removed decides about a step that the new definition does not have.
 func (c *comparison) removed(s *Step, n *model.Node) {
 	switch {
 	case c.open(n):
-		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then", "a call of step %s is in flight, and the new definition does not have the step", s.Name)
+		c.refuse(s.Name, c.untilEnded(s), "a call of step %s is in flight, and the new definition does not have the step", s.Name)
 	case n.State != status.StepSkipped && !untouched(n) && !harmless(n) || n.Clearing:
 		c.refuse(s.Name, "keep the step; if it only has another name, write a moved block",
 			"step %s %s, and the new definition does not have it", s.Name, progress(n))
