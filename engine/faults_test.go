@@ -21,6 +21,7 @@ type faultStore struct {
 	down   atomic.Bool           // nothing gets through
 	noJoin atomic.Bool           // joining fails
 	noTick atomic.Bool           // ticks fail
+	noPost atomic.Bool           // no message reaches an inbox
 	noRead atomic.Pointer[error] // what reading a journal, a definition or an inbox brings; nil = it works
 	stale  atomic.Int32          // so many commits are answered stale without landing
 	taken  atomic.Int32          // so many lone submissions find their id taken
@@ -102,6 +103,13 @@ func (s *faultStore) Messages(ctx context.Context, run status.RunID, after store
 		return nil, err
 	}
 	return s.Full.Messages(ctx, run, after, limit)
+}
+
+func (s *faultStore) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
+	if s.noPost.Load() {
+		return 0, errDown
+	}
+	return s.Full.Post(ctx, m)
 }
 
 func (s *faultStore) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {

@@ -431,7 +431,7 @@ func groupInFlight(t *testing.T, source func(seal, last string) string, verb mac
 			t.Fatal(err)
 		}
 		err = w.ask(run, machine.Migrated{Workflow: int32(ids["w"]), Digest: next.Digest(), By: "ann"})
-		const remedy = "the child run of step box is open, and the step has changed (step); pause the run, bring the child run to its end (`engine explain` names it), and migrate the run then"
+		const remedy = "the group box is open, and the step has changed (step); wait until the group has ended, and migrate the run then: while it is paused, the group does not end"
 		if err == nil || !strings.Contains(err.Error(), remedy) {
 			t.Fatalf("migrate: %v, want a refusal with %q", err, remedy)
 		}

@@ -45,6 +45,7 @@ func (d caller) quiet(n *model.Node, a *model.Attempt) {
 // attach returns false if the node has no such call.
 func (d caller) attach(i int) bool {
 	n, any := d.get(i), false
+	turned := n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot || d.overstayed(n)
 	for k := range n.Attempts {
 		a := &n.Attempts[k]
 		if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
@@ -53,12 +54,32 @@ func (d caller) attach(i int) bool {
 		any = true
 		inv := d.invocation(i, a.Kind, d.action(n, a.Kind), int(a.Number), a.CompleteBy)
 		inv.Attempt.Call = int(a.Call)
+		inv.NoCompensate = d.run.NoUndo && turned && a.Kind == model.CallDo
+		if d.run.Paused && d.step(n).Child.Group {
+			inv.Paused, inv.PauseReason = true, d.run.PauseWhy
+		}
 		d.commands = append(d.commands, inv)
 	}
-	if any && (n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot || d.overstayed(n)) {
+	if any && turned {
 		d.stop(i) // the former owner may have ended before it asked the child to stop
 	}
 	return any
+}
+
+// pauseGroups makes the runs of all groups follow the pause of this run, or its end: a group is a part
+// of its run. Child runs of other steps are runs of their own, so they are not paused.
+func (d caller) pauseGroups(on bool, reason string) {
+	for i := range d.count() {
+		n := d.get(i)
+		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
+			continue
+		}
+		for _, a := range n.Attempts {
+			if a.Status == model.AttemptOpen && d.isChild(n, a.Kind) {
+				d.commands = append(d.commands, PauseChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, On: on, Reason: reason})
+			}
+		}
+	}
 }
 
 // outlast is called when the time for the child run of node i is over. Only the end of the child says
@@ -161,9 +182,18 @@ func (d caller) stop(i int) {
 	}
 	for _, a := range n.Attempts {
 		if a.Status == model.AttemptOpen && a.Kind == model.CallDo && a.CompleteBy > d.at {
-			d.commands = append(d.commands, Stop{Attempt: AttemptID{Node: i, Call: int(a.Call)}})
+			d.commands = append(d.commands, d.stopping(AttemptID{Node: i, Call: int(a.Call)}))
 		}
 	}
+}
+
+// stopping returns the command that stops the attempt `id`, as the run ends. Everything in it follows
+// from the state of the run. So the next owner repeats the same command after a takeover.
+func (d caller) stopping(id AttemptID) Stop {
+	if r := &d.run; r.NoUndo {
+		return Stop{Attempt: id, NoCompensate: true, Reason: r.Failure.Message}
+	}
+	return Stop{Attempt: id}
 }
 
 // retract removes the attempts of node i that the present decision started, with their

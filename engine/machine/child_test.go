@@ -4,11 +4,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 var updateChild = flag.Bool("update-child", false, "write the golden journal of a child run anew")
@@ -88,6 +90,74 @@ func TestTakeoverAttachesToChildren(t *testing.T) {
 	p.event(machine.CancelRequested{By: "ann"}, "stop c")
 	p.event(machine.TakenOver{By: 3, From: 2}, "do c", "stop c")
 	p.permanent("c", "cancelled").is("cancelled")
+}
+
+// A cancel without compensation goes down to the child run as such, with the reason. It follows from
+// the state of the run, so a takeover repeats it.
+func TestCancelWithoutCompensationAsksTheChildToLeave(t *testing.T) {
+	p := start(t, flow(do("a"), do("c", child, after("a"))), "do a").ok("a", "do c")
+	p.event(machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "closed"}, "leave c")
+	for range 2 {
+		if stop := p.last.Commands()[len(p.last.Commands())-1]; stop != (machine.Stop{Attempt: p.call("c", 0).Attempt, NoCompensate: true, Reason: "closed"}) {
+			t.Errorf("the command is %+v, want the reason of the person", stop)
+		}
+		p.event(machine.TakenOver{By: 2, From: 1}, "do c", "leave c")
+	}
+	p.permanent("c", "cancelled").is("cancelled")
+	if r := p.s.Run(); r.Left != 1 || r.Undone != 0 {
+		t.Errorf("%d effects are left and %d undone, want that of a left", r.Left, r.Undone)
+	}
+}
+
+// group makes a step start the run of a group.
+func group(s *spec) {
+	child(s)
+	inside := *s.Child
+	inside.Group = true
+	s.Child = &inside
+}
+
+// A pause goes down to the open runs of groups, and so does its end. Child runs of other steps, and
+// groups that have ended, are left alone. After a takeover the calls for groups say that the run is
+// paused.
+func TestPauseGoesDownToGroups(t *testing.T) {
+	pause, resume := machine.PauseRequested{By: "ann", Reason: "audit"}, machine.ResumeRequested{By: "ann"}
+	p := start(t, flow(do("g", group), do("c", child), do("end", group), do("after", group, after("end"))), "do c", "do end", "do g")
+	p.event(pause, "pause end", "pause g")
+	p.ok("end") // the group "after" begins when the run is resumed
+	p.event(machine.TakenOver{By: 2, From: 1}, "do c", "do g")
+	for _, cmd := range p.last.Commands() {
+		inv, _ := cmd.(machine.Invoke)
+		if got := inv.Paused && inv.PauseReason == "audit"; got != (inv.Attempt == p.call("g", 0).Attempt) {
+			t.Errorf("after a takeover the call of %s says paused: %t", p.node(inv), got)
+		}
+	}
+	p.event(resume, "do after", "resume g")
+	p.event(machine.TakenOver{By: 3, From: 2}, "do after", "do c", "do g")
+	for _, cmd := range p.last.Commands() {
+		if inv, _ := cmd.(machine.Invoke); inv.Paused {
+			t.Errorf("after the pause the call of %s says that the run is paused", p.node(inv))
+		}
+	}
+	p.event(pause, "pause after", "pause g")
+	p.event(machine.CancelRequested{By: "ann"}, "stop after", "stop c", "stop g")
+	p.permanent("after", "cancelled").permanent("c", "cancelled").ok("g")
+	p.event(resume, "undo end", "undo g")
+	p.event(pause, "pause end", "pause g")
+}
+
+// The parent of a run ends only the pause that came from the parent. A person ends each pause.
+func TestParentEndsOnlyItsOwnPause(t *testing.T) {
+	parent, ann := machine.ResumeRequested{By: "o-42"}, machine.ResumeRequested{By: "ann"}
+	p := startChild(t, flow(do("a")), machine.Started{}, "do a")
+	p.event(machine.PauseRequested{By: "ann"}).event(parent).refused("paused by ann").is("paused")
+	p.event(machine.PauseRequested{By: "o-42"}).refused("already paused").event(ann).is("running")
+	p.event(machine.PauseRequested{By: "o-42"}).is("paused")
+	if x := story.Explain(p.s, p.wf, p.now); !slices.Contains(x.Remedies, "engine resume o-42") {
+		t.Errorf("the advice for a run that is paused with its parent is %q, want to resume the parent", x.Remedies)
+	}
+	p.event(parent).is("running")
+	p.event(machine.PauseRequested{By: "o-42"}).is("paused").event(ann).is("running")
 }
 
 // A child run has no time limit of its own; a deadline of its step limits it.

@@ -191,7 +191,7 @@ type Settlement uint8
 
 // The settlements. The zero Settlement is invalid.
 const (
-	SettleInvalid Settlement = iota
+	_ Settlement = iota
 	SettleSucceeded
 	SettleNotDone
 	SettleUndone

@@ -128,9 +128,13 @@ func TestMigrateRefusals(t *testing.T) {
 		"unknown": {other(1), "step b may have taken effect, and its action has changed", func(p *play) {
 			p.unknown("b", "agent_lost", "alert parked")
 		}},
+		"group": {other(1), "wait until the group has ended", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, flow(do("a"), do("b", after("a"))), "do a").ok("a", "do b")
+			if name == "group" {
+				p = start(t, flow(do("a"), do("b", group, after("a"))), "do a").ok("a", "do b")
+			}
 			if name == "unknown" {
 				p = start(t, flow(manual, do("a"), do("b", after("a"))), "do a").ok("a", "do b")
 			}

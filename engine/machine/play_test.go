@@ -75,7 +75,17 @@ func (p *play) event(e machine.Event, want ...string) *play {
 			p.calls = append(p.calls, c)
 			got = append(got, verb(c.Purpose)+" "+p.node(c))
 		case machine.Stop:
-			got = append(got, "stop "+p.nameOf(c.Attempt.Node))
+			how := "stop "
+			if c.NoCompensate {
+				how = "leave "
+			}
+			got = append(got, how+p.nameOf(c.Attempt.Node))
+		case machine.PauseChild:
+			how := "resume "
+			if c.On {
+				how = "pause "
+			}
+			got = append(got, how+p.nameOf(c.Attempt.Node))
 		case machine.Alert:
 			got = append(got, "alert "+c.Kind)
 		}

@@ -336,6 +336,10 @@ type Invoke struct {
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
+	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
+	NoCompensate bool   // the run was cancelled without compensation; a command Stop follows the call
+	Paused       bool   // the child is the run of a group, and the run around the group is paused
+	PauseReason  string // with Paused: the reason that the person gave
 }
 
 // Stop tells the agent that the engine does not need the answer to a running call any more.
@@ -344,6 +348,19 @@ type Invoke struct {
 // too long, and the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
+	// NoCompensate is true if the run was cancelled without compensation. Then a child run must end in
+	// the same way: it keeps its effects. Agents know no such difference.
+	NoCompensate bool
+	Reason       string // with NoCompensate: the reason that the person gave
+}
+
+// PauseChild tells the engine that the run of a group must be paused, because the run around the
+// group is paused (On), or that this pause is over. Calls that a takeover sends again have the field
+// Invoke.Paused instead.
+type PauseChild struct {
+	Attempt AttemptID // the open call that waits for the run of the group
+	On      bool
+	Reason  string // with On: the reason that the person gave
 }
 
 // Alert reports something to operators (S59).
@@ -360,6 +377,8 @@ type Alert struct {
 func (Invoke) command() {}
 func (Stop) command()   {}
 func (Alert) command()  {}
+
+func (PauseChild) command() {}
 
 // MovedTo returns the id, in the store, of the workflow to which the record moved the run. It returns 0
 // if the record did not move the run.

@@ -378,6 +378,9 @@ func (w *world) checkStop(cmd machine.Stop) error {
 	if a == nil {
 		return fmt.Errorf("promise 14: a call that does not exist is told to stop: %v", cmd.Attempt)
 	}
+	if cmd.NoCompensate != (w.s.Run().NoUndo && a.Status == model.AttemptOpen) {
+		return fmt.Errorf("promise 14: %s is stopped with NoCompensate = %t", story.Node(w.s, w.wf, cmd.Attempt.Node).Name, cmd.NoCompensate)
+	}
 	do := w.wf.Steps[n.Step].Do
 	if a.Status == model.AttemptOpen && (a.Kind != model.CallDo || !do.ReadOnly && !do.Cancellable) {
 		return fmt.Errorf("promise 14: %s is told to stop, which would make its outcome unknown", story.Node(w.s, w.wf, cmd.Attempt.Node).Name)

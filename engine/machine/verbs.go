@@ -146,7 +146,8 @@ func (d verbs) turned() string {
 	return "the run is already being undone"
 }
 
-// pauseRequested pauses the run: no new call starts, but deadlines still pass.
+// pauseRequested pauses the run and the runs of its groups: no new call starts, but deadlines still
+// pass.
 func (d verbs) pauseRequested(ev PauseRequested) {
 	switch {
 	case d.run.Parked || d.run.Stuck || d.run.Lost():
@@ -156,15 +157,20 @@ func (d verbs) pauseRequested(ev PauseRequested) {
 	default:
 		d.run.Paused = true
 		d.run.PausedAt, d.run.PausedBy, d.run.PauseWhy = d.at, ev.By, ev.Reason
+		d.caller().pauseGroups(true, ev.Reason)
 	}
 }
 
-// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline.
+// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline. The parent of
+// the run of a group ends only the pause that came from the parent.
 func (d verbs) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {
+	case r.Paused && r.Parent.Run != 0 && ev.By == r.Parent.Name && r.PausedBy != ev.By:
+		d.refuse("resume", ev.By, "the run was paused by %s, and not with its parent", r.PausedBy)
 	case r.Paused:
 		r.Paused = false
+		d.caller().pauseGroups(false, "")
 		r.PausedAt, r.PausedBy, r.PauseWhy = 0, "", ""
 		r.Begun = true // set Begun: a run never returns to the state queued (S53)
 		d.extend(ev.Extend)

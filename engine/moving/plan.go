@@ -249,15 +249,18 @@ func (c *comparison) open(n *model.Node) bool {
 }
 
 // inFlight refuses the move because a call of a step is in flight. The parameter `why` says what the new
-// definition does to the step. A pause of the run does not end a child run, and a child run that needs a
-// person does not end by itself.
+// definition does to the step. A pause of the run does not end a child run, and it holds the steps of a
+// group, so that the group does not end either.
 func (c *comparison) inFlight(s *Step, why string) {
-	if c.now.Steps[s.Node].Child != nil {
+	switch k := c.now.Steps[s.Node].Child; {
+	case k == nil:
+		c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then", "a call of step %s is in flight, and %s", s.Name, why)
+	case k.Group:
+		c.refuse(s.Name, "wait until the group has ended, and migrate the run then: while it is paused, the group does not end", "the group %s is open, and %s", s.Name, why)
+	default:
 		c.refuse(s.Name, "pause the run, bring the child run to its end (`engine explain` names it), and migrate the run then",
 			"the child run of step %s is open, and %s", s.Name, why)
-		return
 	}
-	c.refuse(s.Name, "pause the run, wait until the call has ended, and migrate it then", "a call of step %s is in flight, and %s", s.Name, why)
 }
 
 // untouched reports whether a node has done nothing yet that the new definition could contradict.

@@ -98,6 +98,11 @@ func (x *explainer) open() {
 		x.say("The run is queued: nothing of it has started.")
 	case status.RunPaused:
 		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.PausedBy, r.PausedAt), reason(r.PauseWhy))
+		if r.Parent.Run != 0 && r.PausedBy == r.Parent.Name {
+			x.say("It is a part of the run %s, and goes on with it.", r.Parent.Name)
+			x.remedy(machine.ResumeRequested{}, "resume %s", r.Parent.Name)
+			break
+		}
 		x.remedy(machine.ResumeRequested{}, "resume %s", x.run())
 	case status.RunParked:
 		if r.Parked {

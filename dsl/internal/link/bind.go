@@ -259,7 +259,7 @@ func plainMessage(c *decl.Condition) string {
 			return messageText(v)
 		}
 	}
-	return fmt.Sprintf("the validation rule at %s is not met", report.Range(c.Where))
+	return "the condition of its validation block is not met"
 }
 
 // variableShapes returns the type of each variable, and whether the variable is sensitive.

@@ -173,7 +173,7 @@ type Variable struct {
 // A Rule is the condition of a validation block, for the transaction that submits a run with SQL.
 type Rule struct {
 	Check   []byte // condition in JSON, see package dsl/internal/rule
-	Message string // error_message if it is a plain text; otherwise a text that names the position of the block
+	Message string // error_message if it is a plain text; otherwise a general text
 }
 
 // An Agent is one agent block, with the version that was chosen for its plugin.

@@ -57,7 +57,16 @@ type Children interface {
 	// Start begins a call and returns at once. It calls the function in the parameter `done` once,
 	// with the reply or an error. The error context.Canceled means that the call has no answer: the
 	// next owner of the run sends the call again.
-	Start(e *Spec, done func(sdk.Reply, error)) invoke.Started
+	Start(e *Spec, done func(sdk.Reply, error)) ChildCall
+}
+
+// A ChildCall is a call that waits for a child run.
+type ChildCall interface {
+	// Stop asks the child run to end, because the parent does not need its result any more. The call
+	// still waits for the end of the child. Stop does not block.
+	Stop(machine.Stop)
+	// Pause asks the run of a group to pause or to resume. Pause does not block.
+	Pause(machine.PauseChild)
 }
 
 // An Observer is notified of late replies.
@@ -115,6 +124,8 @@ type Call struct {
 	stop   chan struct{}
 	cancel context.CancelFunc // ends the call; nil = the call has no goroutine of its own, or was not sent yet
 	handle invoke.Started     // stops a call without a goroutine of its own; nil = there is nothing to stop
+	child  ChildCall          // waits for a child run; nil = the call is for an agent, or did not start yet
+	wishes []func(ChildCall)  // what to ask of the child run as soon as the call has started, in order
 }
 
 // callPhase says whether a call was sent.

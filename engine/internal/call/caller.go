@@ -59,13 +59,14 @@ func (w *Caller) Recall(run status.RunID, attempt machine.AttemptID) bool {
 	return true
 }
 
-// StopCall notifies the agent that the answer to a call is not needed any more.
-func (w *Caller) StopCall(run status.RunID, attempt machine.AttemptID) {
-	w.mu.Lock()
-	c := w.calls[callID{run, attempt}]
-	if c == nil {
-		c = w.kids[callID{run, attempt}]
+// StopCall notifies the agent that the answer to a call is not needed any more. If the call waits for
+// a child run, it asks the child to end.
+func (w *Caller) StopCall(run status.RunID, stop machine.Stop) {
+	if w.askChild(run, stop.Attempt, func(child ChildCall) { child.Stop(stop) }) {
+		return
 	}
+	w.mu.Lock()
+	c := w.calls[callID{run, stop.Attempt}]
 	var sent invoke.Started
 	if c != nil {
 		sent = c.unwantLocked()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -28,12 +30,38 @@ func (w *Caller) startChild(c *Call) {
 	if c.Invoke.Purpose == sdk.PurposeDo { // the end of the child run counts also after complete-by
 		c.Invoke.CompleteBy = c.Invoke.CompleteBy.Add(childWait)
 	}
-	handle := w.cfg.Children.Start(&spec, c.answered)
+	child := w.cfg.Children.Start(&spec, c.answered)
 	w.mu.Lock()
-	c.handle = handle
-	unwanted := c.unwanted
+	c.child = child
+	wishes := c.wishes
+	c.wishes = nil
 	w.mu.Unlock()
-	if unwanted {
-		handle.Stop()
+	for _, wish := range wishes {
+		wish(child)
 	}
+}
+
+// PauseChild asks the run of a group to pause or to resume.
+func (w *Caller) PauseChild(run status.RunID, pause machine.PauseChild) {
+	w.askChild(run, pause.Attempt, func(child ChildCall) { child.Pause(pause) })
+}
+
+// askChild asks something of the child run of a call, as soon as the call has started. It returns
+// false if no such call is in flight.
+func (w *Caller) askChild(run status.RunID, attempt machine.AttemptID, wish func(ChildCall)) bool {
+	w.mu.Lock()
+	c := w.kids[callID{run, attempt}]
+	if c == nil {
+		w.mu.Unlock()
+		return false
+	}
+	child := c.child
+	if child == nil {
+		c.wishes = append(c.wishes, wish)
+	}
+	w.mu.Unlock()
+	if child != nil {
+		wish(child)
+	}
+	return true
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/saga-engine/engine/engine/internal/clock"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/wait"
-	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -89,17 +88,21 @@ type waiter struct {
 	done func(sdk.Reply, error) // called once, while the mutex is not held
 
 	// Fields that Room.mu protects.
-	child status.RunID // internal id of the child run; 0 = not submitted yet
-	name  string       // name of the child run; "" = no try to submit it has begun
-	over  bool         // the call has been answered or forgotten
-	busy  bool         // the waiter is in the list Room.todo, or a goroutine works on it
-	again bool         // something has changed since the goroutine began: it must look once more
-	stop  bool         // the answer is not needed any more: the child must be cancelled
-	ended bool         // the child has ended, as far as this engine knows
-	end   *ending      // how the child has ended, as Ended reported; nil = no report, or it was used already
+	child  status.RunID        // internal id of the child run; 0 = not submitted yet
+	name   string              // name of the child run; "" = no try to submit it has begun
+	over   bool                // the call has been answered or forgotten
+	busy   bool                // the waiter is in the list Room.todo, or a goroutine works on it
+	again  bool                // something has changed since the goroutine began: it must look once more
+	stop   bool                // the answer is not needed any more: the child must be cancelled
+	leave  *leaving            // the child must keep its effects when it is cancelled; nil = it is undone
+	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not
+	theirs bool                // the child is paused, but a person has paused it: the parent does not resume it
+	ended  bool                // the child has ended, as far as this engine knows
+	end    *ending             // how the child has ended, as Ended reported; nil = no report, or it was used already
 
 	// Only the goroutine that works on the waiter uses the following fields.
 	cancelled bool // a cancel was posted to the child
+	left      bool // a cancel without compensation was posted to the child
 	undone    bool // the request to undo the child was posted to it
 }
 
@@ -108,12 +111,21 @@ func New(ctx context.Context, cfg Config) *Room {
 	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
 }
 
+// A leaving says why a child run is cancelled without compensation.
+type leaving struct{ reason string }
+
 // Start begins a call and returns at once. The Room calls the function in the parameter `done`
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
 // is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
-func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
+func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
+	if e.Invoke.NoCompensate {
+		w.leave = &leaving{}
+	}
+	if e.Invoke.Paused {
+		w.pause = &machine.PauseChild{Attempt: e.Invoke.Attempt, On: true, Reason: e.Invoke.PauseReason}
+	}
 	r.mu.Lock()
 	old := r.waits[w.id]
 	r.waits[w.id] = w
@@ -126,11 +138,28 @@ func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) invoke.Started {
 }
 
 // Stop makes a goroutine cancel the child run, because its parent does not need the result any more.
-// The call still waits for the end of the child: only the end says whether there is an effect.
-func (w *waiter) Stop() {
+// If the parent was cancelled without compensation, so is the child. The call still waits for the end
+// of the child: only the end says whether there is an effect.
+func (w *waiter) Stop(how machine.Stop) {
 	w.room.mu.Lock()
 	defer w.room.mu.Unlock()
 	w.stop = true
+	if how.NoCompensate {
+		w.leave = &leaving{how.Reason}
+	}
+	w.room.enqueueLocked(w)
+}
+
+// Pause makes a goroutine pause the run of a group, or end this pause. Then the method `ask` compares
+// the run of the group with the run around it, at each question to the store. So a message that is
+// lost, or that another verb has overtaken, is sent again.
+func (w *waiter) Pause(how machine.PauseChild) {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	w.pause = nil
+	if how.On {
+		w.pause = &how
+	}
 	w.room.enqueueLocked(w)
 }
 

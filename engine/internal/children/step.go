@@ -92,7 +92,7 @@ func (r *Room) ask(ctx context.Context) error {
 		r.mu.Lock()
 		for _, row := range rows {
 			for _, w := range r.byChild[row.Run] {
-				if row.State.Final() || w.undoes() || w.stop {
+				if row.State.Final() || w.undoes() || w.stop || w.strayLocked(row.State) {
 					w.ended = w.ended || row.State.Final()
 					r.enqueueLocked(w)
 				}
@@ -129,7 +129,7 @@ func (w *waiter) childName() string {
 func (w *waiter) step(ctx context.Context) {
 	r := w.room
 	r.mu.Lock()
-	child, stop, over, load := w.child, w.stop, w.over, w.ended
+	child, stop, over, load, paused := w.child, w.stop, w.over, w.ended, w.pause != nil
 	r.mu.Unlock()
 	if over || ctx.Err() != nil {
 		return
@@ -141,7 +141,7 @@ func (w *waiter) step(ctx context.Context) {
 			if child, fresh, err = w.begin(ctx, stop); err != nil || child == 0 {
 				return err
 			}
-			if fresh && !stop && !w.undoes() {
+			if fresh && !stop && !paused && !w.undoes() {
 				// The child has just been submitted. If it has already ended in this engine, the method
 				// `close` ends the call. Otherwise the method Ended or the method `ask` notices the end later.
 				return w.close(ctx, child, stop)
@@ -225,11 +225,12 @@ type ending struct {
 	outputs  json.RawMessage // one JSON object; nil = the run has not succeeded
 	failure  dsl.Failure     // zero = none
 	undoable bool            // the run can be undone
+	left     bool            // a person left effects of the run in place
 }
 
 // endingOf returns the ending of a run that has ended.
 func endingOf(s *machine.State) *ending {
-	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable()}
+	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable(), left: s.Run().Left > 0}
 	if e.status == status.RunSucceeded {
 		e.outputs = outputs(s)
 	}
@@ -308,19 +309,28 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 	if f.Code == "" {
 		f.Code = e.status.String()
 	}
+	// The parent counts the effects that it leaves in place. So the step of a child that keeps effects
+	// must not end as a step without an effect. For a pivot it must: the parent would be parked until a
+	// person has said what became of the pivot.
+	if e.left && w.leaves() != nil && w.Invoke.Step != w.Flow.Pivot {
+		w.finish(sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: f.Code, Message: f.Message}, nil)
+		return nil
+	}
 	w.fail(f.Code, f.Message, e.status)
 	return nil
 }
 
 // early handles the cases in which the status of the child run is enough; then `over` is true. If the
-// child is open, early posts a cancel if the child must turn back. If the call asks for an undo and
-// the child has ended without success, early ends the call.
+// child is open, early posts a cancel if the child must turn back, and makes the run of a group follow
+// the pause of its parent. If the call asks for an undo and the child has ended without success, early
+// ends the call.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	switch {
-	case !state.Final() && (stop || w.undoes()):
-		return true, w.cancel(ctx, child, state)
-	case !state.Final():
-		return true, nil // a later call of the method `ask` finds the end of the child
+	case !state.Final(): // a later call of the method `ask` finds the end of the child
+		if stop || w.undoes() {
+			err = w.cancel(ctx, child, state)
+		}
+		return true, errors.Join(err, w.followPause(ctx, child, state))
 	case w.undoes() && state != status.RunSucceeded:
 		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
 		return true, nil
@@ -341,14 +351,73 @@ func outputs(s *machine.State) json.RawMessage {
 	return data
 }
 
-// cancel posts a cancel to the child run, once. A child that is turning back needs no cancel.
+// cancel posts a cancel to the child run, once. A child that is turning back needs no cancel. If the
+// parent was cancelled without compensation, the child gets the same verb. This verb is posted also
+// after a plain cancel, because a child that has passed its pivot refuses the plain one.
 func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.RunState) error {
-	if w.cancelled || state == status.RunCompensating || state == status.RunCompensationFailed {
+	if state == status.RunCompensating || state == status.RunCompensationFailed {
+		return nil
+	}
+	if leave := w.leaves(); leave != nil {
+		if w.left {
+			return nil
+		}
+		err := w.post(ctx, child, "leave", machine.CancelRequested{
+			NoCompensate: true, By: w.Name, Reason: "the parent run is cancelled without compensation: " + leave.reason,
+		})
+		w.left = err == nil
+		return err
+	}
+	if w.cancelled {
 		return nil
 	}
 	err := w.post(ctx, child, "cancel", machine.CancelRequested{By: w.Name, Reason: "the parent run turns back"})
 	w.cancelled = err == nil
 	return err
+}
+
+// strayLocked reports whether the run of a group must be paused but is not, or the other way round. A
+// run that needs a person starts nothing anyway.
+func (w *waiter) strayLocked(state status.RunState) bool {
+	paused := state == status.RunPaused
+	w.theirs = w.theirs && paused
+	if !w.Flow.Steps[w.Invoke.Step].Child.Group || state.Final() || state.NeedsHuman() || w.theirs && w.pause == nil {
+		return false
+	}
+	return paused != (w.pause != nil)
+}
+
+// followPause makes the run of a group follow the pause of the run around it. A pause by a person stays,
+// because the parent ends only its own.
+func (w *waiter) followPause(ctx context.Context, child status.RunID, state status.RunState) error {
+	r := w.room
+	r.mu.Lock()
+	stray, pause := w.strayLocked(state), w.pause
+	r.mu.Unlock()
+	if !stray {
+		return nil
+	}
+	if pause != nil {
+		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: "the run around the group is paused: " + pause.Reason})
+	}
+	run, err := journal.Load(ctx, r.cfg.Store, r.cfg.Sealer, r.cfg.Defs, child)
+	if err != nil {
+		return err
+	}
+	if run.State.Run().PausedBy != w.Name {
+		r.mu.Lock()
+		w.theirs = run.State.Status() == status.RunPaused
+		r.mu.Unlock()
+		return nil
+	}
+	return w.post(ctx, child, "resume", machine.ResumeRequested{By: w.Name, Reason: "the run around the group goes on"})
+}
+
+// leaves returns why the child run must keep its effects; nil = it need not.
+func (w *waiter) leaves() *leaving {
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	return w.leave
 }
 
 // undo makes a child run that has succeeded turn back. If the child cannot be undone, the call

@@ -131,7 +131,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		case machine.Invoke:
 			n.Calls.StartCall(r.callSpec(c, sh.s.capacity, f.sendBy(r.specs[c.Agent])))
 		case machine.Stop:
-			n.Calls.StopCall(r.id, c.Attempt)
+			n.Calls.StopCall(r.id, c)
+		case machine.PauseChild:
+			n.Calls.PauseChild(r.id, c)
 		case machine.Alert:
 			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}

@@ -5,7 +5,7 @@ var childrenFaults = []fault{
 	{
 		name: "the end of a child run in another engine is found by asking the store",
 		in:   "engine/internal/children.(*Room).ask",
-		old:  "if row.State.Final() || w.undoes() || w.stop {", new: "if false {",
+		old:  "if row.State.Final() || w.undoes() || w.stop || w.strayLocked(row.State) {", new: "if false {",
 		by: catches("engine", "^TestParentAndChildInTwoEngines$"),
 	},
 	{
@@ -43,6 +43,66 @@ var childrenFaults = []fault{
 		in:   "engine/internal/owner.(*shard).takeOver",
 		old:  "case reopens(r.state, d.Event):", new: "case false:",
 		by: catches("engine", "^TestParentAndChildInTwoEngines$"),
+	},
+	{
+		name: "a cancel without compensation goes down to open child runs as such",
+		in:   "engine/machine.caller.stopping",
+		old:  "r.NoUndo", new: "r.NoUndo && r.Owner < 0",
+		by: catches("engine", "^TestCancelWithoutCompensationGoesDown$"),
+	},
+	{
+		name: "a child run keeps its effects when its parent was cancelled without compensation",
+		in:   "engine/internal/children.(*waiter).cancel",
+		old:  "NoCompensate: true, ", new: "",
+		by: catches("engine", "^TestCancelWithoutCompensationOfAGroup$"),
+	},
+	{
+		name: "a cancel without compensation is posted also after a cancel that the child has refused",
+		in:   "engine/internal/children.(*waiter).cancel",
+		old:  "if w.left {", new: "if w.left || w.cancelled {",
+		by: catches("engine", "^TestCancelWithoutCompensationAfterThePivotOfAChild$"),
+	},
+	{
+		name: "a parent counts the effects that an open child run keeps",
+		in:   "engine/internal/children.(*waiter).closeWith",
+		old:  "if e.left &&", new: "if e.left && w.left && w.undoes() &&",
+		by: catches("engine", "^TestCancelWithoutCompensationOfAGroup$"),
+	},
+	{
+		name: "the pause of a run goes down to its groups",
+		in:   "engine/machine.verbs.pauseRequested",
+		old:  "d.caller().pauseGroups(true, ev.Reason)", new: "",
+		by: catches("engine", "^TestPauseHoldsTheGroupsOfARun$"),
+	},
+	{
+		name: "the next engine knows that a group must stay paused",
+		in:   "engine/machine.caller.attach",
+		old:  "d.run.Paused && d.step(n).Child.Group", new: "false",
+		by: catches("engine", "^TestPauseHoldsTheGroupsOfARun$"),
+	},
+	{
+		name: "the next engine resumes a group whose run was resumed before",
+		in:   "engine/internal/children.(*waiter).strayLocked",
+		old:  "return paused != (w.pause != nil)", new: "return !paused && w.pause != nil",
+		by: catches("engine", "^TestPauseHoldsTheGroupsOfARun$"),
+	},
+	{
+		name: "a pause by a person outlasts the pause of the run around the group",
+		in:   "engine/internal/children.(*waiter).followPause",
+		old:  "run.State.Run().PausedBy != w.Name", new: "false",
+		by: catches("engine", "^TestPauseOfAGroupByAPerson$"),
+	},
+	{
+		name: "a parent ends only its own pause of a child run",
+		in:   "engine/machine.verbs.resumeRequested",
+		old:  "&& r.PausedBy != ev.By:", new: `&& r.PausedBy == "":`,
+		by: catches("engine/machine", "^TestParentEndsOnlyItsOwnPause$"),
+	},
+	{
+		name: "child runs that are no groups are not paused with their parent",
+		in:   "engine/machine.caller.pauseGroups",
+		old:  "c == nil || !c.Group", new: "c == nil",
+		by: catches("engine/machine", "^TestPauseGoesDownToGroups$"),
 	},
 	{
 		name: "an engine that stops does not wait for child runs",

@@ -90,8 +90,20 @@ var startsFaults = []fault{
 	{
 		name: "a submission waits while an earlier one with its unique key waits",
 		in:   "engine/internal/intake.(*Intake).submit",
-		old:  "out.failed(err)\n\t\t\treturn", new: "out.failed(err)",
+		old:  "out.leave(p.key)\n\t\t\treturn", new: "out.leave(p.key)",
 		by: catches("engine/internal/intake", "^TestSubmissionsOfOneKeyKeepTheirOrder$"),
+	},
+	{
+		name: "a submission also waits for an earlier one of an earlier page",
+		in:   "engine/internal/intake.(*Intake).submit",
+		old:  "out.leave(p.key)", new: "",
+		by: catches("engine/internal/intake", "^TestSubmissionsOfOneKeyKeepTheirOrderOverPages$"),
+	},
+	{
+		name: "an engine leaves a submission alone that was refused and submitted again",
+		in:   "engine/store/postgres/migrations/00031_rules.sql",
+		old:  "DO UPDATE SET submission_id = DEFAULT, workflow", new: "DO UPDATE SET workflow",
+		by: catches("engine/store/postgres", "^TestSubmitTwice$"),
 	},
 	{
 		name: "values are checked by the workflow before a run starts",

@@ -111,6 +111,7 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	switch ev := rec.Event().(type) {
 	case machine.CancelRequested:
 		s.stopped = s.stopped || ev.NoCompensate
+		w.kin.cancelledLocked(s, rec, ev)
 	case machine.CompensateRequested:
 		if ev.Skip {
 			s.skipped[ev.Step] = true

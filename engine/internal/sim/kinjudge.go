@@ -28,7 +28,7 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 		k.w.faultLocked("run %d: its first record is no start", s.id)
 		return
 	}
-	s.kin.parent, s.kin.step, s.kin.void = ev.Parent, ev.ParentStep, ev.Void
+	s.kin.parent, s.kin.step, s.kin.void, s.kin.until = ev.Parent, ev.ParentStep, ev.Void, ev.Until
 	ctx := context.WithoutCancel(k.w.ctx)
 	rows, err := k.w.store.Runs(ctx, store.RunFilter{IDs: []status.RunID{s.id}})
 	if err == nil && len(rows) == 1 {
@@ -59,6 +59,20 @@ func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 	if ev, ok := rec.Event().(machine.CompensateRequested); ok && ev.Parent {
 		s.kin.undone = true
 	}
+}
+
+// cancelledLocked checks a cancel of a child run that comes from its parent. If the parent was cancelled
+// without compensation, so must be the child. Before that, the parent may have asked the child to turn
+// back because the time of the step was over. So cancels after this time are not checked.
+func (k *kin) cancelledLocked(s *runLog, rec machine.Record, ev machine.CancelRequested) {
+	if k == nil {
+		return
+	}
+	p := k.w.stories[s.kin.parent]
+	if p == nil || ev.By != p.name || ev.NoCompensate || !p.state.Run().NoUndo || rec.At().Add(10*time.Second).After(s.kin.until) {
+		return
+	}
+	k.w.faultLocked("%s is asked to undo itself, but its parent %s was cancelled without compensation", s.name, p.name)
 }
 
 // landedLocked checks a family after each commit of a row: no child run is open after its parent has

@@ -292,6 +292,7 @@ type relation struct {
 	parent  status.RunID    // 0 = the run is no child run
 	step    string          // step or instance of the parent that started the run
 	void    bool            // the parent had turned back before the run began
+	until   time.Time       // the parent waits for the run until this time; zero = it has no parent
 	undone  bool            // the run had succeeded, and turned back because its parent was undone
 	must    map[string]bool // states that the run had after a commit; each must be announced if a notify block names it
 	reached map[string]bool // all states that the run has reached, even if it left them within one commit

@@ -20,7 +20,8 @@ func Pause(a *cli.App) *cobra.Command {
 		Short: "Start nothing more of a run until it is resumed",
 		Long: `Pauses a run. Attempts in flight may end, but no step and no undo starts. Deadlines
 do not stop. If the deadline passes during the pause, the run turns back, and its
-undo starts when the run is resumed.`,
+undo starts when the run is resumed. Groups of the run are paused and resumed with
+it. Child runs of steps with "workflow" are not paused.`,
 		Args: cli.Wants("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := verbs.CheckReason(reason, ""); err != nil {
