@@ -161,6 +161,8 @@ func (d waits) timedOut(i int) bool {
 // the run keeps it. If no step can ever take it, or the run keeps too many signals, signalReceived
 // refuses the signal.
 func (d waits) signalReceived(ev SignalReceived) {
+	ev.Forgets = ev.ID != "" && !d.s.signals.knows(ev.ID) && d.s.signals.full()
+	d.event = ev
 	if d.s.signals.knows(ev.ID) {
 		return // the run has accepted this signal before, so it changes nothing
 	}
@@ -174,10 +176,24 @@ func (d waits) signalReceived(ev SignalReceived) {
 			return
 		}
 	}
-	if len(d.s.signals.list) >= maxSignals {
+	if why := d.crowded(); why != "" {
 		d.arrived = signal{}
-		d.verbs().refuse("signal", ev.By, "%d signals wait already, and no step takes them", maxSignals)
+		d.verbs().refuse("signal", ev.By, "%s", why)
 	}
+}
+
+// crowded returns the reason why the run cannot keep the signal that has arrived. It returns "" if the
+// run has room for it.
+func (d waits) crowded() string {
+	early := &d.s.signals
+	switch sum := early.bytes + signalBytes(&d.arrived); {
+	case len(early.list) >= maxSignals:
+		return fmt.Sprintf("%d signals wait already, and no step takes them", maxSignals)
+	case sum > maxSignalBytes:
+		return fmt.Sprintf("with this signal, the signals that no step has taken yet would have %d bytes; the run keeps at most %d",
+			sum, maxSignalBytes)
+	}
+	return ""
 }
 
 // unwanted returns the reason why no step of the run can take a signal, now or later. It returns
@@ -212,16 +228,62 @@ func (d waits) unwanted(ev SignalReceived) string {
 		}
 		bad = "the payload does not fit: " + err.Error()
 	}
-	switch {
+	switch group := groupFor(d.wf, ev.Name); {
 	case bad != "":
 		return bad
 	case ended:
 		return "the step that waits for signal " + ev.Name + " has ended"
-	case len(listened) == 0:
+	case group != "":
+		return fmt.Sprintf("the step that waits for signal %s is in group %s, which is a run of its own", ev.Name, group)
+	}
+	for _, step := range d.wf.Steps {
+		if step.Child != nil && step.Child.Group {
+			listened = append(listened, namesOf(step.Child.Workflow)...)
+		}
+	}
+	if len(listened) == 0 {
 		return "no step of the workflow waits for a signal"
 	}
 	slices.Sort(listened)
 	return "no step waits for signal " + ev.Name + "; the workflow waits for " + strings.Join(slices.Compact(listened), ", ")
+}
+
+// groupFor returns the name of the first group of a workflow in which a step may wait for the signal;
+// "" = there is none.
+func groupFor(wf *dsl.Workflow, signal string) string {
+	for _, step := range wf.Steps {
+		if InGroup(step, signal) {
+			return step.Name
+		}
+	}
+	return ""
+}
+
+// InGroup reports whether the step is a group, and a step of it, or of a group in it, may wait for the
+// signal. A wait whose names are known only during the run may wait for every signal.
+func InGroup(step *dsl.Step, signal string) bool {
+	if step.Child == nil || !step.Child.Group {
+		return false
+	}
+	inside := step.Child.Workflow
+	listens := func(x *dsl.Step) bool {
+		return x.Wait != nil && (x.Wait.Names == nil || slices.Contains(x.Wait.Names, signal))
+	}
+	return slices.ContainsFunc(inside.Steps, listens) || groupFor(inside, signal) != ""
+}
+
+// namesOf returns the names of the signals for which steps of a workflow and of its groups wait, as far
+// as the definition says them.
+func namesOf(wf *dsl.Workflow) (names []string) {
+	for _, step := range wf.Steps {
+		switch {
+		case step.Wait != nil:
+			names = append(names, step.Wait.Names...)
+		case step.Child != nil && step.Child.Group:
+			names = append(names, namesOf(step.Child.Workflow)...)
+		}
+	}
+	return names
 }
 
 // count returns how many nodes wait for a signal, or for the end of a timer.
