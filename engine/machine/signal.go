@@ -76,10 +76,6 @@ func (s *signals) remember(id string, forgets bool) {
 // It returns false if the id is "".
 func (c *Change) Knows(id string) bool { return c.s.signals.knows(id) }
 
-// KnowsSignal reports whether the run has accepted a signal with this id, and still remembers the id.
-// It returns false if the id is "".
-func (s *State) KnowsSignal(id string) bool { return s.signals.knows(id) }
-
 // take removes the signal with this number from the list, because a node has taken the signal. If
 // the record that is being applied brings this signal, the signal is not in the list yet. Then take
 // stores the number in the field `ahead`.

@@ -205,14 +205,12 @@ func (d waits) unwanted(ev SignalReceived) string {
 	if ev.Fail != "" && !sdk.ValidCode(ev.Fail) {
 		return fmt.Sprintf("%.60q is no error code: lower case letters, digits and _, such as plan_refused", ev.Fail)
 	}
-	var listened []string
-	bad, ended := "", false
+	bad, group, ended := "", "", false
 	for i, step := range d.wf.Steps {
-		if step.Wait == nil {
-			continue
+		if group == "" && step.AwaitsInside(ev.Name) {
+			group = step.Name
 		}
-		if step.Wait.Names != nil && !slices.Contains(step.Wait.Names, ev.Name) {
-			listened = append(listened, step.Wait.Names...)
+		if !step.Awaits(ev.Name) {
 			continue
 		}
 		if d.get(i).Ended() {
@@ -228,7 +226,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 		}
 		bad = "the payload does not fit: " + err.Error()
 	}
-	switch group := groupFor(d.wf, ev.Name); {
+	switch {
 	case bad != "":
 		return bad
 	case ended:
@@ -236,54 +234,15 @@ func (d waits) unwanted(ev SignalReceived) string {
 	case group != "":
 		return fmt.Sprintf("the step that waits for signal %s is in group %s, which is a run of its own", ev.Name, group)
 	}
+	var listened []string
 	for _, step := range d.wf.Steps {
-		if step.Child != nil && step.Child.Group {
-			listened = append(listened, namesOf(step.Child.Workflow)...)
-		}
+		listened = append(listened, step.SignalNames()...)
 	}
 	if len(listened) == 0 {
 		return "no step of the workflow waits for a signal"
 	}
 	slices.Sort(listened)
 	return "no step waits for signal " + ev.Name + "; the workflow waits for " + strings.Join(slices.Compact(listened), ", ")
-}
-
-// groupFor returns the name of the first group of a workflow in which a step may wait for the signal;
-// "" = there is none.
-func groupFor(wf *dsl.Workflow, signal string) string {
-	for _, step := range wf.Steps {
-		if InGroup(step, signal) {
-			return step.Name
-		}
-	}
-	return ""
-}
-
-// InGroup reports whether the step is a group, and a step of it, or of a group in it, may wait for the
-// signal. A wait whose names are known only during the run may wait for every signal.
-func InGroup(step *dsl.Step, signal string) bool {
-	if step.Child == nil || !step.Child.Group {
-		return false
-	}
-	inside := step.Child.Workflow
-	listens := func(x *dsl.Step) bool {
-		return x.Wait != nil && (x.Wait.Names == nil || slices.Contains(x.Wait.Names, signal))
-	}
-	return slices.ContainsFunc(inside.Steps, listens) || groupFor(inside, signal) != ""
-}
-
-// namesOf returns the names of the signals for which steps of a workflow and of its groups wait, as far
-// as the definition says them.
-func namesOf(wf *dsl.Workflow) (names []string) {
-	for _, step := range wf.Steps {
-		switch {
-		case step.Wait != nil:
-			names = append(names, step.Wait.Names...)
-		case step.Child != nil && step.Child.Group:
-			names = append(names, namesOf(step.Child.Workflow)...)
-		}
-	}
-	return names
 }
 
 // count returns how many nodes wait for a signal, or for the end of a timer.

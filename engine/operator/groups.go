@@ -26,7 +26,7 @@ type Receiver struct {
 	Known bool
 }
 
-// Receiver returns the run that takes the signal ev, which somebody sends to the parameter `run`. For
+// Receiver returns the run that takes the signal ev, which a person or a program sends to the parameter `run`. For
 // people, a group is a part of its run. But it is a run of its own, so Receiver looks for that run:
 //
 //   - If the run itself takes the signal, the run is the Receiver.
@@ -42,8 +42,8 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	if err != nil {
 		return Receiver{}, err
 	}
-	own := Receiver{Run: run, Name: top.Head.Name, Known: top.State.KnowsSignal(ev.ID)}
-	if own.Known || !slices.ContainsFunc(top.Flow.Steps, func(s *dsl.Step) bool { return machine.InGroup(s, ev.Name) }) {
+	own := Receiver{Run: run, Name: top.Head.Name, Known: story.KnowsSignal(top.State, ev.ID)}
+	if own.Known || !slices.ContainsFunc(top.Flow.Steps, func(s *dsl.Step) bool { return s.AwaitsInside(ev.Name) }) {
 		return own, nil
 	}
 	if ev.ID != "" {
@@ -90,7 +90,7 @@ type groupWalk struct {
 // inside visits the groups of the run r.
 func (w *groupWalk) inside(ctx context.Context, r journal.Run) error {
 	for n := range story.Nodes(r.State, r.Flow) {
-		if w.found || n.Each && n.Count >= 0 || n.Step >= len(r.Flow.Steps) || !machine.InGroup(r.Flow.Steps[n.Step], w.ev.Name) {
+		if w.found || n.Each && n.Count >= 0 || n.Step >= len(r.Flow.Steps) || !r.Flow.Steps[n.Step].AwaitsInside(w.ev.Name) {
 			continue
 		}
 		if err := w.group(ctx, n); err != nil {
@@ -136,7 +136,7 @@ func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 // knows ends the walk at a run that knows the id of the signal, or in whose inbox a signal with this id
 // waits.
 func (w *groupWalk) knows(ctx context.Context, _ string, r journal.Run) error {
-	known := r.State.KnowsSignal(w.ev.ID)
+	known := story.KnowsSignal(r.State, w.ev.ID)
 	if !known {
 		if r.Head.State.Final() {
 			return nil
@@ -187,10 +187,7 @@ func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) erro
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		listens := func(s *dsl.Step) bool {
-			return s.Wait != nil && (s.Wait.Names == nil || slices.Contains(s.Wait.Names, w.ev.Name))
-		}
-		if !slices.ContainsFunc(r.Flow.Steps, listens) {
+		if !slices.ContainsFunc(r.Flow.Steps, func(s *dsl.Step) bool { return s.Awaits(w.ev.Name) }) {
 			return nil // only a group in this group waits for the signal
 		}
 		w.refused = append(w.refused, fmt.Sprintf("run %s of group %s: %s", r.Head.Name, group, refused.Reason))

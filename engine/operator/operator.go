@@ -33,7 +33,7 @@ type RefusedError struct {
 	Verb   string
 	Reason string
 	Output bool  // the verb might be accepted with another output (of the step)
-	Err    error // store.ErrInboxFull, or nil
+	Err    error // naming.ErrInboxFull, or nil
 }
 
 // maxWaitingSignals is the number of messages in the inbox of a run from which on a signal is refused.
@@ -55,7 +55,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // verb; if no engine is running, that happens later. If the verb does not apply to the run in
 // its present state, Ask returns a *RefusedError and sends nothing. It may also return
 // ErrNotFound, a *crypt.KeyError or a *journal.RunError. If too many messages wait for the run, the
-// error is also a store.ErrInboxFull.
+// error is also a naming.ErrInboxFull.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
@@ -80,7 +80,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 		m.Most, name = maxWaitingSignals, "signal"
 	}
 	id, err := st.Post(ctx, m)
-	if errors.Is(err, store.ErrInboxFull) {
+	if errors.Is(err, naming.ErrInboxFull) {
 		return 0, &RefusedError{Verb: name, Err: err, Reason: fmt.Sprintf("%d messages or more wait for the run, and no engine has taken them yet: "+
 			"start an engine that works on the run, or try again later", m.Most)}
 	}

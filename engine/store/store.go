@@ -187,7 +187,7 @@ type Loaded struct {
 type Inbox interface {
 	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox
 	// already has a message with the same Dedup, Post adds nothing and returns the id of
-	// the earlier message. It returns ErrNotFound if there is no such run, and ErrInboxFull if
+	// the earlier message. It returns ErrNotFound if there is no such run, and naming.ErrInboxFull if
 	// the inbox has Message.Most messages or more. Callers that post at the same time may exceed
 	// Most by one message each.
 	Post(ctx context.Context, m Message) (MessageID, error)
@@ -215,7 +215,7 @@ type Message struct {
 	Dedup string // the same text in all duplicates of a message, at most 100 characters; "" = none
 	Data  []byte // an encoded event; it may be sealed
 	// Most bounds the inbox: if it has so many messages or more, Post adds nothing and returns
-	// ErrInboxFull. 0 = no bound. A store does not keep this number.
+	// naming.ErrInboxFull. 0 = no bound. A store does not keep this number.
 	Most int
 }
 

@@ -15,8 +15,6 @@ var (
 	ErrStale    = errors.New("engine: run was changed by another engine")
 	ErrFenced   = errors.New("engine: this engine was declared dead")
 	ErrLapsed   = errors.New("engine: lease has lapsed")
-	// ErrInboxFull says that a run has as many messages as Message.Most allows, or more.
-	ErrInboxFull = errors.New("engine: too many messages wait for the run already")
 	// ErrDamaged says that the stored data cannot be read any more. Reading it again does
 	// not help.
 	ErrDamaged = errors.New("engine: the store is damaged")

@@ -35,7 +35,7 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	}
 	same := func(old store.Message) bool { return m.Dedup != "" && old.Dedup == m.Dedup }
 	if waiting := s.inbox[m.Run]; m.Most > 0 && len(waiting) >= m.Most && !slices.ContainsFunc(waiting, same) {
-		return 0, store.ErrInboxFull
+		return 0, naming.ErrInboxFull
 	}
 	return s.postLocked(m), nil
 }

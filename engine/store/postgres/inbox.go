@@ -80,7 +80,7 @@ func (s *inbox) unposted(ctx context.Context, tx *sql.Tx, m store.Message) error
 		return err
 	}
 	if there {
-		return store.ErrInboxFull
+		return naming.ErrInboxFull
 	}
 	return store.ErrNotFound
 }
@@ -153,7 +153,7 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 				return nil
 			}
 		}
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInboxFull) {
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, naming.ErrInboxFull) {
 			return err
 		}
 		if v := judge(err); ctx.Err() != nil || v != unknown && v != later || try >= giveUp {

@@ -90,7 +90,7 @@ func (x *tx) post(m store.Message) (id store.MessageID, fresh bool, err error) {
 			return 0, false, err
 		}
 		if full {
-			return 0, false, store.ErrInboxFull
+			return 0, false, naming.ErrInboxFull
 		}
 	}
 	res, err := x.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)

@@ -107,7 +107,7 @@ var inboxRules = []rule{
 			want = append(want, w.post(signal(i)))
 		}
 		for _, st := range []store.Store{w.Store, w.Other} {
-			if id, err := st.Post(w.ctx, signal(3)); !errors.Is(err, store.ErrInboxFull) {
+			if id, err := st.Post(w.ctx, signal(3)); !errors.Is(err, naming.ErrInboxFull) {
 				w.Errorf("message 4 of 3: id = %d, err = %v, want ErrInboxFull", id, err)
 			}
 		}
