@@ -104,7 +104,7 @@ var layers = []layer{
 	{"engine/internal/guard", "who stops a panic knows nothing of its cause", nil, nil},
 	{"engine/crypt", "who seals does not know what is sealed", nil, []string{"golang.org/x/sys"}},
 	{"engine/journal", "who reads and writes histories runs nothing", []string{"engine/store/naming", "dsl", "engine/crypt", "engine/internal/guard", "engine/internal/wait", "engine/internal/wire", "engine/machine", "engine/machine/status", "engine/store", "engine/store/rekey", "engine/store/snapshots", "engine/store/schedules", "engine/story"}, nil},
-	{"engine/operator", "a verb needs no running engine", []string{"engine/store/pointed", "engine/store/naming", "dsl", "engine/crypt", "engine/internal/guard", "engine/internal/wait", "engine/journal", "engine/machine", "engine/machine/status", "engine/store"}, nil},
+	{"engine/operator", "a verb needs no running engine", []string{"engine/store/pointed", "engine/store/naming", "dsl", "engine/crypt", "engine/internal/guard", "engine/internal/wait", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "engine/story"}, nil},
 	{"engine/invoke", "what calls agents knows no runs, stores or leases", []string{"dsl", "engine/machine", "engine/machine/status", "sdk"}, nil},
 	{"engine/internal/clock", "the time of the store is a number of its answers", nil, nil},
 	{"engine/internal/outage", "it counts what failed, whatever that was", nil, nil},

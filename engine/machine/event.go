@@ -212,11 +212,14 @@ type SettleRequested struct {
 // signal until such a step begins to wait.
 type SignalReceived struct {
 	Name       string
-	ID         string // chosen by the sender; a second signal with the same id changes nothing; "" = no id
+	ID         string // chosen by the sender; a second signal with an id that the run knows changes nothing; "" = no id
 	Payload    dsl.Value
 	Fail       string // error code with which the wait step fails; "" = the step succeeds
 	By, Reason string
 	Ask        int64
+	// Forgets is true if the run forgets its oldest id, because it already remembers as many ids as it
+	// may. Decide sets it.
+	Forgets bool
 }
 
 // Migrated moves the run to the workflow Input.Next of another definition (engine migrate). The

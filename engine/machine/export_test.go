@@ -7,6 +7,8 @@ const (
 	DefaultTimeout = defaultTimeout
 	Grace          = grace
 	MaxSignals     = maxSignals
+	MaxSignalBytes = maxSignalBytes
+	MaxSignalIDs   = maxSignalIDs
 )
 
 // Parts of the rules that have tests of their own.

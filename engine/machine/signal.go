@@ -11,8 +11,19 @@ import (
 // the run has accepted, and that no wait step has taken yet.
 const maxSignals = 1000
 
-// signalCost is an estimate of the memory for an early signal without its payload, in bytes.
-const signalCost = 160
+// maxSignalBytes is the largest size of the early signals of a run together, in bytes. A signal counts
+// with its payload, its texts and signalCost.
+const maxSignalBytes = 16 << 20
+
+// maxSignalIDs is the number of signal ids that a run remembers. When it accepts a signal with one
+// more id, it forgets the oldest. Without this ceiling the memory and the snapshots of a long loop
+// would grow with each signal.
+const maxSignalIDs = 10_000
+
+const (
+	signalCost   = 160 // estimate of the memory for an early signal without its payload and texts, in bytes
+	signalIDCost = 96  // estimate of the memory for an id without its text, in bytes
+)
 
 // A signal (this type) holds the data of one signal that a run has accepted.
 type signal = model.Signal
@@ -21,15 +32,45 @@ type signal = model.Signal
 // which signals the run accepted, and the nodes say which signals ended a wait.
 type signals struct {
 	list  []signal        // early signals, the oldest first
-	ids   map[string]bool // ids of all signals that the run accepted
+	ids   map[string]bool // ids in the list `order`
+	order []string        // ids of the signals that the run accepted, without the forgotten ones, the oldest first
 	last  int32           // Signal.Number of the newest signal that the run accepted; 0 = none
 	ahead int32           // largest Signal.Number that was taken before its signal was in the list; 0 = none
 	bytes int64           // estimated memory of the early signals, in bytes
+	known int64           // estimated memory of the ids, in bytes
 }
 
-// knows reports whether the run has accepted a signal with this id before. It returns false if `id`
-// is "".
+// signalBytes returns an estimate of the memory for an early signal, in bytes.
+func signalBytes(x *signal) int64 {
+	return int64(len(x.Payload.JSON())+len(x.Name)+len(x.Fail)+len(x.Reason)+len(x.By)) + signalCost
+}
+
+// knows reports whether the run has accepted a signal with this id before, and still remembers the
+// id. It returns false if `id` is "".
 func (s *signals) knows(id string) bool { return id != "" && s.ids[id] }
+
+// full reports whether the run forgets an id when it accepts a signal with a new one.
+func (s *signals) full() bool { return len(s.order) >= maxSignalIDs }
+
+// remember adds the id of an accepted signal. If `forgets` is true, it first removes the oldest ids, so
+// that the run remembers at most maxSignalIDs. The record says whether ids are removed, because the
+// records of older engines remove none: their journals must give the same state as before.
+func (s *signals) remember(id string, forgets bool) {
+	if id == "" {
+		return
+	}
+	for forgets && s.full() {
+		delete(s.ids, s.order[0])
+		s.known -= int64(len(s.order[0])) + signalIDCost
+		s.order = s.order[1:]
+	}
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	s.ids[id] = true
+	s.known += int64(len(id)) + signalIDCost
+	s.order = append(s.order, id)
+}
 
 // Knows reports whether the run had accepted a signal with this id before the record of the Change.
 // It returns false if the id is "".
@@ -44,7 +85,7 @@ func (s *signals) take(number int32) {
 		s.ahead = max(s.ahead, number)
 		return
 	}
-	s.bytes -= int64(len(s.list[k].Payload.JSON())) + signalCost
+	s.bytes -= signalBytes(&s.list[k])
 	s.list = slices.Delete(slices.Clone(s.list), k, k+1)
 }
 
@@ -55,17 +96,12 @@ func (s *signals) landed(e Event) {
 	if !ok || s.knows(ev.ID) {
 		return
 	}
-	if ev.ID != "" {
-		if s.ids == nil {
-			s.ids = map[string]bool{}
-		}
-		s.ids[ev.ID] = true
-	}
+	s.remember(ev.ID, ev.Forgets)
 	if s.last++; s.ahead == s.last {
 		return
 	}
 	x := ev.signal(s.last)
-	s.bytes += int64(len(x.Payload.JSON())) + signalCost
+	s.bytes += signalBytes(&x)
 	s.list = append(slices.Clip(s.list), x)
 }
 
@@ -76,12 +112,9 @@ func (e SignalReceived) signal(number int32) signal {
 
 func (s *signals) clone() signals {
 	c := *s
-	c.list, c.ids = slices.Clone(s.list), maps.Clone(s.ids)
+	c.list, c.ids, c.order = slices.Clone(s.list), maps.Clone(s.ids), slices.Clone(s.order)
 	return c
 }
-
-// ascendingIDs returns the ids of all signals that the run accepted, in ascending order.
-func (s *signals) ascendingIDs() []string { return slices.Sorted(maps.Keys(s.ids)) }
 
 // restoredSignals returns the signals that a snapshot contains.
 func restoredSignals(im model.Image) signals {
@@ -90,10 +123,10 @@ func restoredSignals(im model.Image) signals {
 		s.ids = make(map[string]bool, len(im.SignalIDs))
 	}
 	for _, id := range im.SignalIDs {
-		s.ids[id] = true
+		s.remember(id, false)
 	}
 	for k := range s.list {
-		s.bytes += int64(len(s.list[k].Payload.JSON())) + signalCost
+		s.bytes += signalBytes(&s.list[k])
 	}
 	return s
 }

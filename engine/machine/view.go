@@ -189,5 +189,5 @@ func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.n
 
 // Weight returns an estimate of how many bytes of memory the state takes.
 func (s *State) Weight() int64 {
-	return s.values.bytes + s.signals.bytes + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
+	return s.values.bytes + s.signals.bytes + s.signals.known + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
 }

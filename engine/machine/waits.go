@@ -161,6 +161,8 @@ func (d waits) timedOut(i int) bool {
 // the run keeps it. If no step can ever take it, or the run keeps too many signals, signalReceived
 // refuses the signal.
 func (d waits) signalReceived(ev SignalReceived) {
+	ev.Forgets = ev.ID != "" && !d.s.signals.knows(ev.ID) && d.s.signals.full()
+	d.event = ev
 	if d.s.signals.knows(ev.ID) {
 		return // the run has accepted this signal before, so it changes nothing
 	}
@@ -174,10 +176,24 @@ func (d waits) signalReceived(ev SignalReceived) {
 			return
 		}
 	}
-	if len(d.s.signals.list) >= maxSignals {
+	if why := d.crowded(); why != "" {
 		d.arrived = signal{}
-		d.verbs().refuse("signal", ev.By, "%d signals wait already, and no step takes them", maxSignals)
+		d.verbs().refuse("signal", ev.By, "%s", why)
 	}
+}
+
+// crowded returns the reason why the run cannot keep the signal that has arrived. It returns "" if the
+// run has room for it.
+func (d waits) crowded() string {
+	early := &d.s.signals
+	switch sum := early.bytes + signalBytes(&d.arrived); {
+	case len(early.list) >= maxSignals:
+		return fmt.Sprintf("%d signals wait already, and no step takes them", maxSignals)
+	case sum > maxSignalBytes:
+		return fmt.Sprintf("with this signal, the signals that no step has taken yet would have %d bytes; the run keeps at most %d",
+			sum, maxSignalBytes)
+	}
+	return ""
 }
 
 // unwanted returns the reason why no step of the run can take a signal, now or later. It returns
@@ -189,14 +205,12 @@ func (d waits) unwanted(ev SignalReceived) string {
 	if ev.Fail != "" && !sdk.ValidCode(ev.Fail) {
 		return fmt.Sprintf("%.60q is no error code: lower case letters, digits and _, such as plan_refused", ev.Fail)
 	}
-	var listened []string
-	bad, ended := "", false
+	bad, group, ended := "", "", false
 	for i, step := range d.wf.Steps {
-		if step.Wait == nil {
-			continue
+		if group == "" && step.AwaitsInside(ev.Name) {
+			group = step.Name
 		}
-		if step.Wait.Names != nil && !slices.Contains(step.Wait.Names, ev.Name) {
-			listened = append(listened, step.Wait.Names...)
+		if !step.Awaits(ev.Name) {
 			continue
 		}
 		if d.get(i).Ended() {
@@ -217,7 +231,14 @@ func (d waits) unwanted(ev SignalReceived) string {
 		return bad
 	case ended:
 		return "the step that waits for signal " + ev.Name + " has ended"
-	case len(listened) == 0:
+	case group != "":
+		return fmt.Sprintf("the step that waits for signal %s is in group %s, which is a run of its own", ev.Name, group)
+	}
+	var listened []string
+	for _, step := range d.wf.Steps {
+		listened = append(listened, step.SignalNames()...)
+	}
+	if len(listened) == 0 {
 		return "no step of the workflow waits for a signal"
 	}
 	slices.Sort(listened)

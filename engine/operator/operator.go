@@ -32,16 +32,30 @@ type Operator struct {
 type RefusedError struct {
 	Verb   string
 	Reason string
-	Output bool // the verb might be accepted with another output (of the step)
+	Output bool  // the verb might be accepted with another output (of the step)
+	Err    error // naming.ErrInboxFull, or nil
 }
+
+// maxWaitingSignals is the number of messages in the inbox of a run from which on a signal is refused.
+// It is ten times the number of signals that a run keeps: more can only wait for an engine that is
+// late, or is not alive.
+const maxWaitingSignals = 10_000
+
+// maxWaitingVerbs is the same for all other verbs. It is larger, so that a person can cancel a run
+// whose inbox is full of signals.
+const maxWaitingVerbs = 11_000
 
 // Error names the verb and the reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Verb, e.Reason) }
 
+// Unwrap returns the field Err.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // Ask sends a verb to a run. The verb is durable when Ask returns. The run's owner answers the
 // verb; if no engine is running, that happens later. If the verb does not apply to the run in
 // its present state, Ask returns a *RefusedError and sends nothing. It may also return
-// ErrNotFound, a *crypt.KeyError or a *journal.RunError.
+// ErrNotFound, a *crypt.KeyError or a *journal.RunError. If too many messages wait for the run, the
+// error is also a naming.ErrInboxFull.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
@@ -60,7 +74,16 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	if _, err := rand.Read(token[:]); err != nil {
 		return 0, fmt.Errorf("make a message's number: %w", err)
 	}
-	id, err := st.Post(ctx, store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data})
+	m := store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data, Most: maxWaitingVerbs}
+	name := "verb"
+	if _, signal := verb.(machine.SignalReceived); signal {
+		m.Most, name = maxWaitingSignals, "signal"
+	}
+	id, err := st.Post(ctx, m)
+	if errors.Is(err, naming.ErrInboxFull) {
+		return 0, &RefusedError{Verb: name, Err: err, Reason: fmt.Sprintf("%d messages or more wait for the run, and no engine has taken them yet: "+
+			"start an engine that works on the run, or try again later", m.Most)}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("post to run %s: %w", naming.RunName(run), err)
 	}

@@ -187,7 +187,9 @@ type Loaded struct {
 type Inbox interface {
 	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox
 	// already has a message with the same Dedup, Post adds nothing and returns the id of
-	// the earlier message. It returns ErrNotFound if there is no such run.
+	// the earlier message. It returns ErrNotFound if there is no such run, and naming.ErrInboxFull if
+	// the inbox has Message.Most messages or more. Callers that post at the same time may exceed
+	// Most by one message each.
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns the messages of a run whose ids are greater than the parameter `after`,
 	// in order of arrival, which is the order of their ids. It returns no more messages than
@@ -212,6 +214,9 @@ type Message struct {
 	By    string // person who sent it; only for display
 	Dedup string // the same text in all duplicates of a message, at most 100 characters; "" = none
 	Data  []byte // an encoded event; it may be sealed
+	// Most bounds the inbox: if it has so many messages or more, Post adds nothing and returns
+	// naming.ErrInboxFull. 0 = no bound. A store does not keep this number.
+	Most int
 }
 
 // MessageKind says what a message contains. The numbers are persisted.

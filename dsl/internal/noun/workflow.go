@@ -288,6 +288,34 @@ func (s *Step) Does() string {
 	return ""
 }
 
+// Awaits reports whether the step may wait for the signal. If the names depend on the run, the step may
+// wait for every signal.
+func (s *Step) Awaits(signal string) bool {
+	return s.Wait != nil && (s.Wait.Names == nil || slices.Contains(s.Wait.Names, signal))
+}
+
+// AwaitsInside reports whether the step is a group, and a step of it, or of a group in it, may wait for
+// the signal.
+func (s *Step) AwaitsInside(signal string) bool {
+	return s.Child != nil && s.Child.Group && slices.ContainsFunc(s.Child.Workflow.Steps, func(x *Step) bool {
+		return x.Awaits(signal) || x.AwaitsInside(signal)
+	})
+}
+
+// SignalNames returns the names of the signals for which the step waits, or for which steps wait if it is
+// a group. It leaves out names that depend on the run.
+func (s *Step) SignalNames() (names []string) {
+	switch {
+	case s.Wait != nil:
+		return s.Wait.Names
+	case s.Child != nil && s.Child.Group:
+		for _, x := range s.Child.Workflow.Steps {
+			names = append(names, x.SignalNames()...)
+		}
+	}
+	return names
+}
+
 // NoCall is the value of Step.Do in steps that call no agent. It has no name and no agent.
 var NoCall = &Action{ReadOnly: true, Output: func(json []byte) (value.Value, error) { return value.NewValue(json, nil, nil), nil }}
 

@@ -9,7 +9,7 @@ type Image struct {
 	Run        Run
 	Nodes      []*Node
 	Signals    []Signal // signals that no wait step has taken yet, the oldest first
-	SignalIDs  []string // ids of all signals that the run accepted, in ascending order
+	SignalIDs  []string // ids of accepted signals that the run remembers, the oldest first
 	LastSignal int32    // number of the newest signal that the run accepted; 0 = none
 
 	Checkpoints int64 // total size of all checkpoints recorded so far, in bytes

@@ -34,8 +34,8 @@ var waitsFaults = []fault{
 	},
 	{
 		name: "a signal with an id counts once",
-		in:   "engine/machine.(*signals).landed",
-		old:  "s.ids[ev.ID] = true", new: "s.ids[ev.ID] = false",
+		in:   "engine/machine.(*signals).remember",
+		old:  "s.ids[id] = true", new: "s.ids[id] = false",
 		by: catches("engine/machine", "^TestSignalWithTheSameIDCountsOnce$"),
 	},
 	{
@@ -52,8 +52,8 @@ var waitsFaults = []fault{
 	},
 	{
 		name: "early signals have a ceiling",
-		in:   "engine/machine.waits.signalReceived",
-		old:  "len(d.s.signals.list) >= maxSignals", new: "len(d.s.signals.list) > maxSignals",
+		in:   "engine/machine.waits.crowded",
+		old:  "len(early.list) >= maxSignals", new: "len(early.list) > maxSignals",
 		by: catches("engine/machine", "^TestTooManyEarlySignalsAreRefused$"),
 	},
 	{
@@ -115,5 +115,89 @@ var waitsFaults = []fault{
 		in:   "dsl/internal/link.stepLinker.timer",
 		old:  "ls.timer = span", new: "_ = span",
 		by: catches("dsl", "^TestTimers$"),
+	},
+	{
+		name: "early signals have a ceiling in bytes",
+		in:   "engine/machine.waits.crowded",
+		old:  "sum > maxSignalBytes", new: "sum > 2*maxSignalBytes",
+		by: catches("engine/machine", "^TestTooManyBytesOfEarlySignalsAreRefused$"),
+	},
+	{
+		name: "a run forgets the oldest ids of signals",
+		in:   "engine/machine.waits.signalReceived",
+		old:  "&& d.s.signals.full()", new: "&& d.s.signals.full() && d.at == 0",
+		by: catches("engine/machine", "^TestRunRemembersTheNewestIDsOfSignals$"),
+	},
+	{
+		name: "the journals of older engines forget no id of a signal",
+		in:   "engine/machine.(*signals).remember",
+		old:  "for forgets && s.full() {", new: "for s.full() {",
+		by: catches("engine/machine", "^TestOldJournalsForgetNoID$"),
+	},
+	{
+		name: "the journal says that the run forgets the oldest id of a signal",
+		in:   "engine/internal/wire.(*encoder).verb",
+		old:  "if ev.Forgets {", new: "if false {",
+		by: catches("engine/machine", "^TestRunRemembersTheNewestIDsOfSignals$"),
+	},
+	{
+		name: "a snapshot has the ids of signals in the order of their acceptance",
+		in:   "engine/machine.(*Loader).Image",
+		old:  "SignalIDs: s.signals.order,", new: "SignalIDs: append(append([]string{}, s.signals.order[len(s.signals.order)/2:]...), s.signals.order[:len(s.signals.order)/2]...),",
+		by: catches("engine/machine", "^TestRunRemembersTheNewestIDsOfSignals$"),
+	},
+	{
+		name: "a signal reaches the steps of groups",
+		in:   "engine/operator.(*Operator).Receiver",
+		old:  "|| r.State.Final() ||", new: "|| !r.State.Final() ||",
+		by: catches("engine", "^TestSignalReachesAGroup$"),
+	},
+	{
+		name: "the id of a signal counts once over all groups of a run",
+		in:   "engine/operator.(*Operator).Receiver",
+		old:  `if ev.ID != "" {`, new: `if ev.ID == "-" {`,
+		by: catches("engine", "^TestSignalReachesAGroup$"),
+	},
+	{
+		name: "a signal with an id that is in the inbox of a group goes to no other group",
+		in:   "engine/operator.(*groupWalk).waits",
+		old:  "ok && s.ID == w.ev.ID", new: "ok && s.ID == w.ev.Name",
+		by: catches("engine", "^TestSignalOfGroupsThatWait$"),
+	},
+	{
+		name: "a group that waits for a signal comes before one that keeps it",
+		in:   "engine/operator.(*groupWalk).takes",
+		old:  "slices.Contains(n.Awaits, w.ev.Name)", new: "n.Node >= 0",
+		by: catches("engine", "^TestSignalOfGroupsThatWait$"),
+	},
+	{
+		name: "explain names the command for a signal that a group waits for",
+		in:   "cmd/engine/internal/explain.(*explained).children",
+		old:  "x.signals(r, maxChildren)", new: "x.signals(r, 0)",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^signal-groups$"),
+	},
+	{
+		name: "a full inbox refuses signals before it refuses other verbs",
+		in:   "engine/operator.(*Operator).Ask",
+		old:  "m.Most, name = maxWaitingSignals,", new: "m.Most, name = maxWaitingVerbs,",
+		by: catches("engine/operator", "^TestSignalsDoNotFillTheInbox$"),
+	},
+	{
+		name: "an inbox in memory has a bound",
+		in:   "engine/store/memory.(*inboxRole).Post",
+		old:  "len(waiting) >= m.Most", new: "len(waiting) > m.Most",
+		by: catches("engine/store/memory", "^TestStore$"),
+	},
+	{
+		name: "an inbox in the embedded store has a bound",
+		in:   "engine/store/sqlite.(*tx).post",
+		old:  "if m.Most > 0 {", new: "if m.Most < 0 {",
+		by: catches("engine/store/sqlite", "^TestStore$"),
+	},
+	{
+		name: "an inbox in PostgreSQL has a bound",
+		in:   "engine/store/postgres.messagePost",
+		old:  "$7::int8 = 0 OR", new: "$7::int8 >= 0 OR",
+		by: catches("engine/store/postgres", "^TestStore$/^inbox$"),
 	},
 }

@@ -43,6 +43,7 @@ const (
 	kindRestarted       // a Started of a run that takes over results of another run
 	kindStartedReplying // a Started whose run has replies; it also has a priority, a limit and a time StartBy
 	kindCancelWithCode  // a CancelRequested with a code
+	kindSignalForgets   // a SignalReceived with which the run forgets its oldest id
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -204,7 +205,11 @@ func (e *encoder) verb(event machine.Event) error {
 		e.value(ev.Output)
 		e.who(ev.By, ev.Reason, ev.Ask)
 	case machine.SignalReceived:
-		e.uint(kindSignalReceived)
+		if ev.Forgets {
+			e.uint(kindSignalForgets)
+		} else {
+			e.uint(kindSignalReceived)
+		}
 		e.string(ev.Name)
 		e.string(ev.ID)
 		e.value(ev.Payload)
@@ -321,8 +326,8 @@ func (d *decoder) verb(kind uint64) machine.Event {
 		ev := machine.SettleRequested{Step: d.string(), As: machine.Settlement(d.uint()), Output: d.value()}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
-	case kindSignalReceived:
-		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string()}
+	case kindSignalReceived, kindSignalForgets:
+		ev := machine.SignalReceived{Name: d.string(), ID: d.string(), Payload: d.value(), Fail: d.string(), Forgets: kind == kindSignalForgets}
 		ev.By, ev.Reason, ev.Ask = d.who()
 		return ev
 	case kindUndoRequested:

@@ -10,8 +10,9 @@ import (
 
 // ImageFormat is the number of the present format of an encoded image. An image is the state of a
 // run, as a snapshot holds it. A reader accepts only this number, because the state can always be
-// computed from the journal again.
-const ImageFormat = 1
+// computed from the journal again. Format 1 had the ids of signals in ascending order; format 2 has
+// them in the order in which the run accepted the signals.
+const ImageFormat = 2
 
 // AppendState encodes the image of a state, and appends the bytes to b. The state must not be changed
 // afterwards, so the caller passes a Clone.

@@ -21,7 +21,7 @@ type inboxRole struct {
 }
 
 // Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
-// there is no such run.
+// there is no such run, and ErrInboxFull if the inbox has Message.Most messages.
 func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -32,6 +32,10 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	defer s.mu.Unlock()
 	if s.runs[m.Run] == nil {
 		return 0, store.ErrNotFound
+	}
+	same := func(old store.Message) bool { return m.Dedup != "" && old.Dedup == m.Dedup }
+	if waiting := s.inbox[m.Run]; m.Most > 0 && len(waiting) >= m.Most && !slices.ContainsFunc(waiting, same) {
+		return 0, naming.ErrInboxFull
 	}
 	return s.postLocked(m), nil
 }

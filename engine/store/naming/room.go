@@ -22,6 +22,10 @@ type Room struct {
 // the run is new and another run waits in line.
 var ErrFull = errors.New("engine: there is no room for another run")
 
+// ErrInboxFull says that the inbox of a run has no room for another message: it has as many messages as
+// the sender of the message allows, or more.
+var ErrInboxFull = errors.New("engine: too many messages wait for the run already")
+
 // ErrFree says that a run cannot wait for its unique key, because no run holds the key or waits for it.
 var ErrFree = errors.New("engine: the unique key is free")
 

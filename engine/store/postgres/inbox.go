@@ -17,13 +17,19 @@ import (
 const (
 	// messagePost inserts a message. If the run already has a message with the same text in the column
 	// `dedup`, messagePost returns the id of that message. It uses DO UPDATE, because with DO NOTHING
-	// it would not return a message that another session wrote meanwhile.
+	// it would not return a message that another session wrote meanwhile. If $7 is not 0, and the inbox
+	// has so many messages or more, messagePost returns no row. It takes no lock for this, so that
+	// sessions do not wait for each other: they may exceed $7 by one message each.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
-FROM engine.run WHERE run_id = $1 FOR KEY SHARE
+FROM engine.run WHERE run_id = $1
+  AND ($7::int8 = 0 OR (SELECT pg_catalog.count(*) FROM (SELECT FROM engine.inbox WHERE run_id = $1 LIMIT $7) waiting) < $7
+    OR EXISTS (SELECT FROM engine.inbox WHERE run_id = $1 AND dedup = $5))
+FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_catalog.pg_current_xact_id()::text`
+	messageRun  = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1)`
 	messageList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	// messageDiscard removes messages of a run, but only if the run has ended.
 	messageDiscard = `
@@ -39,7 +45,8 @@ type inbox struct {
 
 // Post puts a message into its run's inbox. If the server's answer to COMMIT is lost, Post
 // asks the server whether the transaction was committed. So no message is stored twice.
-// Post returns ErrNotFound if there is no such run.
+// Post returns ErrNotFound if there is no such run, and ErrInboxFull if the inbox has Message.Most
+// messages.
 func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -51,9 +58,9 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	var id int64
 	err := s.once(ctx, "post a message", func(tx *sql.Tx) (string, error) {
 		var xid string
-		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data).Scan(&id, &xid)
+		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data, int64(m.Most)).Scan(&id, &xid)
 		if noRows(err) {
-			return "", store.ErrNotFound
+			return "", s.unposted(ctx, tx, m)
 		}
 		if err == nil && s.notifyNow() {
 			_, err = tx.ExecContext(ctx, wakeNotify)
@@ -64,6 +71,18 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 		return 0, err
 	}
 	return store.MessageID(id), nil
+}
+
+// unposted returns the reason why messagePost has added no message.
+func (s *inbox) unposted(ctx context.Context, tx *sql.Tx, m store.Message) error {
+	there := false
+	if err := tx.QueryRowContext(ctx, messageRun, int64(m.Run)).Scan(&there); err != nil {
+		return err
+	}
+	if there {
+		return naming.ErrInboxFull
+	}
+	return store.ErrNotFound
 }
 
 // Messages returns messages of a run, in the order of their ids. It returns only messages
@@ -134,10 +153,10 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 				return nil
 			}
 		}
-		if v := judge(err); errors.Is(err, store.ErrNotFound) || ctx.Err() != nil || v != unknown && v != later || try >= giveUp {
-			if errors.Is(err, store.ErrNotFound) {
-				return err
-			}
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, naming.ErrInboxFull) {
+			return err
+		}
+		if v := judge(err); ctx.Err() != nil || v != unknown && v != later || try >= giveUp {
 			return wrap(what, err)
 		}
 	}

@@ -14,6 +14,7 @@ const (
 	runExists = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1)`
 	inboxFind = `SELECT id FROM inbox WHERE run_id = ?1 AND dedup = ?2`
 	inboxAdd  = `INSERT INTO inbox (run_id, at, kind, by, dedup, data) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), ?6)`
+	inboxFull = `SELECT count(*) >= ?2 FROM (SELECT 1 FROM inbox WHERE run_id = ?1 LIMIT ?2)`
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
@@ -44,7 +45,7 @@ type inbox struct {
 // Post puts a message into its run's inbox and returns the id of the message. If the inbox has
 // a message with the same Dedup already, Post adds nothing and returns the id of that
 // message. It also works in a store that was opened with Options.Beside. It returns ErrNotFound
-// if there is no such run.
+// if there is no such run, and ErrInboxFull if the inbox has Message.Most messages.
 func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -81,6 +82,15 @@ func (x *tx) post(m store.Message) (id store.MessageID, fresh bool, err error) {
 		err := x.row(inboxFind, int64(m.Run), m.Dedup).Scan(&old)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return store.MessageID(old), false, err
+		}
+	}
+	if m.Most > 0 {
+		full := false
+		if err := x.row(inboxFull, int64(m.Run), m.Most).Scan(&full); err != nil {
+			return 0, false, err
+		}
+		if full {
+			return 0, false, naming.ErrInboxFull
 		}
 	}
 	res, err := x.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)

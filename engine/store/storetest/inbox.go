@@ -96,6 +96,38 @@ var inboxRules = []rule{
 			w.Errorf("messages = %+v, err = %v: without a dedup each counts", got, err)
 		}
 	}},
+	{name: "inbox/a full one takes no more", why: "while no engine is alive, one sender must not fill the store; others still get through", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		signal := func(i int) store.Message {
+			return store.Message{Run: ids[0], Kind: store.MessageVerb, Dedup: fmt.Sprint("signal ", i), Most: 3}
+		}
+		var want []store.MessageID
+		for i := range 3 {
+			want = append(want, w.post(signal(i)))
+		}
+		for _, st := range []store.Store{w.Store, w.Other} {
+			if id, err := st.Post(w.ctx, signal(3)); !errors.Is(err, naming.ErrInboxFull) {
+				w.Errorf("message 4 of 3: id = %d, err = %v, want ErrInboxFull", id, err)
+			}
+		}
+		if id, err := w.Store.Post(w.ctx, signal(1)); err != nil || id != want[1] {
+			w.Errorf("posted again: id = %d, err = %v, want %d: it is there already", id, err, want[1])
+		}
+		w.wantMessages(ids[0], want...)
+		w.post(store.Message{Run: ids[1], Kind: store.MessageVerb, Most: 1})
+		if id, err := w.Store.Post(w.ctx, store.Message{Run: 77, Kind: store.MessageVerb, Most: 1}); !errors.Is(err, store.ErrNotFound) {
+			w.Errorf("post to no run: id = %d, err = %v, want ErrNotFound", id, err)
+		}
+		cancel := signal(4)
+		cancel.Most = 4
+		want = append(want, w.post(cancel), w.post(store.Message{Run: ids[0], Kind: store.MessageReply}))
+		w.wantMessages(ids[0], want...)
+		t := next(ids[0], 1)
+		t.Consumed = want[:3]
+		w.land(a.writers[0], t)
+		w.wantMessages(ids[0], append(want[3:], w.post(signal(5)))...)
+	}},
 	{name: "inbox/of no run is not found", why: "a verb on an unknown run must not be accepted and then lost", run: func(w *world) {
 		for range 2 {
 			if id, err := w.Store.Post(w.ctx, store.Message{Run: 77, Kind: store.MessageVerb, Dedup: "x"}); !errors.Is(err, store.ErrNotFound) {

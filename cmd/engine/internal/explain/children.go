@@ -3,6 +3,9 @@ package explain
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
@@ -41,6 +44,10 @@ func (x *explained) children(ctx context.Context, s *session.Session, r *history
 	if !r.Flow.StartsChildren() {
 		return nil
 	}
+	if err := history.ReadGroups(ctx, s, r); err != nil {
+		return err
+	}
+	x.signals(r, maxChildren)
 	through, _, err := history.ThroughChildren(ctx, s)
 	if err != nil {
 		return err
@@ -51,4 +58,29 @@ func (x *explained) children(ctx context.Context, s *session.Session, r *history
 	x.say("It %s.", through.Text(x.row.Run))
 	x.Remedies = append(x.Remedies, "engine explain "+words.Quote(x.through[0]))
 	return nil
+}
+
+// signals adds a sentence for each step in a group, at any depth, that waits for a signal. It adds at most
+// `left` sentences, and returns how many more it may add. The command in the sentence names the run of
+// the group: with the run itself, the signal would go to the first step that waits for it.
+func (x *explained) signals(r *history.Run, left int) int {
+	for _, node := range slices.Sorted(maps.Keys(r.Groups)) {
+		group := r.Groups[node].Run
+		if group == nil || group.Row.State.Final() {
+			continue
+		}
+		name := story.Node(r.State, r.Flow, node).Name
+		for n := range story.Nodes(group.State, group.Flow) {
+			if len(n.Awaits) == 0 || n.Each && n.Count >= 0 {
+				continue
+			}
+			if left--; left < 0 {
+				return 0
+			}
+			x.say("Step %s in group %s waits for signal %s: engine signal %s %s --data JSON.",
+				n.Name, name, strings.Join(n.Awaits, " or "), words.Quote(group.Row.Name), words.Quote(n.Awaits[0]))
+		}
+		left = x.signals(group, left)
+	}
+	return left
 }

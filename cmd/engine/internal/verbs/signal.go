@@ -1,9 +1,17 @@
 package verbs
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/operator"
+	"github.com/saga-engine/engine/engine/store"
 )
 
 // SignalOptions holds the arguments and the flags of `engine signal`, without the name of the run.
@@ -41,4 +49,47 @@ func SignalEvent(a *cli.App, o SignalOptions, by string) (machine.Event, error) 
 		return nil, cli.Failed("Invalid flag", "--data: %s.", err)
 	}
 	return e, nil
+}
+
+// mostReceivers is how often a signal is sent to a run of a group. If that run refuses it, because it
+// has ended or another signal has come first, the signal goes to the next one that takes it.
+const mostReceivers = 10
+
+// signal sends a signal to the run in the parameter `row`, or to the run of one of its groups, and waits
+// for the answer.
+func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, ev machine.SignalReceived) error {
+	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
+	for sent := 1; ; sent++ {
+		to, err := op.Receiver(ctx, row.Run, ev)
+		if err != nil {
+			return v.problem(ctx, a, s, row, err)
+		}
+		said := saying{Verb: v, row: row}
+		if to.Run != row.Run {
+			if said.row, err = s.Store.Find(ctx, to.Name); err != nil {
+				return s.Wrap("find the run of a group", err)
+			}
+			if to.Known {
+				return said.printKnown(a)
+			}
+		}
+		if said.message, err = op.Ask(ctx, to.Run, ev, Person()); err == nil {
+			err = said.answered(ctx, s, op)
+		}
+		var refused *operator.RefusedError
+		switch {
+		case err == nil:
+			return said.print(a)
+		case to.Run == row.Run, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
+			return v.problem(ctx, a, s, said.row, err)
+		}
+	}
+}
+
+// printKnown prints that the run of a group has accepted a signal with the same id before.
+func (y *saying) printKnown(a *cli.App) error {
+	if a.JSON {
+		return a.PrintJSON(map[string]any{"run": y.row.Name, "verb": y.Name, "known": true, "recorded": false, "status": y.row.State.String()})
+	}
+	return a.Print("%s\n", fmt.Sprintf("Run %s has accepted a signal with this id before, so this one changes nothing.", render.Clean(y.row.Name)))
 }

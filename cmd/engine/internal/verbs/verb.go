@@ -55,6 +55,9 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 		return nil
 	}
 	op := &operator.Operator{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}
+	if signal, ok := event.(machine.SignalReceived); ok {
+		return v.signal(ctx, a, s, row, signal)
+	}
 	id, err := op.Ask(ctx, row.Run, event, Person())
 	if err != nil {
 		return v.problem(ctx, a, s, row, err)

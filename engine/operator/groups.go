@@ -1,0 +1,239 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of its
+// groups.
+type Receiver struct {
+	Run  status.RunID
+	Name string
+	// Known is true if the run has accepted a signal with this id before. Then the signal changes
+	// nothing, and there is nothing to send.
+	Known bool
+}
+
+// Receiver returns the run that takes the signal ev, which a person or a program sends to the parameter `run`. For
+// people, a group is a part of its run. But it is a run of its own, so Receiver looks for that run:
+//
+//   - If the run itself takes the signal, the run is the Receiver.
+//   - Otherwise the Receiver is the first run of a group, at any depth, in which a step waits for the
+//     signal now. If there is none, it is the first one that keeps the signal for a later step.
+//   - If the signal has an id, and the run or the run of a group knows the id, that one is the Receiver.
+//
+// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
+// nothing, and runs may change before the signal reaches them. So the caller must ask again if the
+// run of a group refuses the signal. Other errors are those of Try.
+func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
+	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
+	if err != nil {
+		return Receiver{}, err
+	}
+	own := Receiver{Run: run, Name: top.Head.Name, Known: story.KnowsSignal(top.State, ev.ID)}
+	if own.Known || !slices.ContainsFunc(top.Flow.Steps, func(s *dsl.Step) bool { return s.AwaitsInside(ev.Name) }) {
+		return own, nil
+	}
+	if ev.ID != "" {
+		w := &groupWalk{Operator: o, ev: ev}
+		w.visit = w.knows
+		if err := w.inside(ctx, top); err != nil || w.found {
+			return w.to, err
+		}
+	}
+	err = o.Try(ctx, run, ev)
+	var refused *RefusedError
+	r := top.State.Run()
+	if err == nil || !errors.As(err, &refused) || r.State.Final() || r.Turning || r.UndoStarted != 0 {
+		return own, err
+	}
+	w := &groupWalk{Operator: o, ev: ev}
+	w.visit = w.takes
+	if err := w.inside(ctx, top); err != nil || w.found {
+		return w.to, err
+	}
+	if w.keeper.Run != 0 {
+		return w.keeper, nil
+	}
+	refused.Reason = strings.Join(append([]string{refused.Reason}, w.reasons()...), "; ")
+	return Receiver{}, refused
+}
+
+// A groupWalk visits the runs of groups, at any depth: the groups of a run in the order of their steps
+// and keys, and after each of them the groups in it. It visits only groups in which a step may wait for
+// the signal.
+type groupWalk struct {
+	*Operator
+	ev    machine.SignalReceived
+	visit func(ctx context.Context, group string, r journal.Run) error // is called for each run of a group
+
+	to      Receiver // the run that takes the signal, or knows its id
+	found   bool     // the field `to` is set; the walk ends
+	keeper  Receiver // the first run that would keep the signal for a later step; Run 0 = none
+	refused []string // why runs of groups refuse the signal
+	later   []string // groups that have not started yet
+	ended   []string // groups that have ended
+}
+
+// inside visits the groups of the run r.
+func (w *groupWalk) inside(ctx context.Context, r journal.Run) error {
+	for n := range story.Nodes(r.State, r.Flow) {
+		if w.found || n.Each && n.Count >= 0 || n.Step >= len(r.Flow.Steps) || !r.Flow.Steps[n.Step].AwaitsInside(w.ev.Name) {
+			continue
+		}
+		if err := w.group(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group visits the run of a group, and the groups in it. The parameter n is the node of the group, or
+// of one key of it.
+func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
+	if n.Child == "" {
+		if n.FinishedAt.IsZero() {
+			w.later = append(w.later, n.Name)
+		} else {
+			w.ended = append(w.ended, n.Name)
+		}
+		return nil
+	}
+	row, err := store.Complete(w.Store).Find(ctx, n.Child)
+	if errors.Is(err, store.ErrNotFound) { // no engine has submitted the run yet
+		w.later = append(w.later, n.Name)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find the run of group %s: %w", n.Name, err)
+	}
+	if row.State.Final() && w.ev.ID == "" {
+		w.ended = append(w.ended, n.Name)
+		return nil
+	}
+	r, err := journal.LoadState(ctx, store.Complete(w.Store), w.Sealer, w.Defs, row.Run)
+	if err != nil {
+		return err
+	}
+	if err := w.visit(ctx, n.Name, r); err != nil || w.found {
+		return err
+	}
+	return w.inside(ctx, r)
+}
+
+// knows ends the walk at a run that knows the id of the signal, or in whose inbox a signal with this id
+// waits.
+func (w *groupWalk) knows(ctx context.Context, _ string, r journal.Run) error {
+	known := story.KnowsSignal(r.State, w.ev.ID)
+	if !known {
+		if r.Head.State.Final() {
+			return nil
+		}
+		if waits, err := w.waits(ctx, r.Head.Run); err != nil || !waits {
+			return err
+		}
+	}
+	w.to, w.found = Receiver{Run: r.Head.Run, Name: r.Head.Name, Known: known}, true
+	return nil
+}
+
+// waits reports whether a signal with the id of the walk waits in the inbox of a run.
+func (w *groupWalk) waits(ctx context.Context, run status.RunID) (bool, error) {
+	const page = 1000
+	for after := store.MessageID(0); ; {
+		list, err := w.Store.Messages(ctx, run, after, page)
+		if err != nil {
+			return false, fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
+		}
+		for _, m := range list {
+			after = m.ID
+			if m.Kind != store.MessageVerb {
+				continue
+			}
+			e, err := journal.DecodeMessage(w.Sealer, run, m.Data)
+			if err != nil {
+				return false, err
+			}
+			if s, ok := e.(machine.SignalReceived); ok && s.ID == w.ev.ID {
+				return true, nil
+			}
+		}
+		if len(list) < page {
+			return false, nil
+		}
+	}
+}
+
+// takes ends the walk at a run in which a step waits for the signal now. It sets the field `keeper` to
+// the first run that would keep the signal.
+func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) error {
+	if r.Head.State.Final() {
+		w.ended = append(w.ended, group)
+		return nil
+	}
+	err := w.Try(ctx, r.Head.Run, w.ev)
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		if !slices.ContainsFunc(r.Flow.Steps, func(s *dsl.Step) bool { return s.Awaits(w.ev.Name) }) {
+			return nil // only a group in this group waits for the signal
+		}
+		w.refused = append(w.refused, fmt.Sprintf("run %s of group %s: %s", r.Head.Name, group, refused.Reason))
+		return nil
+	case err != nil:
+		return err
+	}
+	to := Receiver{Run: r.Head.Run, Name: r.Head.Name}
+	for n := range story.Nodes(r.State, r.Flow) {
+		if slices.Contains(n.Awaits, w.ev.Name) {
+			w.to, w.found = to, true
+			return nil
+		}
+	}
+	if w.keeper.Run == 0 {
+		w.keeper = to
+	}
+	return nil
+}
+
+// mostReasons is the highest number of groups that a refusal names.
+const mostReasons = 3
+
+// reasons returns why no run of a group takes the signal.
+func (w *groupWalk) reasons() []string {
+	out := w.refused[:min(len(w.refused), mostReasons)]
+	switch {
+	case len(w.later) == 1:
+		out = append(out, named(w.later)+" has not started yet: send the signal again when it has")
+	case len(w.later) > 0:
+		out = append(out, named(w.later)+" have not started yet: send the signal again when one of them has")
+	case len(out) == 0 && len(w.ended) == 1:
+		out = append(out, named(w.ended)+" has ended")
+	case len(out) == 0 && len(w.ended) > 0:
+		out = append(out, named(w.ended)+" have ended")
+	}
+	return out
+}
+
+// named returns a text with the names of groups.
+func named(groups []string) string {
+	switch n := len(groups); {
+	case n == 1:
+		return "group " + groups[0]
+	case n > mostReasons:
+		return fmt.Sprintf("groups %s and %d more", strings.Join(groups[:mostReasons], ", "), n-mostReasons)
+	}
+	return "groups " + strings.Join(groups, ", ")
+}
