@@ -92,7 +92,7 @@ var mutants = []mutant{
 		"if overFor(err) {\n\t\tt.end(err)\n\t\treturn store.Tick{}, err", "if overFor(err) {\n\t\treturn store.Tick{}, err", nil},
 	// Families, notifications and limits over all engines.
 	{"a cancel does not go down to child runs", "internal/children/step.go",
-		"return true, w.cancel(ctx, child, state)", "return true, nil", nil},
+		"err = w.cancel(ctx, child, state)", "err = nil", nil},
 	{"a child that has succeeded is not undone with its parent", "internal/children/step.go",
 		"case w.undoes() && state != status.RunSucceeded:", "case w.undoes():", nil},
 	{"an undo ends before its child run is undone", "internal/children/step.go",
