@@ -141,9 +141,9 @@ var childrenFaults = []fault{
 		by: catches("engine", "^TestRenamedGroupIsMoved$"),
 	},
 	{
-		name: "the refusal about an open child run does not advise to wait for a call",
+		name: "the refusal about an open group does not advise to wait for a call",
 		in:   "engine/moving.(*comparison).inFlight",
-		old:  "c.now.Steps[s.Node].Child != nil", new: "c.now.Steps[s.Node].Child != nil && why == \"\"",
+		old:  "case k == nil:", new: "case k == nil || k.Group:",
 		by: catches("engine", "^TestGroupInFlightIsEnded$"),
 	},
 	{
