@@ -68,7 +68,7 @@ chaos: postgres-binaries ## faults on real engines and agents, as in docs/reliab
 	CHAOS=$(if $(SHORT),part,full) $(PGTEST) run -- go test -count=1 -timeout 6h -parallel 16 ./engine/internal/chaos -v 2>&1 | tee bin/chaos.log | grep -E '^(---|ok|FAIL|panic|\||    [a-z_]+\.go)' ; exit $${PIPESTATUS[0]}
 
 .PHONY: hostile
-hostile: ## every case of testdata/hostile against the built command: memory, CPU time, messages; ten minutes
+hostile: postgres-binaries ## every case of testdata/hostile against the built command: memory, CPU time, messages; ten minutes
 	HOSTILE=all go test -count=1 -timeout 60m ./engine/internal/hostile
 
 .PHONY: mutants

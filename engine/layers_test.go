@@ -138,6 +138,7 @@ var layers = []layer{
 		[]string{"engine/store/admission", "engine/store/pointed", "engine/store/naming", "dsl", "engine/crypt", "engine/internal/call", "engine/internal/children", "engine/internal/clock", "engine/internal/cluster", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/lists", "engine/internal/outage", "engine/internal/inbox", "engine/internal/intake", "engine/internal/outbox", "engine/internal/owner", "engine/internal/replyto", "engine/internal/ticks", "engine/internal/wait",
 			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/line", "engine/machine/status", "engine/moving", "engine/store", "dsl/cron", "dsl/selection", "engine/internal/selects", "engine/store/firings", "engine/store/events", "engine/store/intake", "engine/store/goals", "engine/store/notice", "engine/store/replies", "engine/store/schedules", "engine/story", "sdk"}, nil},
 	{"engine/internal/failpoint/...", "a place where a fault may strike knows nothing of what it strikes", []string{"engine/internal/failpoint/..."}, nil},
+	{"engine/internal/hostile/cmd/...", "an agent of a test knows only the SDK", []string{"sdk", "sdk/plugin"}, nil},
 	{"engine/internal/hostile/...", "it drives the built command and knows no code", nil, []string{"github.com/rogpeppe/go-internal"}},
 	{"engine/internal/comments", "it reads the code as text", nil, nil},
 	{"engine/internal/planted/...", "a list of faults changes source text and knows no code", nil, nil},

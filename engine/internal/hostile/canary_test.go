@@ -3,28 +3,15 @@
 package hostile
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // A source is a way by which something sensitive comes into a run.
@@ -39,7 +26,6 @@ type source struct {
 
 // places are where values are given.
 type places struct {
-	dir   string
 	env   []string
 	args  []string
 	file  map[string]any // a file of variables
@@ -229,23 +215,23 @@ func (h *hidden) forms() []string {
 	quoted, _ := json.Marshal(h.value) // a string always has a JSON form
 	return []string{
 		h.value, strings.ToUpper(h.value), string(quoted[1 : len(quoted)-1]), strings.Trim(strconv.Quote(h.value), `"`), url.QueryEscape(h.value),
-		base64.StdEncoding.EncodeToString([]byte(h.value)), hex.EncodeToString([]byte(h.value)), h.value[:12],
+		base64.StdEncoding.EncodeToString([]byte(h.value)), hex.EncodeToString([]byte(h.value)), h.value[:12], hex.EncodeToString([]byte(h.value[:12])),
 	}
 }
 
-// nest writes the module and returns what is hidden in it: every source with every sink,
-// in two shapes.
-func (p *places) nest() (module string, all []hidden) {
+// nest writes the module and returns what is hidden in it: every source with every sink, in the
+// given shapes.
+func (p *places) nest(shapes []string) (module string, all []hidden) {
 	var b strings.Builder
 	b.WriteString(head)
 	n := 0
 	for _, src := range sources() {
 		for _, to := range sinks() {
-			for _, shape := range []string{"%s-canary%s", "%s \"ä\\ %s"} {
+			for _, shape := range shapes {
 				if to.pure && !src.pure || to.early && src.late {
 					continue
 				}
-				h := hidden{source: src.name, sink: to.name, value: fmt.Sprintf(shape, fmt.Sprintf("hush%08x", 0x9e3779b1*uint32(n+1)), "tail")}
+				h := hidden{source: src.name, sink: to.name, value: canaryValue(shape, n)}
 				switch {
 				case to.name == collected:
 					h.expr = fmt.Sprintf("step.s%d.collected", n)
@@ -266,69 +252,71 @@ func (p *places) nest() (module string, all []hidden) {
 	return b.String(), all
 }
 
+// These are the shapes of values: one that is written as it is, and one that is escaped in JSON, in
+// URLs and in HCL.
+const (
+	plainShape   = "%s-canary%s"
+	escapedShape = "%s \"ä\\ %s"
+)
+
+// canaryValue returns value number n. No value contains the first 12 bytes of another one.
+func canaryValue(shape string, n int) string {
+	return fmt.Sprintf(shape, fmt.Sprintf("hush%08x", 0x9e3779b1*uint32(n+1)), "tail")
+}
+
 // T22: of 300 sensitive values, each with a way in and a use of its own, none can be read
-// in what the engine prints, in its log, or in its state (I13).
+// in what the engine prints, in its log, or in its state (I13). On PostgreSQL, every second value
+// is tried: there the state is all tables, and all that the engines send to the server.
 func TestCanaries(t *testing.T) {
 	b := newBench(t)
-	p := &places{dir: t.TempDir(), file: map[string]any{}, files: map[string]string{}}
-	module, all := p.nest()
-	if len(all) < 280 {
-		t.Fatalf("%d canaries", len(all))
+	for _, kind := range []struct {
+		state  string
+		open   func(*testing.T, *scene)
+		shapes []string
+		least  int // number of canaries
+	}{
+		{"SQLite", func(*testing.T, *scene) {}, []string{plainShape, escapedShape}, 280},
+		{"PostgreSQL", onPostgres, []string{escapedShape}, 140},
+	} {
+		t.Run(kind.state+"/forward", func(t *testing.T) {
+			t.Parallel()
+			p := newPlaces()
+			module, all := p.nest(kind.shapes)
+			if len(all) < kind.least {
+				t.Fatalf("%d canaries", len(all))
+			}
+			p.files["main.hcl"] = module
+			p.files["next/main.hcl"] = strings.ReplaceAll(module, `"10m"`, `"11m"`) // for engine migrate
+			s := newScene(t, b, p.files, p.env)
+			kind.open(t, s)
+			forward(t, s, p, all)
+			s.search(t, all)
+		})
+		t.Run(kind.state+"/undone", func(t *testing.T) {
+			t.Parallel()
+			undone(t, b, kind.open)
+		})
 	}
-	vars, err := json.Marshal(p.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.files["main.hcl"] = module
-	p.files["next/main.hcl"] = strings.ReplaceAll(module, `"10m"`, `"11m"`) // for engine migrate
-	outside := t.TempDir()                                                  // what a person knows is not in the module's directory
-	for name, text := range p.files {
-		file := filepath.Join(p.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	values := filepath.Join(outside, "values.json")
-	if err := os.WriteFile(values, vars, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	key := func(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
-	env := append([]string{
-		"HOME=" + outside, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "ENGINE_PLUGIN_DIR=" + b.dir, "NO_COLOR=1", "ENGINE_LOG=debug",
-		"ENGINE_ENCRYPTION_KEY=" + key(7),
-	}, p.env...)
-	surfaces, stdin := map[string][]byte{}, ""
-	run := func(args ...string) []byte {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), filepath.Join(b.dir, "engine"), args...)
-		cmd.Dir, cmd.Env, cmd.Stdin = p.dir, env, strings.NewReader(stdin)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-		var stdout, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		err := cmd.Run()
-		out := append(slices.Clone(stdout.Bytes()), stderr.Bytes()...)
-		if err != nil {
-			t.Errorf("engine %.40q: %v\n…%s", args[:min(len(args), 3)], err, out[max(0, len(out)-3000):])
-		}
-		surfaces["engine "+args[0]+fmt.Sprint(len(surfaces))] = out
-		return stdout.Bytes()
-	}
-	given := append([]string{"--var-file", values}, p.args...)
-	given = append([]string{"--workflow", "w"}, given...)
-	run(append([]string{"plan", "."}, given...)...)
-	run(append([]string{"plan", ".", "--json"}, given...)...)
-	run(append([]string{"apply", ".", "--run-id", "canaries", "--reply-to", "table:canaries"}, given...)...)
-	run(append([]string{"apply", ".", "--run-id", "served", "--detach", "--reply-to", "table:canaries"}, given...)...)
+}
+
+// forward has runs succeed in several ways, and shows them with every command.
+func forward(t *testing.T, s *scene, p *places, all []hidden) {
+	given := append([]string{"--workflow", "w"}, p.given(t, s)...)
+	s.run(t, append([]string{"plan", "."}, given...)...)
+	s.run(t, append([]string{"plan", ".", "--json"}, given...)...)
+	s.run(t, append([]string{"apply", ".", "--run-id", "canaries", "--reply-to", "table:canaries"}, given...)...)
+	s.run(t, append([]string{"apply", ".", "--run-id", "served", "--detach", "--reply-to", "table:canaries"}, given...)...)
 	for _, args := range [][]string{
 		{"migrate", "served", "--to", "next", "--dry-run"}, {"migrate", "served", "--to", "next", "--json"}, {"migrate", "--all", "--workflow", "w", "--to", "next"},
 		{"migrate", "served", "--to", "next", "--yes"},
 		{"restart", "canaries", "--from", "s0", "--again", "--dry-run"}, {"restart", "canaries", "--from", "s0", "--again", "--json"},
 		{"restart", "canaries", "--from", "s0", "--again", "--run-id", "again", "--yes"},
 	} {
-		run(args...)
+		s.run(t, args...)
 	}
-	surfaces["the log of engine serve"], surfaces["metrics"] = served(t, filepath.Join(b.dir, "engine"), p.dir, env, 2*notices(all), "served", "again")
+	engine := s.serve(t)
+	engine.await(t, map[string]int{`run ended" run=served .*succeeded`: 1, `run ended" run=again .*succeeded`: 1, `run ended.*\.notify\.`: 2 * notices(all)})
+	engine.stop(t)
 	for _, args := range [][]string{
 		{"show", "served"}, {"logs", "served"}, {"explain", "served", "--json"}, {"show", "again"}, {"show", "again", "--events"}, {"explain", "again"},
 		{"show", "canaries"}, {"show", "canaries", "--json"}, {"show", "canaries", "--events"}, {"show", "canaries", "--events", "--json"},
@@ -337,62 +325,31 @@ func TestCanaries(t *testing.T) {
 		{"graph", ".", "--workflow", "w"}, {"validate", ".", "--json"}, {"doctor"}, {"db", "verify"},
 		{"replies", "canaries"}, {"replies", "canaries", "--json"}, {"replies", "canaries", "--take"},
 	} {
-		run(args...)
+		s.run(t, args...)
 	}
-	for _, name := range family(t, run("list", "--workflow", "child", "--json"), run("list", "--workflow", "w.notify", "--json"), run("list", "--json", "--limit", "1000")) {
-		run("show", name)
-		run("show", name, "--events", "--json")
-		run("explain", name)
+	names := family(t, []string{"w", "w.g", "w.notify", "child"},
+		s.run(t, "list", "--workflow", "child", "--json"), s.run(t, "list", "--workflow", "w.notify", "--json"), s.run(t, "list", "--json", "--limit", "1000"))
+	for _, name := range names {
+		s.run(t, "show", name)
+		s.run(t, "show", name, "--events", "--json")
+		s.run(t, "explain", name)
 	}
-	for _, h := range all {
-		if h.expr != "" {
-			stdin += h.expr + "\njsonencode(" + h.expr + ")\n"
-		}
+	s.evaluate(t, "canaries", all)
+	s.env = append(slices.Clone(s.env), "ENGINE_ENCRYPTION_KEY="+encryptionKey(8)+","+encryptionKey(7))
+	s.run(t, "key", "rotate", "--preview")
+	s.run(t, "key", "rotate")
+	s.env = append(slices.Clone(s.env), "ENGINE_ENCRYPTION_KEY="+encryptionKey(8))
+	s.run(t, "key", "list")
+	s.run(t, "show", "canaries", "--json")
+	s.run(t, "db", "verify")
+	if n := s.masked(); n < 6 { // of both runs, and of a run of each kind
+		t.Errorf("%d commands show something masked: the test looks at the wrong things", n)
 	}
-	run("console", ".", "--run", "canaries")
-	run("console", ".", "--run", "canaries", "--json")
-	env = append(slices.Clone(env), "ENGINE_ENCRYPTION_KEY="+key(8)+","+key(7))
-	run("key", "rotate", "--preview")
-	run("key", "rotate")
-	env = append(slices.Clone(env), "ENGINE_ENCRYPTION_KEY="+key(8))
-	run("key", "list")
-	run("show", "canaries", "--json")
-	run("db", "verify")
-	err = filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || slices.Contains([]string{"main.hcl"}, d.Name()) || strings.HasPrefix(d.Name(), "secret-") {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		surfaces[filepath.Base(path)] = data
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	masked := 0
-	for name, text := range surfaces {
-		if strings.HasPrefix(name, "engine show") && bytes.Contains(text, []byte("(sensitive)")) {
-			masked++
-		}
-	}
-	if masked < 6 { // of both runs, and of a run of each kind
-		t.Errorf("%d commands show something masked: the test looks at the wrong things", masked)
-	}
-	for _, h := range all {
-		for name, data := range surfaces {
-			for _, form := range h.forms() {
-				if i := bytes.Index(data, []byte(form)); i >= 0 {
-					t.Errorf("%s as %s shows in %s: …%.120q", h.source, h.sink, name, data[max(0, i-60):min(len(data), i+60)])
-					break
-				}
-			}
-		}
-	}
-	t.Logf("%d canaries, %d surfaces", len(all), len(surfaces))
 }
 
-// family returns the name of one run of each workflow in the lists of runs.
-func family(t *testing.T, lists ...[]byte) (names []string) {
+// family returns the name of one run of each workflow in the lists of runs. It fails the test if a
+// workflow of the list `want` has none.
+func family(t *testing.T, want []string, lists ...[]byte) (names []string) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, list := range lists {
@@ -410,7 +367,7 @@ func family(t *testing.T, lists ...[]byte) (names []string) {
 			}
 		}
 	}
-	for _, kind := range []string{"w", "w.g", "w.notify", "child"} {
+	for _, kind := range want {
 		if !seen[kind] {
 			t.Errorf("no run of %s is listed: %v", kind, seen)
 		}
@@ -426,52 +383,4 @@ func notices(all []hidden) (n int) {
 		}
 	}
 	return n
-}
-
-// served has an engine work on what was submitted, until these runs have succeeded, and this number of
-// notifications. It returns what the engine logs and what it serves.
-func served(t *testing.T, program, dir string, env []string, notices int, runs ...string) (log, metrics []byte) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "serve", ".", "--http", "127.0.0.1:0")
-	cmd.Dir, cmd.Env = dir, env
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the engine ends its agents
-	stderr, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := regexp.MustCompile(`msg=listening http=(\S+)`)
-	var url string
-	var out bytes.Buffer
-	for lines := bufio.NewScanner(io.TeeReader(stderr, &out)); lines.Scan(); {
-		if m := address.FindStringSubmatch(lines.Text()); m != nil {
-			url = "http://" + m[1] + "/metrics"
-		}
-		runs = slices.DeleteFunc(runs, func(run string) bool {
-			return strings.Contains(lines.Text(), "run="+run+" ") && strings.Contains(lines.Text(), "succeeded")
-		})
-		if strings.Contains(lines.Text(), "run ended") && strings.Contains(lines.Text(), ".notify.succeeded.") {
-			notices--
-		}
-		if url == "" || metrics != nil || len(runs) > 0 || notices > 0 {
-			continue
-		}
-		reply, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if metrics, err = io.ReadAll(reply.Body); err != nil {
-			t.Fatal(err)
-		}
-		_ = reply.Body.Close()
-		cancel()
-	}
-	if err := cmd.Wait(); metrics == nil || !bytes.Contains(metrics, []byte("engine_runs")) {
-		t.Fatalf("the engine served %q and ended with %v:\n…%s", metrics, err, out.Bytes()[max(0, out.Len()-3000):])
-	}
-	return out.Bytes(), metrics
 }

@@ -19,4 +19,7 @@
 // megabytes.
 //
 // `make hostile` runs all cases. `make test` runs one case in sixteen, unless HOSTILE=all.
+//
+// TestCanaries gives sensitive values to runs, with SQLite and with PostgreSQL, and looks for these
+// values in all that commands print, in the logs, and in the state.
 package hostile

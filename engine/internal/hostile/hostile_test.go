@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/saga-engine/engine/engine/internal/pgtest"
 )
 
 // The limits of one command.
@@ -41,7 +43,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envMeasure) != "" {
 		os.Exit(measure())
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m))
 }
 
 // A usage holds the resources that a command used.
@@ -69,7 +71,8 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{dir: t.TempDir(), bases: map[string]int64{}}
-	build := exec.Command("go", "build", "-o", b.dir+string(filepath.Separator), "../../../cmd/engine", "../../../plugins/engine-agent-mock", "../../../plugins/engine-agent-exec")
+	build := exec.Command("go", "build", "-o", b.dir+string(filepath.Separator), "../../../cmd/engine", "../../../plugins/engine-agent-mock", "../../../plugins/engine-agent-exec",
+		"./cmd/engine-agent-teller")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
