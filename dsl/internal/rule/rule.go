@@ -14,12 +14,16 @@ import (
 // decimal digits. Two numbers with at most 100 digits are equal in both, or different in both.
 const maxDigits = 100
 
+// maxDepth is the largest depth of a rule. The SQL function calls itself for each level, and PostgreSQL
+// has a limit for the memory of nested calls.
+const maxDepth = 50
+
 // Of translates a condition. The function `types` returns the type of a variable; cty.NilType = the
 // variable is not part of the input. If the condition has a part that rules do not have, Of returns
 // nil.
 func Of(condition hclsyntax.Expression, types func(variable string) cty.Type) json.RawMessage {
 	n, ty := translation{types}.node(condition)
-	if ty != cty.Bool {
+	if ty != cty.Bool || depth(n) > maxDepth {
 		return nil
 	}
 	data, err := json.Marshal(n)
@@ -27,6 +31,17 @@ func Of(condition hclsyntax.Expression, types func(variable string) cty.Type) js
 		return nil // a number that JSON does not have
 	}
 	return data
+}
+
+// depth returns how many levels of operations a rule has.
+func depth(rule []any) int {
+	most := 0
+	for _, x := range rule {
+		if operand, ok := x.([]any); ok {
+			most = max(most, depth(operand))
+		}
+	}
+	return most + 1
 }
 
 // A translation translates the parts of one condition. Its methods return a rule and the type of its

@@ -58,7 +58,7 @@ func TestNotTranslated(t *testing.T) {
 		`can(regex("(?m)^a$", var.s))`, `can(regex("é", var.s))`, `can(regex("a{300}", var.s))`, `can(regex("(?P<x>a)", var.s))`,
 		`can(regex("[^ -~]", var.s))`, `can(regex("(", var.s))`, `upper(var.s) == "A"`, `var.n == 1e500`, `var.n == 1e-500`,
 		`var.n > 0 && var.any`, `var.b ? true : false`, `var.list[0] > 1`, `var.s == null && var.list`, `length(var.list...) > 1`,
-		`var.n == 1` + strings.Repeat("0", 100), `null == null`,
+		`var.n == 1` + strings.Repeat("0", 100), `null == null`, strings.Repeat("var.b && ", 50) + "var.b",
 	} {
 		if got := of(t, condition); got != "" {
 			t.Errorf("%s is translated to %s", condition, got)

@@ -163,6 +163,22 @@ func accepts(t *testing.T, wf *dsl.Workflow, in map[string]json.RawMessage) bool
 	return !diags.HasErrors()
 }
 
+// S54: the server has enough memory for the deepest rule.
+func TestDeepRule(t *testing.T) {
+	wf := ruled(t, strings.Repeat("!(", 48)+"var.b"+strings.Repeat(")", 48))
+	var rule string
+	for _, v := range wf.Variables {
+		for _, r := range v.Rules {
+			rule = string(r.Check)
+		}
+	}
+	var got string
+	err := raw(t, migrated(t)).QueryRowContext(t.Context(), `SELECT engine.rule($1::jsonb, '{"b":true}')::text`, rule).Scan(&got)
+	if err != nil || got != "true" {
+		t.Errorf("rule %s: %s, %v", rule, got, err)
+	}
+}
+
 // S54: whenever PostgreSQL can evaluate the condition of a validation block, the language has the same
 // result. This is checked for random conditions and inputs.
 func TestRulesAgree(t *testing.T) {
