@@ -143,7 +143,7 @@ func (l *minima) forget(id store.EngineID) {
 const (
 	headTrail  = 12 * time.Minute
 	headWhole  = 5 * time.Second
-	headCostly = 50 * time.Millisecond
+	headCostly = 10 * time.Millisecond
 )
 
 // A queueHead holds where the next scan for runs without an owner begins. Times of runs are by the
