@@ -474,6 +474,18 @@ var postgresFaults = []fault{
 		by:   catches("engine/store/postgres", "^TestSearchPath$"),
 	},
 	{
+		name: "a scan that is costly is followed by scans of the newest entries",
+		in:   "engine/store/postgres.(*queueHead).next",
+		old:  "now.Before(q.costly)", new: "now.Before(q.costly.Add(-time.Hour))",
+		by: catches("engine/store/postgres", "^TestHeadOfAQueueThatIsCostlyToScan$"),
+	},
+	{
+		name: "a scan that finds no run is followed by one of all entries",
+		in:   "engine/store/postgres.(*queueHead).scanned",
+		old:  "q.costly, q.slow = time.Time{}, 0", new: "q.slow = 0",
+		by: catches("engine/store/postgres", "^TestHeadOfAQueueThatIsCostlyToScan$"),
+	},
+	{
 		name: "migrations look for functions and operators in pg_catalog alone",
 		in:   "engine/store/postgres.apply",
 		old:  "tx.ExecContext(ctx, transactionPath)",

@@ -137,13 +137,15 @@ func (l *minima) forget(id store.EngineID) {
 // is slow (wholeShare).
 //
 // While a transaction stays open for long, the entries of headTrail alone may be hundreds of thousands.
-// If a scan over them takes headCostly or longer, further scans begin where the last scan has found its
-// first run, until the costly scan has taken only a twentieth of the time (wholeShare), or a scan finds
-// no run. Meanwhile a new run whose priority is higher than that of all runs in the queue waits.
+// If headSlow scans over them, one after the other, take headCostly or longer, the next scans begin
+// where the last scan has found its first run. They do so until the costly scan has taken only a
+// twentieth of the time (wholeShare), or a scan finds no run. Meanwhile a new run whose priority is
+// higher than that of all runs in the queue waits.
 const (
 	headTrail  = 12 * time.Minute
 	headWhole  = 5 * time.Second
-	headCostly = 10 * time.Millisecond
+	headCostly = 20 * time.Millisecond
+	headSlow   = 5
 )
 
 // A queueHead holds where the next scan for runs without an owner begins. Times of runs are by the
@@ -154,6 +156,7 @@ type queueHead struct {
 	whole  time.Time  // time of the next scan that begins at the first entry
 	near   time.Time  // next_check at which a scan begins before the time `costly`
 	costly time.Time  // time of the next scan that begins at the field `at`; in the past = the next scan
+	slow   int        // number of scans, one after the other, that began at the field `at` or before it and took long
 }
 
 // next returns the next_check at which the coming scan begins. If the result is not valid (NULL), the
@@ -182,17 +185,18 @@ func (q *queueHead) scanned(began time.Time, took time.Duration, from sql.NullTi
 	q.at = at.Add(-headTrail)
 	wide := !from.Valid || !from.Time.After(q.at)
 	if len(found) == 0 {
-		q.costly = time.Time{}
+		q.costly, q.slow = time.Time{}, 0
 		return
 	}
 	q.near = below(found[0].NextCheck)
-	switch {
-	case !wide:
+	if !wide {
 		return
-	case took >= headCostly:
+	}
+	if q.slow++; took < headCostly {
+		q.slow = 0
+	}
+	if q.slow >= headSlow {
 		q.costly = began.Add(wholeShare * took)
-	default:
-		q.costly = time.Time{}
 	}
 	if q.near.Before(q.at) {
 		q.at = q.near
