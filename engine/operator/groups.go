@@ -36,7 +36,7 @@ type Receiver struct {
 //
 // If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
 // nothing, and runs may change before the signal reaches them. So the caller must ask again if the
-// run of a group refuses the signal. Other errors are those of Try.
+// run of a group refuses the signal. Receiver also returns the errors of Try.
 func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
 	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {

@@ -262,8 +262,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	return true, true
 }
 
-// eachOfGroup checks the reference each.NAME in a group. The results are those of the method around. If
-// the reference is to the key of a group, eachOfGroup adds the group to c.GroupKeys.
+// eachOfGroup checks the reference each.NAME in a group. It returns the same
+// two results as its caller. If the reference is to the key of a group, eachOfGroup adds the group to
+// c.GroupKeys.
 func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name string, ns *names, a allow) (ok, handled bool) {
 	holder := ns.of.EachAround()
 	if ns.hasEach || a&(allowEach|allowStep) == 0 || holder == nil {

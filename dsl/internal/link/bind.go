@@ -230,7 +230,8 @@ func variableList(decls map[string]*decl.Variable) []noun.Variable {
 	return out
 }
 
-// rulesOf returns the rules of a variable: those of its conditions that use only variables of the input.
+// rulesOf returns the rules of a variable. It leaves out conditions that cannot become rules, such as
+// those with a variable that is not part of the input.
 func rulesOf(v *decl.Variable, decls map[string]*decl.Variable) (out []noun.Rule) {
 	if v.Deployment || v.Sensitive {
 		return nil

@@ -220,8 +220,8 @@ func (h *hidden) forms() []string {
 	}
 }
 
-// nest writes the module and returns what is hidden in it: every source with every sink, in the
-// given shapes.
+// nest writes the module. It also returns the values that are hidden in the module: each source is
+// combined with each sink, in each of the given shapes.
 func (p *places) nest(shapes []string) (module string, all []hidden) {
 	var b strings.Builder
 	b.WriteString(head)

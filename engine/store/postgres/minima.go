@@ -139,8 +139,8 @@ func (l *minima) forget(id store.EngineID) {
 // While a transaction stays open for long, the entries of headTrail alone may be hundreds of thousands.
 // If headSlow scans over them, one after the other, take headCostly or longer, the next scans begin
 // where the last scan has found its first run. They do so until the costly scan has taken only a
-// twentieth of the time (wholeShare), or a scan finds no run. Meanwhile a new run whose priority is
-// higher than that of all runs in the queue waits.
+// twentieth of the time (wholeShare), or a scan finds no run. Meanwhile a new run waits if its
+// priority is higher than the priority of every run in the queue.
 const (
 	headTrail  = 12 * time.Minute
 	headWhole  = 5 * time.Second
