@@ -188,7 +188,8 @@ type Retainer interface {
 	// snapshots and places. If the given time is zero, no run is old enough. The workflow of a run
 	// may have its own retention (DefinedWorkflow.Retention). Then the given time does not count
 	// for the run: Retain removes the run if it finished longer ago than this retention, by the
-	// clock of the store.
+	// clock of the store. If the run was moved to another definition (Transition.Moved), the
+	// retention of the last one counts.
 	//
 	// Retain examines runs that were created early enough to be removed, oldest first. One call
 	// examines no more runs than the parameter `limit` says. If there may be more, it sets

@@ -107,6 +107,30 @@ var capacityFaults = []fault{
 		by: catches("engine", "^TestWorkflowKeepsItsRuns$"),
 	},
 	{
+		name: "the retention of a moved run is that of its last definition, in memory",
+		in:   "engine/store/memory.(*retention).Retain",
+		old:  "cmp.Or(r.moved, r.head.Workflow)", new: "cmp.Or(r.head.Workflow, r.moved)",
+		by: catches("engine/store/memory", "^TestStore$/^moves$"),
+	},
+	{
+		name: "the retention of a moved run is that of its last definition, in the embedded store",
+		in:   "engine/store/sqlite.retainRuns",
+		old:  "coalesce(d.workflow_id, r.workflow_id)", new: "r.workflow_id",
+		by: catches("engine/store/sqlite", "^TestStore$/^moves$"),
+	},
+	{
+		name: "the embedded store checks the retention of a moved run again before it removes the run",
+		in:   "engine/store/sqlite.retainStays",
+		old:  "coalesce(d.workflow_id, r.workflow_id)", new: "r.workflow_id",
+		by: catches("engine/store/sqlite", "^TestStore$/^moves$"),
+	},
+	{
+		name: "the retention of a moved run is that of its last definition, in PostgreSQL",
+		in:   "engine/store/postgres.retainLock",
+		old:  "coalesce((SELECT d.workflow_id FROM engine.run_moved d WHERE d.run_id = r.run_id), r.workflow_id)", new: "r.workflow_id",
+		by: catches("engine/store/postgres", "^TestStore$/^moves$"),
+	},
+	{
 		name: "a retention that is too short for clients is refused",
 		in:   "dsl/internal/decl.readRetention",
 		old:  "w.Retention < leastRetention", new: "w.Retention < 0",

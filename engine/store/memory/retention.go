@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -30,7 +31,8 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 
 // Retain removes runs that finished before the given time, and everything that the store
 // has about these runs. If the workflow of a run has its own retention, that retention counts, and
-// not the given time. One call examines no more runs than the parameter `limit` says.
+// not the given time. If a run was moved to another definition, the retention of its last definition
+// counts. One call examines no more runs than the parameter `limit` says.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {
 		return stats, err
@@ -52,7 +54,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		r := s.runs[s.order[i]]
 		s.retained = r.head.Run
 		end := before
-		if own := s.flows[r.head.Workflow-1].retention; own > 0 {
+		if own := s.flows[cmp.Or(r.moved, r.head.Workflow)-1].retention; own > 0 {
 			end = now.Add(-own)
 		}
 		switch {

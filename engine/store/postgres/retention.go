@@ -29,9 +29,11 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE s.value::int8 < ex
 SELECT pg_catalog.count(*), coalesce(pg_catalog.max(run_id), 0) FROM (SELECT run_id FROM engine.run WHERE run_id > $1 AND run_id <= $2 ORDER BY run_id LIMIT $3) w`
 	// retainLock locks the runs that may be removed, and returns their ids. It reads only
 	// the runs that one call of Retain examines ($1 < id <= $2). It does not wait for
-	// locks: it leaves out a run that another session has locked.
+	// locks: it leaves out a run that another session has locked. The retention is that of the
+	// definition which the run has now: a run that was moved has a row in run_moved.
 	retainLock = `
-SELECT r.run_id FROM engine.run r LEFT JOIN engine.workflow w USING (workflow_id)
+SELECT r.run_id FROM engine.run r
+LEFT JOIN engine.workflow w ON w.workflow_id = coalesce((SELECT d.workflow_id FROM engine.run_moved d WHERE d.run_id = r.run_id), r.workflow_id)
 WHERE r.run_id > $1 AND r.run_id <= $2 AND r.state >= 10
   AND r.finished_at < coalesce(pg_catalog.clock_timestamp() - w.retention * interval '1 microsecond', $3)
 ORDER BY r.run_id FOR UPDATE OF r SKIP LOCKED`
@@ -149,7 +151,8 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 }
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
-// retention, that retention counts, and not the given time. One transaction removes the
+// retention, that retention counts, and not the given time. If a run was moved to another
+// definition, the retention of its last definition counts. One transaction removes the
 // runs, their names and their keys. Then Retain removes the other rows of the runs (sweep). It
 // removes their journal rows by dropping partitions, when a partition has only few remaining runs.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (store.RetainStats, error) {

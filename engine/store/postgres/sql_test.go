@@ -276,6 +276,7 @@ func TestPlans(t *testing.T) {
 		{"placeHolders", false, 3, []string{"place_held", "run_pkey"}, ""},
 		{"placeCounts", false, 2, []string{"place_held", "place_line", "run_pkey"}, ""},
 		{"messagePost", false, 7, []string{"run_pkey", "Conflict Arbiter Indexes: inbox_run_id_dedup_key"}, ""},
+		{"retainLock", false, 3, []string{"run_pkey", "run_moved_pkey"}, "workflow"},
 		{"messageList", false, 3, []string{"inbox_run_id_dedup_key"}, ""},
 		{"messageDiscard", false, 2, []string{"inbox_run_id_dedup_key", "run_pkey"}, ""},
 		{"lateKeep", false, 12, []string{"run_pkey"}, ""},

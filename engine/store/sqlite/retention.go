@@ -29,10 +29,11 @@ const (
 	// retainRuns lists runs in the order of their ids, which is approximately the order of
 	// their creation. For each run it says whether the run ended before the time ?3. If the workflow
 	// has its own retention, it says instead whether the run ended longer ago than this retention.
-	// ?4 is the present time.
+	// The retention is that of the definition which the run has now: a run that was moved has a row
+	// in run_moved. ?4 is the present time.
 	retainRuns = `
 SELECT r.run_id, r.created_at, coalesce(r.finished_at < coalesce(?4 - w.retention, ?3), 0)
-FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`
+FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id) WHERE r.run_id > ?1 ORDER BY r.run_id LIMIT ?2`
 	// retainOwn returns the shortest retention of all workflows, in microseconds; 0 = no workflow
 	// has a retention of its own.
 	retainOwn = `SELECT coalesce(min(retention), 0) FROM workflow WHERE retention IS NOT NULL`
@@ -40,7 +41,7 @@ FROM run r LEFT JOIN workflow w USING (workflow_id) WHERE r.run_id > ?1 ORDER BY
 	// run; the compensation of the run has begun after retainRuns listed the run; the parent exists;
 	// or a reply waits for its sink, and was written after the time ?4.
 	retainStays = `
-SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN workflow w USING (workflow_id)
+SELECT NOT EXISTS (SELECT 1 FROM run r LEFT JOIN run_moved d ON d.run_id = r.run_id LEFT JOIN workflow w ON w.workflow_id = coalesce(d.workflow_id, r.workflow_id)
     WHERE r.run_id = ?1 AND r.state >= 10 AND r.finished_at < coalesce(?3 - w.retention, ?2))
   OR EXISTS (SELECT 1 FROM inbox WHERE run_id = ?1)
   OR EXISTS (SELECT 1 FROM run_name n JOIN run p ON p.run_id = n.parent WHERE n.run_id = ?1)
@@ -97,7 +98,8 @@ const (
 )
 
 // Retain removes runs that finished before the given time. If the workflow of a run has its own
-// retention, that retention counts, and not the given time. One call examines no more runs than
+// retention, that retention counts, and not the given time. If a run was moved to another
+// definition, the retention of its last definition counts. One call examines no more runs than
 // the parameter `limit` says. SQLite uses the freed space again, but the file does not become
 // smaller.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {

@@ -79,6 +79,48 @@ var moveRules = []rule{
 			w.Errorf("the first row of a run moves it: %+v", out[0])
 		}
 	}},
+	{name: "moves/retention follows the definition that a run has now", need: retains, why: "a person who gives a workflow another retention and moves a run to it expects the run to be kept that long", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		now := time.Now()
+		kept := map[time.Duration]store.WorkflowID{0: w.version("d2")}
+		for _, d := range []time.Duration{time.Hour, 48 * time.Hour} {
+			ids, err := w.Store.PutDefinition(w.ctx, store.Definition{Digest: d.String(), Data: []byte("kept"), Workflows: []store.DefinedWorkflow{{Name: flowName, Retention: d}}})
+			if err != nil {
+				w.Fatal(err)
+			}
+			kept[d] = ids[flowName]
+		}
+		// Each run ended 2 hours ago. It was moved to the workflows in the parameter `to`, one after the
+		// other.
+		ended := func(first store.WorkflowID, to ...store.WorkflowID) status.RunID {
+			c := w.create(a)
+			c.At, c.Workflow = now.Add(-72*time.Hour), first
+			w.land(a.writers[0], c)
+			for i, flow := range append(to, 0) {
+				t := next(c.Run, int32(i+1))
+				if t.Moved = flow; flow == 0 {
+					t = end(c.Run, int32(i+1), status.RunSucceeded)
+				}
+				t.At = now.Add(-2 * time.Hour)
+				w.land(a.writers[0], t)
+			}
+			return c.Run
+		}
+		none, short, long := kept[0], kept[time.Hour], kept[48*time.Hour]
+		shorter, toNone, back := ended(long, short), ended(long, none), ended(short, long, short)
+		longer, fromNone, fromShort := ended(short, long), ended(none, long), ended(short, none)
+		w.forgets(w.Store, time.Time{}, 2, 4) // the engine keeps runs for ever
+		w.gone(shorter, "shorter")
+		w.gone(back, "back")
+		for _, run := range []status.RunID{toNone, longer, fromNone, fromShort} {
+			w.load(run)
+		}
+		w.forgets(w.Other, now.Add(-90*time.Minute), 2, 2) // the engine keeps runs for 90 minutes
+		w.gone(toNone, "to none")
+		w.gone(fromShort, "from short")
+		w.load(longer)
+		w.load(fromNone)
+	}},
 	{name: "moves/are removed with their run", need: retains, why: "a row that retention forgets stays for ever", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		second := w.version("d2")
