@@ -33,7 +33,7 @@ type RefusedError struct {
 	Verb   string
 	Reason string
 	Output bool  // the verb might be accepted with another output (of the step)
-	Err    error // naming.ErrInboxFull, or nil
+	Err    error // naming.ErrInboxFull, naming.ErrInboxBytes, or nil
 }
 
 // maxWaitingSignals is the number of messages in the inbox of a run from which on a signal is refused.
@@ -45,6 +45,16 @@ const maxWaitingSignals = 10_000
 // whose inbox is full of signals.
 const maxWaitingVerbs = 11_000
 
+// maxWaitingSignalBytes is the number of bytes that the messages in the inbox of a run may have together
+// with a further signal. It is four times the number of bytes of signals that a run keeps. Without it,
+// 10,000 signals of 1 MiB could fill the store, and the memory of the engine that reads them.
+const maxWaitingSignalBytes = 64 << 20
+
+// maxWaitingVerbBytes is the same for all other verbs, so that a person can settle a step of a run whose
+// inbox is full of signals. The verbs cancel and pause have no bound in bytes: a person must always be
+// able to stop a run. They carry only a reason, so the bound for their number suffices.
+const maxWaitingVerbBytes = 72 << 20
+
 // Error names the verb and the reason.
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Verb, e.Reason) }
 
@@ -55,7 +65,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // verb; if no engine is running, that happens later. If the verb does not apply to the run in
 // its present state, Ask returns a *RefusedError and sends nothing. It may also return
 // ErrNotFound, a *crypt.KeyError or a *journal.RunError. If too many messages wait for the run, the
-// error is also a naming.ErrInboxFull.
+// error is also a naming.ErrInboxFull. If they have too many bytes, it is also a naming.ErrInboxBytes.
 func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event, by string) (store.MessageID, error) {
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
@@ -74,20 +84,34 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	if _, err := rand.Read(token[:]); err != nil {
 		return 0, fmt.Errorf("make a message's number: %w", err)
 	}
-	m := store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data, Most: maxWaitingVerbs}
-	name := "verb"
-	if _, signal := verb.(machine.SignalReceived); signal {
-		m.Most, name = maxWaitingSignals, "signal"
-	}
+	m := store.Message{Run: run, Kind: store.MessageVerb, By: by, Dedup: hex.EncodeToString(token[:]), Data: data}
+	var name string
+	name, m.Most, m.MostBytes = bounds(verb)
 	id, err := st.Post(ctx, m)
 	if errors.Is(err, naming.ErrInboxFull) {
-		return 0, &RefusedError{Verb: name, Err: err, Reason: fmt.Sprintf("%d messages or more wait for the run, and no engine has taken them yet: "+
-			"start an engine that works on the run, or try again later", m.Most)}
+		full := fmt.Sprintf("%d messages or more wait for the run", m.Most)
+		if errors.Is(err, naming.ErrInboxBytes) {
+			full = fmt.Sprintf("the messages that wait for the run and this one have more than %d MiB together", m.MostBytes>>20)
+		}
+		return 0, &RefusedError{Verb: name, Err: err, Reason: full + ", and no engine has taken them yet: " +
+			"start an engine that works on the run (`engine serve`), or try again later"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("post to run %s: %w", naming.RunName(run), err)
 	}
 	return id, nil
+}
+
+// bounds returns how many messages may wait in the inbox of a run, and how many bytes they may have, if a
+// verb is to be added; 0 = no bound. It also returns the name of the verb for a refusal.
+func bounds(verb machine.Event) (name string, most int, mostBytes int64) {
+	switch verb.(type) {
+	case machine.SignalReceived:
+		return "signal", maxWaitingSignals, maxWaitingSignalBytes
+	case machine.CancelRequested, machine.PauseRequested:
+		return "verb", maxWaitingVerbs, 0
+	}
+	return "verb", maxWaitingVerbs, maxWaitingVerbBytes
 }
 
 // Try checks whether a verb would be accepted in the run's present state. It returns nil if so,

@@ -187,9 +187,10 @@ type Loaded struct {
 type Inbox interface {
 	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox
 	// already has a message with the same Dedup, Post adds nothing and returns the id of
-	// the earlier message. It returns ErrNotFound if there is no such run, and naming.ErrInboxFull if
-	// the inbox has Message.Most messages or more. Callers that post at the same time may exceed
-	// Most by one message each.
+	// the earlier message. It returns ErrNotFound if there is no such run, naming.ErrInboxFull if
+	// the inbox has Message.Most messages or more, and naming.ErrInboxBytes if the messages would
+	// have more than Message.MostBytes bytes. Callers that post at the same time may exceed both
+	// bounds by one message each.
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns the messages of a run whose ids are greater than the parameter `after`,
 	// in order of arrival, which is the order of their ids. It returns no more messages than
@@ -217,6 +218,10 @@ type Message struct {
 	// Most bounds the inbox: if it has so many messages or more, Post adds nothing and returns
 	// naming.ErrInboxFull. 0 = no bound. A store does not keep this number.
 	Most int
+	// MostBytes bounds the inbox, too: if the Data of the messages in it and the Data of this message
+	// have more bytes together, Post adds nothing and returns naming.ErrInboxBytes. 0 = no bound. A
+	// store does not keep this number.
+	MostBytes int64
 }
 
 // MessageKind says what a message contains. The numbers are persisted.

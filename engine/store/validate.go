@@ -113,6 +113,8 @@ func (m Message) Validate() error {
 		return fmt.Errorf("engine: message for run %d: no such kind: %d", m.Run, m.Kind)
 	case m.Most < 0:
 		return fmt.Errorf("engine: message for run %d: the bound of the inbox is negative: %d", m.Run, m.Most)
+	case m.MostBytes < 0:
+		return fmt.Errorf("engine: message for run %d: the bound of the inbox is negative: %d bytes", m.Run, m.MostBytes)
 	case utf8.RuneCountInString(m.Dedup) > naming.MaxDedupLen:
 		return fmt.Errorf("engine: message for run %d: dedup of %d characters exceeds %d", m.Run, utf8.RuneCountInString(m.Dedup), naming.MaxDedupLen)
 	case m.Dedup != naming.CleanText(m.Dedup):

@@ -21,7 +21,8 @@ type inboxRole struct {
 }
 
 // Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if
-// there is no such run, and ErrInboxFull if the inbox has Message.Most messages.
+// there is no such run, ErrInboxFull if the inbox has Message.Most messages, and ErrInboxBytes if it
+// would have more than Message.MostBytes bytes.
 func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -33,11 +34,29 @@ func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID,
 	if s.runs[m.Run] == nil {
 		return 0, store.ErrNotFound
 	}
-	same := func(old store.Message) bool { return m.Dedup != "" && old.Dedup == m.Dedup }
-	if waiting := s.inbox[m.Run]; m.Most > 0 && len(waiting) >= m.Most && !slices.ContainsFunc(waiting, same) {
-		return 0, naming.ErrInboxFull
+	if err := s.fullLocked(m); err != nil {
+		return 0, err
 	}
 	return s.postLocked(m), nil
+}
+
+// fullLocked returns the error of Post for a message for which the inbox of its run has no room; nil =
+// it has room, or the message is in the inbox already.
+func (s *inboxRole) fullLocked(m store.Message) error {
+	waiting, size := s.inbox[m.Run], int64(len(m.Data))
+	for _, old := range waiting {
+		if m.Dedup != "" && old.Dedup == m.Dedup {
+			return nil
+		}
+		size += int64(len(old.Data))
+	}
+	switch {
+	case m.Most > 0 && len(waiting) >= m.Most:
+		return naming.ErrInboxFull
+	case m.MostBytes > 0 && size > m.MostBytes:
+		return naming.ErrInboxBytes
+	}
+	return nil
 }
 
 // postLocked puts a message into the inbox of a run that exists, and sends a hint.

@@ -26,6 +26,11 @@ var ErrFull = errors.New("engine: there is no room for another run")
 // the sender of the message allows, or more.
 var ErrInboxFull = errors.New("engine: too many messages wait for the run already")
 
+// ErrInboxBytes is the ErrInboxFull of a message for which the inbox of a run has too many bytes: the data
+// of the messages that wait and the data of this message have more bytes together than the sender of the
+// message allows.
+var ErrInboxBytes = fmt.Errorf("%w: they have too many bytes", ErrInboxFull)
+
 // ErrFree says that a run cannot wait for its unique key, because no run holds the key or waits for it.
 var ErrFree = errors.New("engine: the unique key is free")
 

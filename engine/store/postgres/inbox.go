@@ -18,18 +18,26 @@ const (
 	// messagePost inserts a message. If the run already has a message with the same text in the column
 	// `dedup`, messagePost returns the id of that message. It uses DO UPDATE, because with DO NOTHING
 	// it would not return a message that another session wrote meanwhile. If $7 is not 0, and the inbox
-	// has so many messages or more, messagePost returns no row. It takes no lock for this, so that
-	// sessions do not wait for each other: they may exceed $7 by one message each.
+	// has so many messages or more, messagePost returns no row. The same is true if $8 is not 0, and the
+	// data of the waiting messages and of this one have more bytes than $8. messagePost reads at most $7
+	// messages, and for their bytes only the length of their data, which PostgreSQL stores with the row.
+	// It takes no lock, so that sessions do not wait for each other: they may exceed both bounds by
+	// one message each.
 	messagePost = `
 INSERT INTO engine.inbox AS i (run_id, at, kind, by, dedup, data)
 SELECT $1::int8, coalesce($2::timestamptz, pg_catalog.clock_timestamp()), $3::int2, $4::text, nullif($5::text, ''), $6::bytea
 FROM engine.run WHERE run_id = $1
-  AND ($7::int8 = 0 OR (SELECT pg_catalog.count(*) FROM (SELECT FROM engine.inbox WHERE run_id = $1 LIMIT $7) waiting) < $7
+  AND ($7::int8 = 0 AND $8::int8 = 0
+    OR (SELECT ($7 = 0 OR pg_catalog.count(*) < $7) AND ($8 = 0 OR coalesce(pg_catalog.sum(size), 0) + coalesce(pg_catalog.octet_length($6), 0) <= $8)
+      FROM (SELECT pg_catalog.octet_length(data) AS size FROM engine.inbox WHERE run_id = $1 LIMIT nullif($7, 0)) waiting)
     OR EXISTS (SELECT FROM engine.inbox WHERE run_id = $1 AND dedup = $5))
 FOR KEY SHARE
 ON CONFLICT (run_id, dedup) DO UPDATE SET kind = i.kind
 RETURNING id, pg_catalog.pg_current_xact_id()::text`
-	messageRun  = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1)`
+	// messageRun says whether a run exists, and whether its inbox has $2 messages or more.
+	messageRun = `
+SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1),
+  $2::int8 > 0 AND (SELECT pg_catalog.count(*) FROM (SELECT FROM engine.inbox WHERE run_id = $1 LIMIT $2) waiting) >= $2`
 	messageList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM engine.inbox WHERE run_id = $1 AND id > $2 ORDER BY id LIMIT $3`
 	// messageDiscard removes messages of a run, but only if the run has ended.
 	messageDiscard = `
@@ -45,8 +53,8 @@ type inbox struct {
 
 // Post puts a message into its run's inbox. If the server's answer to COMMIT is lost, Post
 // asks the server whether the transaction was committed. So no message is stored twice.
-// Post returns ErrNotFound if there is no such run, and ErrInboxFull if the inbox has Message.Most
-// messages.
+// Post returns ErrNotFound if there is no such run, ErrInboxFull if the inbox has Message.Most messages,
+// and ErrInboxBytes if it would have more than Message.MostBytes bytes.
 func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -58,7 +66,7 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	var id int64
 	err := s.once(ctx, "post a message", func(tx *sql.Tx) (string, error) {
 		var xid string
-		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data, int64(m.Most)).Scan(&id, &xid)
+		err := tx.QueryRowContext(ctx, messagePost, int64(m.Run), at, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data, int64(m.Most), m.MostBytes).Scan(&id, &xid)
 		if noRows(err) {
 			return "", s.unposted(ctx, tx, m)
 		}
@@ -73,16 +81,21 @@ func (s *inbox) Post(ctx context.Context, m store.Message) (store.MessageID, err
 	return store.MessageID(id), nil
 }
 
-// unposted returns the reason why messagePost has added no message.
+// unposted returns the reason why messagePost has added no message. If an engine takes messages between
+// messagePost and unposted, unposted may return ErrInboxBytes where the number was the reason. Both say
+// that the inbox is full.
 func (s *inbox) unposted(ctx context.Context, tx *sql.Tx, m store.Message) error {
-	there := false
-	if err := tx.QueryRowContext(ctx, messageRun, int64(m.Run)).Scan(&there); err != nil {
+	var there, many bool
+	if err := tx.QueryRowContext(ctx, messageRun, int64(m.Run), int64(m.Most)).Scan(&there, &many); err != nil {
 		return err
 	}
-	if there {
+	switch {
+	case !there:
+		return store.ErrNotFound
+	case many || m.MostBytes == 0:
 		return naming.ErrInboxFull
 	}
-	return store.ErrNotFound
+	return naming.ErrInboxBytes
 }
 
 // Messages returns messages of a run, in the order of their ids. It returns only messages

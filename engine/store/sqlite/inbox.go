@@ -14,7 +14,9 @@ const (
 	runExists = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1)`
 	inboxFind = `SELECT id FROM inbox WHERE run_id = ?1 AND dedup = ?2`
 	inboxAdd  = `INSERT INTO inbox (run_id, at, kind, by, dedup, data) VALUES (?1, ?2, ?3, ?4, nullif(?5, ''), ?6)`
-	inboxFull = `SELECT count(*) >= ?2 FROM (SELECT 1 FROM inbox WHERE run_id = ?1 LIMIT ?2)`
+	// inboxSize returns the number of messages of a run and their bytes. It reads at most ?2 messages;
+	// a negative ?2 = all messages. For their bytes it does not read their data, only its length.
+	inboxSize = `SELECT count(*), coalesce(sum(size), 0) FROM (SELECT length(data) AS size FROM inbox WHERE run_id = ?1 LIMIT ?2)`
 	inboxList = `SELECT id, at, kind, by, coalesce(dedup, ''), data FROM inbox WHERE run_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3`
 	inboxDrop = `DELETE FROM inbox WHERE id = ?1 AND run_id = ?2`
 	runEnded  = `SELECT EXISTS (SELECT 1 FROM run WHERE run_id = ?1 AND state >= 10)`
@@ -45,7 +47,8 @@ type inbox struct {
 // Post puts a message into its run's inbox and returns the id of the message. If the inbox has
 // a message with the same Dedup already, Post adds nothing and returns the id of that
 // message. It also works in a store that was opened with Options.Beside. It returns ErrNotFound
-// if there is no such run, and ErrInboxFull if the inbox has Message.Most messages.
+// if there is no such run, ErrInboxFull if the inbox has Message.Most messages, and ErrInboxBytes if it
+// would have more than Message.MostBytes bytes.
 func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err
@@ -84,13 +87,20 @@ func (x *tx) post(m store.Message) (id store.MessageID, fresh bool, err error) {
 			return store.MessageID(old), false, err
 		}
 	}
-	if m.Most > 0 {
-		full := false
-		if err := x.row(inboxFull, int64(m.Run), m.Most).Scan(&full); err != nil {
+	if m.Most > 0 || m.MostBytes > 0 {
+		var waiting, size int64
+		most := int64(m.Most)
+		if most == 0 {
+			most = -1
+		}
+		if err := x.row(inboxSize, int64(m.Run), most).Scan(&waiting, &size); err != nil {
 			return 0, false, err
 		}
-		if full {
+		switch {
+		case m.Most > 0 && waiting >= most:
 			return 0, false, naming.ErrInboxFull
+		case m.MostBytes > 0 && size+int64(len(m.Data)) > m.MostBytes:
+			return 0, false, naming.ErrInboxBytes
 		}
 	}
 	res, err := x.exec(inboxAdd, int64(m.Run), micros(m.At), int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data)

@@ -447,6 +447,7 @@ func TestPlans(t *testing.T) {
 		"inboxAddressed":   {inboxAddressed, 1, "SEARCH r USING INTEGER PRIMARY KEY"},
 		"inboxList":        {inboxList, 3, "SEARCH inbox USING INDEX sqlite_autoindex_inbox_1 (run_id=?)"},
 		"inboxFind":        {inboxFind, 2, "SEARCH inbox USING COVERING INDEX sqlite_autoindex_inbox_1 (run_id=? AND dedup=?)"},
+		"inboxSize":        {inboxSize, 2, "SEARCH inbox USING INDEX sqlite_autoindex_inbox_1 (run_id=?)"},
 		"inboxDrop":        {inboxDrop, 2, "SEARCH inbox USING INTEGER PRIMARY KEY"},
 		"runOverdue":       {runOverdue, 4, "SEARCH r USING INDEX run_active (owner=? AND next_check<?)"},
 		"headMany":         {headMany, 1, "SEARCH r USING INTEGER PRIMARY KEY"},

@@ -128,6 +128,48 @@ var inboxRules = []rule{
 		w.land(a.writers[0], t)
 		w.wantMessages(ids[0], append(want[3:], w.post(signal(5)))...)
 	}},
+	{name: "inbox/a heavy one takes no more bytes", why: "1,000 signals of 1 MiB would fill the memory of the engine that reads them; a person must still be able to cancel the run", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		ids := w.started(a, 2)
+		signal := func(i, size int) store.Message {
+			return store.Message{Run: ids[0], Kind: store.MessageVerb, Dedup: fmt.Sprint("signal ", i), Data: make([]byte, size), Most: 10, MostBytes: 10_000}
+		}
+		want := []store.MessageID{w.post(signal(0, 6000)), w.post(signal(1, 3000)), w.post(signal(2, 0))}
+		for _, st := range []store.Store{w.Store, w.Other} {
+			if id, err := st.Post(w.ctx, signal(3, 1001)); !errors.Is(err, naming.ErrInboxBytes) || !errors.Is(err, naming.ErrInboxFull) {
+				w.Errorf("byte 10,001 of 10,000: id = %d, err = %v, want ErrInboxBytes", id, err)
+			}
+		}
+		want = append(want, w.post(signal(3, 1000))) // exactly 10,000 bytes
+		if id, err := w.Store.Post(w.ctx, signal(1, 3000)); err != nil || id != want[1] {
+			w.Errorf("posted again: id = %d, err = %v, want %d: it is there already", id, err, want[1])
+		}
+		few := signal(4, 1)
+		few.Most = 4 // both bounds are reached: the number counts
+		if id, err := w.Store.Post(w.ctx, few); !errors.Is(err, naming.ErrInboxFull) || errors.Is(err, naming.ErrInboxBytes) {
+			w.Errorf("message 5 of 4: id = %d, err = %v, want ErrInboxFull without ErrInboxBytes", id, err)
+		}
+		retry := signal(5, 500)
+		retry.MostBytes = 10_500
+		cancel := signal(6, 500)
+		cancel.MostBytes = 0
+		want = append(want, w.post(retry), w.post(cancel))
+		only := store.Message{Run: ids[0], Kind: store.MessageVerb, MostBytes: 11_000} // no bound for the number
+		want = append(want, w.post(only))
+		only.Data = []byte{1}
+		if id, err := w.Other.Post(w.ctx, only); !errors.Is(err, naming.ErrInboxBytes) {
+			w.Errorf("byte 11,001 of 11,000: id = %d, err = %v, want ErrInboxBytes", id, err)
+		}
+		w.wantMessages(ids[0], want...)
+		w.post(store.Message{Run: ids[1], Kind: store.MessageVerb, Data: make([]byte, 10), MostBytes: 10})
+		if id, err := w.Store.Post(w.ctx, store.Message{Run: 77, Kind: store.MessageVerb, Data: make([]byte, 2), MostBytes: 1}); !errors.Is(err, store.ErrNotFound) {
+			w.Errorf("post to no run: id = %d, err = %v, want ErrNotFound", id, err)
+		}
+		t := next(ids[0], 1)
+		t.Consumed = want[:1]
+		w.land(a.writers[0], t)
+		w.wantMessages(ids[0], append(want[1:], w.post(signal(7, 5000)))...)
+	}},
 	{name: "inbox/of no run is not found", why: "a verb on an unknown run must not be accepted and then lost", run: func(w *world) {
 		for range 2 {
 			if id, err := w.Store.Post(w.ctx, store.Message{Run: 77, Kind: store.MessageVerb, Dedup: "x"}); !errors.Is(err, store.ErrNotFound) {
