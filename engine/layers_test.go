@@ -210,7 +210,7 @@ var layers = []layer{
 	{"cmd/engine/internal/commands/author", "commands of authors open no state themselves",
 		[]string{"cmd/engine/example", "cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/graph", "cmd/engine/internal/module", "cmd/engine/internal/plan", "cmd/engine/internal/regular", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "dsl/language", "dsl/lock", "dsl/rung", "engine/agents", "sdk/schema"}, []string{"github.com/rogpeppe/go-internal", "github.com/spf13/cobra"}},
 	{"cmd/engine/internal/migrate", "who moves a run asks its owner, and starts no engine",
-		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/verbs", "cmd/engine/render", "dsl", "engine/machine", "engine/moving", "engine/operator", "engine/store"}, nil},
+		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "engine/machine", "engine/moving", "engine/operator", "engine/store"}, nil},
 	{"cmd/engine/internal/restart", "who restarts a run records a new one, and starts no engine",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/engines", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "engine", "engine/moving", "engine/store", "engine/store/naming"}, nil},
 	{"cmd/engine/internal/commands/runs", "commands on runs make no engine",

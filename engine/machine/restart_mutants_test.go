@@ -35,6 +35,8 @@ var restartMutants = []mutant{
 		"case s.run.Finished == 0:", "case false:", nil},
 	{"a child is restarted", "../moving/restart.go",
 		"case s.run.Parent.Run != 0:", "case false:", nil},
+	{"a child that is open is refused as an open run", "../moving/restart.go",
+		"case s.run.Parent.Run != 0:", "case s.run.Parent.Run != 0 && s.run.Finished != 0:", nil},
 	{"a step that is taken over may have another undo", "../moving/restart.go",
 		"part.Kind, part.Action, part.Undo, ", "part.Kind, part.Action, ", nil},
 	{"the record forgets the steps of the old run", "../internal/wire/ancestors.go",

@@ -178,10 +178,15 @@ func TestRestartNeedsTheOldRun(t *testing.T) {
 	}
 	child := newPlay(t, sequence(), nil)
 	child.event(machine.Started{RunID: 42, Name: "k", Parent: 7, ParentName: "dad", ParentStep: "s"}, "do a")
-	child.fail("a", "no").is("failed")
-	if got := child.refusals(sequence(), moving.From{Run: 42, Step: "a"}); !strings.Contains(got, "the run is a child of run dad, which depends on it; restart the parent") {
-		t.Errorf("refused with %q", got)
+	refused := func(state string) {
+		t.Helper()
+		if got := child.refusals(sequence(), moving.From{Run: 42, Step: "a"}); !strings.Contains(got, "the run is a child of run dad, which depends on it; restart the parent") {
+			t.Errorf("a child that %s is refused with %q", state, got)
+		}
 	}
+	refused("has not ended")
+	child.fail("a", "no").is("failed")
+	refused("has ended")
 }
 
 // The journal keeps all of a restart.

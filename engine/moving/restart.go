@@ -77,10 +77,10 @@ func (s *succession) whole(step string) Refusal {
 	switch {
 	case s.next == nil || s.now == nil:
 		return Refusal{Reason: "the definition cannot be read", Next: "look for its error in the log of the engine"}
-	case s.run.Finished == 0:
-		return Refusal{Reason: "the run has not ended", Next: "`engine retry`, `engine settle` and `engine migrate` work on an open run; `engine cancel` ends it"}
 	case s.run.Parent.Run != 0:
 		return Refusal{Reason: fmt.Sprintf("the run is a child of run %s, which depends on it", s.run.Parent.Name), Next: "restart the parent"}
+	case s.run.Finished == 0:
+		return Refusal{Reason: "the run has not ended", Next: "`engine retry`, `engine settle` and `engine migrate` work on an open run; `engine cancel` ends it"}
 	case s.now.Notifies != "":
 		return Refusal{Reason: "the run is a notification"}
 	case s.now.Name != s.next.Name:

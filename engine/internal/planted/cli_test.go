@@ -225,6 +225,30 @@ var cliFaults = []fault{
 		by: catches("cmd/engine", "^TestScriptSQLite$/^migrate-live$"),
 	},
 	{
+		name: "migrate of the run of a group names the run around all groups",
+		in:   "cmd/engine/internal/history.KinOf",
+		old:  "if !wf.Inner {", new: "if wf != nil {",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^group-verbs$"),
+	},
+	{
+		name: "the run of a group cannot be moved by the command line",
+		in:   "cmd/engine/internal/migrate.compare",
+		old:  "if k != nil {", new: "if k == nil {",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^group-verbs$"),
+	},
+	{
+		name: "restart of the run of a group names the outermost run",
+		in:   "cmd/engine/internal/restart.(*work).ofParent",
+		old:  "w.plan = moving.Succession", new: "_ = moving.Succession",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^group-verbs$"),
+	},
+	{
+		name: "a refusal of --extend does not advise --extend",
+		in:   "cmd/engine/internal/verbs.Verb.remedy",
+		old:  `"say by how much to extend"`, new: `"extend"`,
+		by: catches("cmd/engine", "^TestScriptSQLite$/^group-verbs$"),
+	},
+	{
 		name: "the shell completes declared actions",
 		in:   "cmd/engine/internal/commands/author.completeAgents",
 		old:  `module.Agent(ctx, a, ".", args[0], catalog)`, new: `catalog.Find(ctx, args[0], "")`,

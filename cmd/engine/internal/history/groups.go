@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -105,4 +107,70 @@ func readGroup(ctx context.Context, s *session.Session, u unread) (*Run, error) 
 	}
 	u.parent.Groups[u.node] = Group{Name: u.name, Run: child, Err: err}
 	return child, nil
+}
+
+// A Kin says to which other runs a child run belongs.
+type Kin struct {
+	// What describes the child run and names its parent, such as "the run of group box of run r".
+	What  string
+	Group bool // the child run is the run of a group
+	// Movable is the nearest run around the child run that `engine migrate` moves: it is no run of a
+	// group, and no run of a library's workflow.
+	Movable store.RunRow
+	Top     store.RunRow // the outermost run: no other run has started it
+}
+
+// KinOf returns the Kin of a run, or nil if the run is no child run. It also returns nil if retention has
+// removed the parent, which it removes before the child run.
+func KinOf(ctx context.Context, s *session.Session, r *Run) (*Kin, error) {
+	parent := r.State.Run().Parent
+	if parent.Run == 0 {
+		return nil, nil
+	}
+	k := &Kin{}
+	for id := parent.Run; id != 0; {
+		rows, err := s.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{id}})
+		if err != nil {
+			return nil, s.Wrap("find the parent of the run", err)
+		}
+		if len(rows) == 0 {
+			return nil, nil
+		}
+		row := rows[0]
+		if k.Movable.Run == 0 {
+			wf, err := s.Defs.Workflow(ctx, row.Workflow)
+			if err != nil {
+				return nil, s.Wrap("read the definition of the parent", err)
+			}
+			if !wf.Inner {
+				k.Movable = row
+			}
+		}
+		k.Top, id = row, row.Parent
+	}
+	var err error
+	if k.Group, err = isGroup(ctx, s, r); err != nil {
+		return nil, err
+	}
+	if k.What = "a child of run " + render.Clean(parent.Name); k.Group {
+		k.What = fmt.Sprintf("the run of group %s of run %s", render.Clean(parent.Step), render.Clean(parent.Name))
+	}
+	return k, nil
+}
+
+// isGroup reports whether a child run is the run of a group. It looks into the definition of the child
+// run, because the parent may have been moved to another definition since it started the child run.
+func isGroup(ctx context.Context, s *session.Session, r *Run) (bool, error) {
+	def, err := s.Defs.Definition(ctx, r.Workflow())
+	if err != nil {
+		return false, s.Wrap("read the definition of the run", err)
+	}
+	for _, name := range def.All() {
+		for _, step := range def.Workflow(name).Steps {
+			if step.Child != nil && step.Child.Group && step.Child.Workflow.Name == r.Flow.Name {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
 	"github.com/saga-engine/engine/cmd/engine/internal/verbs"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
@@ -55,11 +56,10 @@ func One(ctx context.Context, a *cli.App, run string, o Options) error {
 	}
 	return verbs.Say(ctx, a, verbs.Verb{Name: "migrate", Run: run,
 		Event: func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error) {
-			wf, err := module.Choose(next.Def, r.Flow.Name)
+			plan, err := compare(ctx, s, r, next.Def, o)
 			if err != nil {
 				return nil, err
 			}
-			plan := moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes())
 			if a.JSON && !o.Yes {
 				return nil, oneJSON(a, r, plan)
 			}
@@ -80,8 +80,41 @@ func One(ctx context.Context, a *cli.App, run string, o Options) error {
 					return nil, err
 				}
 			}
-			return event(ctx, s, next.Def, wf.Name, by, o.Reason)
+			return event(ctx, s, next.Def, r.Flow.Name, by, o.Reason)
 		}})
+}
+
+// compare compares a run with its workflow in the new definition. A run of a group, or of a library's
+// workflow, cannot be moved. Then the plan has only the reason, which names the run that can be moved.
+func compare(ctx context.Context, s *session.Session, r *history.Run, next *dsl.Definition, o Options) (moving.Plan, error) {
+	if r.Flow.Inner {
+		k, err := history.KinOf(ctx, s, r)
+		if err != nil {
+			return moving.Plan{}, err
+		}
+		if k != nil {
+			return moving.Plan{Refusals: []moving.Refusal{inner(r, k, o.To)}}, nil
+		}
+	}
+	wf, err := module.Choose(next, r.Flow.Name)
+	if err != nil {
+		return moving.Plan{}, err
+	}
+	return moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes()), nil
+}
+
+// inner returns why the run of a group, or of a library's workflow, cannot be moved. The parameter `to`
+// is the value of the flag --to.
+func inner(r *history.Run, k *history.Kin, to string) moving.Refusal {
+	why, later := fmt.Sprintf("it is %s, with workflow %s of a library, and keeps", k.What, r.Flow.Name), "child runs"
+	if k.Group {
+		why, later = fmt.Sprintf("it is %s, and a group keeps", k.What), "groups"
+	}
+	return moving.Refusal{
+		Reason: why + " the definition with which it began",
+		Next: fmt.Sprintf("`engine migrate %s --to %s` moves run %s, and %s that start later have the new definition",
+			history.Arg(k.Movable), words.Quote(to), render.Clean(k.Movable.Name), later),
+	}
 }
 
 // event stores the new definition and returns the event that moves a run to it.

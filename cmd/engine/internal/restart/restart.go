@@ -75,6 +75,9 @@ func Run(ctx context.Context, a *cli.App, run string, o Options) error {
 	w := work{a: a, s: s, r: r, o: o}
 	past := &moving.Past{Run: r.State.Run(), Nodes: r.State.Nodes(), Flow: r.Flow}
 	w.plan = past.Succession(def.Workflow(r.Flow.Name), moving.From{Run: row.Run, Step: o.From, Again: o.Again})
+	if err := w.ofParent(ctx); err != nil {
+		return err
+	}
 	if err := w.inherited(ctx); err != nil {
 		return err
 	}
@@ -102,6 +105,28 @@ type work struct {
 	r    *history.Run
 	o    Options
 	plan moving.Succession
+}
+
+// ofParent sets the refusal of the plan if the run is a child run: only the outermost run can be
+// restarted, and the refusal names it.
+func (w *work) ofParent(ctx context.Context) error {
+	k, err := history.KinOf(ctx, w.s, w.r)
+	if err != nil || k == nil {
+		return err
+	}
+	why := moving.Refusal{
+		Reason: "it is " + k.What,
+		Next:   fmt.Sprintf("`engine restart %s --from STEP` starts a new run from the results of run %s", history.Arg(k.Top), render.Clean(k.Top.Name)),
+	}
+	if !k.Top.State.Final() {
+		why.Next += ", when that run has ended"
+	}
+	if !w.r.Row.State.Final() {
+		why.Reason += ", and has not ended"
+		why.Next = fmt.Sprintf("`engine explain %s` shows what it accepts now; %s", history.Arg(w.r.Row), why.Next)
+	}
+	w.plan = moving.Succession{Refusals: []moving.Refusal{why}}
+	return nil
 }
 
 // inherited adds a refusal to the plan if the ended run already has an heir. If --run-id names this

@@ -56,7 +56,7 @@ func (v Verb) problem(ctx context.Context, a *cli.App, s *session.Session, row s
 // "" = no such flag is known.
 func (v Verb) remedy(reason string) string {
 	switch {
-	case strings.Contains(reason, "extend"):
+	case strings.Contains(reason, "say by how much to extend"):
 		return " Add --extend, such as --extend 1h."
 	case v.Name == "cancel" && strings.Contains(reason, "pivot has succeeded"):
 		return " What is done stays; `--no-compensate --reason TEXT` stops the run where it is."
