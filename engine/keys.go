@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/owner"
@@ -45,39 +44,6 @@ func replacement(s Submission, st *owner.Start) (*store.Message, error) {
 // starterOfKeys is the field By of the message that cancels replaced runs, if the submission names
 // no person.
 const starterOfKeys = "unique"
-
-// A KeyError says why a submission was refused: another run holds its unique key. There are three
-// reasons: on_conflict is "reject"; on_conflict is "replace", but that run has reached the goal; or
-// the submission would attach to that run, but retention has removed it.
-type KeyError struct {
-	Workflow, Key string
-	Run           string      // public name of the run that holds the key
-	Gone          bool        // retention has removed the run
-	State         goals.State // a state of package goals, such as goals.Open; "" = not known
-	Ever          bool        // the workflow allows one run for each key, for ever
-}
-
-// Error names the run that holds the key, and says what to do.
-func (e *KeyError) Error() string {
-	of := fmt.Sprintf("key %q of workflow %q", e.Key, e.Workflow)
-	where := fmt.Sprintf("`engine show %s` shows it", e.Run)
-	if e.Gone {
-		where = "retention has removed that run"
-	}
-	switch {
-	case e.Ever && (e.State == goals.Reached || e.State == goals.Used):
-		return fmt.Sprintf("the workflow allows one run for each key, for ever, and run %s had the %s: %s", e.Run, of, where)
-	case e.State == goals.Reached:
-		return fmt.Sprintf("the goal of %s is reached: run %s has succeeded, and %s. To allow another run: engine goal reset %s %s --reason TEXT",
-			of, e.Run, where, e.Workflow, shellWord(e.Key))
-	case e.State == goals.NeedsPerson:
-		return fmt.Sprintf("run %s holds the %s and needs a person: `engine explain %s` says what to do", e.Run, of, e.Run)
-	}
-	return fmt.Sprintf("run %s holds the %s: submit it again when that run has ended, or end it: engine cancel %s", e.Run, of, e.Run)
-}
-
-// shellWord returns a text in quotes, as a shell needs it.
-func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // heldKey returns a *KeyError if a submission must be refused because another run holds its key. It
 // returns nil if the submission attaches to that run. The parameter `by` is the name that the

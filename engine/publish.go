@@ -24,25 +24,6 @@ type Publication struct {
 	By         string           // person who publishes; only for display
 }
 
-// A VariableError says that a workflow cannot be published, because some variables have no valid
-// value.
-type VariableError struct {
-	Workflow string
-	Schedule string // schedule whose runs lack the values; "" = variables outside of workflows
-	Err      error  // the findings
-}
-
-// Error names the workflow, the schedule and the findings.
-func (e *VariableError) Error() string {
-	if e.Schedule == "" {
-		return fmt.Sprintf("workflow %q: %v", e.Workflow, e.Err)
-	}
-	return fmt.Sprintf("schedule %q of workflow %q: %v", e.Schedule, e.Workflow, e.Err)
-}
-
-// Unwrap returns the findings.
-func (e *VariableError) Unwrap() error { return e.Err }
-
 // ErrNoSchedules says that the store does not keep schedules.
 var ErrNoSchedules = errors.New("engine: this store keeps no published workflows")
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/owner"
@@ -52,44 +51,13 @@ func lineOf(wf *dsl.Workflow, vars dsl.Value, given *int) (line.Line, error) {
 	return l, nil
 }
 
-// A FullError says why a submission was refused. The workflow has as many open runs as its concurrency
-// block allows, and the block has when_full = "reject".
-type FullError struct {
-	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
-	Limit         int
-	Open          []string // names of runs that hold a place; at most 10
-	child         bool     // true = a step or group started the refused run
-	err           error
-}
-
-// Error names the open runs, and says what to do.
-func (e *FullError) Error() string {
-	of := fmt.Sprintf("concurrency of workflow %q", e.Workflow)
-	if e.Key != "" {
-		of += fmt.Sprintf(", key %q", e.Key)
-	}
-	open := "others"
-	if len(e.Open) > 0 {
-		open = strings.Join(e.Open, ", ")
-	}
-	then := "submit it again when one of them has ended"
-	if e.child {
-		then = "catch the code no_room"
-	}
-	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): %s, or write when_full = \"queue\"",
-		of, e.Limit, e.Limit, open, then)
-}
-
-// Unwrap returns naming.ErrFull.
-func (e *FullError) Unwrap() error { return e.err }
-
 // mostHolders is the largest number of runs that a FullError names.
 const mostHolders = 10
 
 // fullError returns the error for a submission whose run got no place. The parameter `child` says
 // whether a step or group started the run.
 func fullError(ctx context.Context, s store.Store, start *owner.Start, child bool, err error) error {
-	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), child: child, err: err}
+	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), Child: child, Err: err}
 	p, failed := store.Complete(s).Places(ctx, full.Workflow, full.Key, mostHolders)
 	if failed != nil {
 		return errors.Join(full, failed)

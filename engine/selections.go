@@ -230,26 +230,6 @@ func checkSelection(ctx context.Context, st store.Store, s *selection.Selection)
 	return nil
 }
 
-// A SelectionError says that a workflow cannot be published, because the database does not accept the
-// query of a selection.
-type SelectionError struct {
-	Workflow string
-	Schedule string // "" = the select block is in an on_event block
-	OnEvent  string // name of the on_event block; "" = the select block is in a schedule
-	Err      error
-}
-
-// Error names the block and the reason.
-func (e *SelectionError) Error() string {
-	if e.OnEvent != "" {
-		return fmt.Sprintf("selection of on_event %q of workflow %q: %v", e.OnEvent, e.Workflow, e.Err)
-	}
-	return fmt.Sprintf("selection of schedule %q of workflow %q: %v", e.Schedule, e.Workflow, e.Err)
-}
-
-// Unwrap returns the reason.
-func (e *SelectionError) Unwrap() error { return e.Err }
-
 // A FiringRequest asks for a firing of a published schedule with a select block.
 type FiringRequest struct {
 	Schedule schedules.Row
