@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl/cron"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
@@ -41,11 +42,11 @@ func Backfill(ctx context.Context, cfg Config, row schedules.Row, from, to time.
 	if sel != nil {
 		return backfillSelection(ctx, cfg, row, runs)
 	}
-	var all []Submission
+	var all []submit.Request
 	for _, r := range runs {
-		all = append(all, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger, kind: naming.BySchedule})
+		all = append(all, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, Trigger: r.Trigger, Kind: naming.BySchedule})
 	}
-	return EnqueueAll(ctx, cfg, slices.Clip(all))
+	return enqueueAll(ctx, cfg, slices.Clip(all))
 }
 
 // backfillSelection opens one firing for each tick of a schedule with a select block.

@@ -2,14 +2,14 @@ package engine
 
 import (
 	"github.com/saga-engine/engine/engine/internal/call"
-	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/refusal"
 )
 
 // Errors that callers may test for with errors.Is. Package store has more of them.
 var (
 	ErrNotOwner = call.ErrNotOwner
-	ErrStopping = cluster.ErrStopping
+	ErrStopping = owner.ErrStopping
 )
 
 // Errors that callers may test for with errors.As. They say why a submission (KeyError, FullError) or

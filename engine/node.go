@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outbox"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -26,11 +27,11 @@ import (
 // A Node is one engine on a store. It decides on runs, commits, calls agents and finds runs
 // whose time has passed. Any number of nodes may share a store.
 type Node struct {
-	shared *owner.Shared
-	local  *cluster.Local
-	kids   *children.Room // open calls that start or undo child runs
-	cfg    Config
-	ids    *naming.RunIDSource
+	shared    *owner.Shared
+	local     *cluster.Local
+	kids      *children.Room // open calls that start or undo child runs
+	cfg       Config
+	submitter *submit.Submitter
 	// ticking holds the schedules in the store; nil = the store keeps no schedules.
 	ticking schedules.Store
 	// submitted holds the submissions of other programs in the store; nil = the store keeps none. The
@@ -105,6 +106,19 @@ func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// accepting returns the runs of the present membership for a submission. If there is none, it waits for
+// one. It returns ErrStopping if the node is stopping.
+func (n *Node) accepting(ctx context.Context) (submit.Runs, error) {
+	t, err := n.present(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.shared.Draining.Load():
+		return nil, ErrStopping
+	}
+	return t.Runs, nil
 }
 
 // now returns the present membership; nil = there is none.

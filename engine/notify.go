@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -205,9 +206,9 @@ func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars ds
 			mine = false
 		}
 	}
-	for range submitIDs {
+	for range submit.IDTries {
 		now := n.shared.Clock.Now()
-		run, err := n.assignID(Submission{Vars: vars}, &st, now)
+		run, err := n.submitter.AssignID(submit.Request{Vars: vars}, &st, now)
 		if err != nil {
 			return &unsendable{err}
 		}
@@ -221,12 +222,12 @@ func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars ds
 			return err
 		}
 	}
-	return fmt.Errorf("no free run id in %d tries", submitIDs)
+	return fmt.Errorf("no free run id in %d tries", submit.IDTries)
 }
 
 // leave stores a notification without an owner.
 func (a *announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
-	row, err := unownedRow(a.n.cfg, st, event, a.n.shared.Clock.Now())
+	row, err := a.n.submitter.Unowned(st, event, a.n.shared.Clock.Now())
 	if err != nil {
 		return &unsendable{err}
 	}

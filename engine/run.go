@@ -12,6 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
@@ -19,7 +20,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
-	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/pointed"
 	"github.com/saga-engine/engine/engine/store/schedules"
@@ -41,13 +41,16 @@ func NewNode(cfg Config) (*Node, error) {
 	n := &Node{
 		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
 		sent: sent, sentHints: make(chan struct{}, 1), keys: keys, quiet: &quiet{most: 2 * cfg.Options.MaxScan}, due: make(chan struct{}, 1),
-		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
+		shared: owner.NewShared(cfg.forRuns()), cfg: cfg,
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.shared.Told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
+	n.submitter = &submit.Submitter{Maker: submit.New(submit.Config{
+		Store: cfg.Store, Sealer: cfg.Sealer, Defs: n.shared.Defs, Specs: &n.shared.Specs, Clock: n.shared.Clock, Limits: cfg.Options.ofRun(),
+	}), Sinks: cfg.Replies, Present: n.accepting}
 	n.kids = children.New(n.stopped, children.Config{
-		Submit: n.submitChild, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
+		Submit: n.submitter.Child, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
 	})
 	n.shared.Ended = n.kids.Ended
@@ -236,7 +239,7 @@ func (n *Node) forMembers() cluster.Config {
 // sent events and submissions of other programs, and they deliver replies. Each loop ends soon after
 // ctx has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys, due: n.due, quiet: n.quiet}
+	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.submitter.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys, due: n.due, quiet: n.quiet}
 	return []<-chan struct{}{
 		starts.startTicks(ctx, n.ticking), starts.startIntake(ctx, n.submitted), starts.startSelects(ctx),
 		starts.startEvents(ctx, n.sent, n.ticking),

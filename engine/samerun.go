@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/intake"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -35,7 +36,7 @@ func (e *takenError) Error() string {
 func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intake.Run, res store.Submitted) error {
 	row, err := store.Complete(cfg.Store).Run(ctx, res.Run)
 	if err != nil {
-		return &unanswered{fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
+		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
 	if row.WorkflowName != r.Workflow {
 		return &takenError{run: res.Name, workflow: row.WorkflowName}
@@ -45,12 +46,12 @@ func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intak
 	}
 	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, defs, res.Run)
 	if err != nil {
-		return &unanswered{fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
+		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
 	other, err := differing(r.Given, r.Vars, told.State.Vars())
 	switch {
 	case err != nil:
-		return &unanswered{err}
+		return &submit.Unanswered{Err: err}
 	case len(other) > 0:
 		return &takenError{run: res.Name, workflow: row.WorkflowName, other: other}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/dsl/selection"
 	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/selects"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
@@ -54,20 +55,19 @@ func (n ticker) startSelects(ctx context.Context) <-chan struct{} {
 // engines share them.
 func submitRows(cfg Config) selects.SubmitFunc {
 	return func(ctx context.Context, runs []selects.Run) []selects.Result {
-		all := make([]Submission, len(runs))
+		all := make([]submit.Request, len(runs))
 		for i, r := range runs {
-			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.BySelection}
+			all[i] = submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, Trigger: r.Trigger, Kind: naming.BySelection}
 		}
-		e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
-		return e.page(ctx)
+		return submitPage(ctx, cfg, all)
 	}
 }
 
-// page submits a page of runs, and returns one result for each.
-func (e *enqueuer) page(ctx context.Context) []selects.Result {
-	why, left := e.enqueue(ctx)
-	out := make([]selects.Result, len(e.out))
-	for i, o := range e.out {
+// submitPage submits a page of runs, and returns one result for each.
+func submitPage(ctx context.Context, cfg Config, all []submit.Request) []selects.Result {
+	results, why, left := cfg.submitAll(ctx, all)
+	out := make([]selects.Result, len(results))
+	for i, o := range results {
 		out[i] = selects.Result{Name: o.Name, Exists: o.Exists, Err: o.Err}
 		switch {
 		case o.Err == nil && o.Run == 0: // the submission was not tried
@@ -76,7 +76,7 @@ func (e *enqueuer) page(ctx context.Context) []selects.Result {
 			// If the run may be stored (o.Run is not 0), the error is not lasting. Then the page is read
 			// again, and the next try finds the run by its name.
 			out[i].Refused = errors.Is(o.Err, naming.ErrFull)
-			out[i].Lasting = o.Run == 0 && refused(ctx, o.Err)
+			out[i].Lasting = o.Run == 0 && submit.Refused(ctx, o.Err)
 		}
 	}
 	return out
@@ -86,13 +86,12 @@ func (e *enqueuer) page(ctx context.Context) []selects.Result {
 // owner, so that all engines share them.
 func submitKeys(cfg Config) func(ctx context.Context, runs []inbox.Run) []inbox.Result {
 	return func(ctx context.Context, runs []inbox.Run) []inbox.Result {
-		all := make([]Submission, len(runs))
+		all := make([]submit.Request, len(runs))
 		for i, r := range runs {
-			all[i] = Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent}
+			all[i] = submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, Trigger: r.Trigger, Kind: naming.ByEvent}
 		}
-		e := &enqueuer{cfg: cfg.withDefaults(), all: all, out: make([]Enqueued, len(all))}
 		out := make([]inbox.Result, len(runs))
-		for i, res := range e.page(ctx) {
+		for i, res := range submitPage(ctx, cfg, all) {
 			out[i] = inbox.Result{Lasting: res.Lasting || res.Refused, Err: res.Err}
 		}
 		return out

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/intake"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/refusal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
 	"github.com/saga-engine/engine/engine/store/firings"
@@ -29,7 +30,7 @@ const starter = "schedule"
 type ticker struct {
 	cfg    Config
 	shared *owner.Shared
-	submit func(context.Context, Submission) (store.Submitted, error)
+	submit func(context.Context, submit.Request) (store.Submitted, error)
 	hints  <-chan struct{} // receives a value when there may be submissions of other programs
 	// sentHints receives a value when there may be events.
 	sentHints <-chan struct{}
@@ -55,8 +56,8 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
 		Definition: n.shared.Defs.Shared, Hints: n.due, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger, kind: naming.BySchedule})
-			var held *KeyError
+			_, err := n.submit(ctx, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, Trigger: r.Trigger, Kind: naming.BySchedule})
+			var held *refusal.KeyError
 			if errors.As(err, &held) { // another run has the unique key, so this tick ends without a run
 				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
 				return nil
@@ -115,9 +116,9 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
 		Definition: n.shared.Defs.Shared, Hints: n.hints, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
-			res, err := n.submit(ctx, Submission{
+			res, err := n.submit(ctx, submit.Request{
 				Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation,
-				StartBy: r.StartBy, Priority: r.Priority, trigger: "submitted", kind: naming.BySubmission,
+				StartBy: r.StartBy, Priority: r.Priority, Trigger: "submitted", Kind: naming.BySubmission,
 			})
 			switch {
 			case err != nil || !res.Exists:
@@ -128,7 +129,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 			default:
 				err = sameRun(ctx, n.cfg, n.shared.Defs, r, res)
 			}
-			return err != nil && refused(ctx, err), err
+			return err != nil && submit.Refused(ctx, err), err
 		},
 	})
 	go func() {
@@ -151,8 +152,8 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
 		Definition: n.shared.Defs.Shared, Hints: n.sentHints, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
-			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent})
-			return err != nil && refused(ctx, err), err
+			_, err := n.submit(ctx, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, Trigger: r.Trigger, Kind: naming.ByEvent})
+			return err != nil && submit.Refused(ctx, err), err
 		},
 		SubmitAll: submitKeys(n.cfg), Fire: n.fireEvent, Reset: n.resetGoal,
 	})
@@ -168,9 +169,9 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 func (n ticker) otherRun(ctx context.Context, workflow string, res store.Submitted) error {
 	run, err := store.Complete(n.cfg.Store).Run(ctx, res.Run)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return &unanswered{err}
+		return &submit.Unanswered{Err: err}
 	}
-	return keyError(ctx, n.cfg.Store, workflow, run.Key, res)
+	return submit.HeldBy(ctx, n.cfg.Store, workflow, run.Key, res)
 }
 
 // resetGoal frees the unique key of a goal that was reached, because an event asks for it. It does
@@ -192,17 +193,4 @@ func (n ticker) resetGoal(ctx context.Context, r inbox.Reset) (refused bool, err
 		return true, fmt.Errorf("the goal of key %q cannot be reset: %w; run %s has the key", r.Key, err, goal.Name)
 	}
 	return false, err
-}
-
-// refused reports whether an error of Submit is about the submission itself, so that the engine must
-// refuse the submission. A *FullError is such an error, too. After any other error, another try or
-// another engine may succeed.
-func refused(ctx context.Context, err error) bool {
-	var (
-		silent *unanswered
-		key    *crypt.KeyError
-		open   *owner.OpenOutcome
-	)
-	return ctx.Err() == nil && !errors.Is(err, ErrStopping) && !owner.OverFor(err) &&
-		!busy(err) && !errors.As(err, &silent) && !errors.As(err, &key) && !errors.As(err, &open)
 }

@@ -82,7 +82,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "only an engine starts a notification",
-		in:   "engine.(*Node).prepare",
+		in:   "engine/internal/submit.(*Maker).prepare",
 		old:  `wf == nil || wf.Notifies != ""`, new: "wf == nil",
 		by: catches("engine", "^TestNotifyCannotBeSubmitted$"),
 	},
@@ -100,7 +100,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notification that may hold secrets needs a key before the run is accepted",
-		in:   "engine.(*Node).prepare",
+		in:   "engine/internal/submit.(*Maker).prepare",
 		old:  "hidden = hidden || confidential(block.Flow, s.Vars, own)", new: "_ = own",
 		by: catches("engine", "^TestNotifyNeedsAKey$"),
 	},

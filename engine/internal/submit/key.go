@@ -1,4 +1,4 @@
-package engine
+package submit
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/refusal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -31,7 +32,7 @@ func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submit
 
 // replacement returns the message that cancels the runs which a new run replaces. It is not sealed,
 // because it holds no value of a run, and because only the store knows to which runs it goes.
-func replacement(s Submission, st *owner.Start) (*store.Message, error) {
+func replacement(s Request, st *owner.Start) (*store.Message, error) {
 	by := cmp.Or(s.By, starterOfKeys)
 	data, err := journal.EncodeOpen(machine.CancelRequested{By: by, Code: naming.CodeReplaced,
 		Reason: fmt.Sprintf("run %s replaces it (unique with on_conflict = %q)", st.Public, "replace")})
@@ -45,19 +46,19 @@ func replacement(s Submission, st *owner.Start) (*store.Message, error) {
 // no person.
 const starterOfKeys = "unique"
 
-// heldKey returns a *KeyError if a submission must be refused because another run holds its key. It
+// heldKey returns a *refusal.KeyError if a submission must be refused because another run holds its key. It
 // returns nil if the submission attaches to that run. The parameter `by` is the name that the
 // caller gave to the submitted run. If that run has this name, the same run was submitted before.
 func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) error {
 	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject && !wf.Unique.Replace {
 		return nil
 	}
-	return keyError(ctx, s, names.Workflow, names.Key, res)
+	return HeldBy(ctx, s, names.Workflow, names.Key, res)
 }
 
-// keyError returns the error for a submission whose key is held by another run.
-func keyError(ctx context.Context, s store.Store, workflow, key string, res store.Submitted) error {
-	e := &KeyError{Workflow: workflow, Key: key, Run: res.Name, Gone: res.Gone}
+// HeldBy returns the error for a submission whose key is held by another run.
+func HeldBy(ctx context.Context, s store.Store, workflow, key string, res store.Submitted) error {
+	e := &refusal.KeyError{Workflow: workflow, Key: key, Run: res.Name, Gone: res.Gone}
 	g, err := goals.Find(ctx, s, workflow, key)
 	switch {
 	case err == nil && g.Run == res.Run:
