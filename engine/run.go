@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/notify"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/submit"
@@ -20,7 +21,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
-	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/pointed"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
@@ -226,7 +226,10 @@ func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
 		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted, Looked: n.quiet.looked,
-		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
+		Announce: notify.New(notify.Config{
+			Store: c.Store, Sealer: c.Sealer, Logger: c.Logger, Shared: n.shared, Maker: n.submitter.Maker,
+			MaxValue: o.MaxValue, MaxScan: o.MaxScan, RetryStore: o.RetryStore,
+		}).Run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
