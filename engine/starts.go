@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/inbox"
 	"github.com/saga-engine/engine/engine/internal/intake"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/publish"
 	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
@@ -21,9 +22,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
-
-// starter is the name under which runs of schedules are submitted and cancelled.
-const starter = "schedule"
 
 // A ticker starts the runs that no caller submits to its node: the runs of schedules, the runs
 // that other programs have submitted in the database, and the runs of events.
@@ -56,7 +54,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
 		Definition: n.shared.Defs.Shared, Hints: n.due, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
-			_, err := n.submit(ctx, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, Trigger: r.Trigger, Kind: naming.BySchedule})
+			_, err := n.submit(ctx, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: publish.Starter, Trigger: r.Trigger, Kind: naming.BySchedule})
 			var held *refusal.KeyError
 			if errors.As(err, &held) { // another run has the unique key, so this tick ends without a run
 				n.cfg.Logger.Warn("a tick starts no run", "run", r.Name, "error", held)
@@ -91,11 +89,11 @@ func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
 	if err != nil {
 		return err
 	}
-	data, err := journal.EncodeMessage(n.cfg.Sealer, run.Run, machine.CancelRequested{By: starter, Reason: reason})
+	data, err := journal.EncodeMessage(n.cfg.Sealer, run.Run, machine.CancelRequested{By: publish.Starter, Reason: reason})
 	if err != nil {
 		return err
 	}
-	_, err = st.Post(ctx, store.Message{Run: run.Run, Kind: store.MessageVerb, By: starter, Dedup: "tick", Data: data})
+	_, err = st.Post(ctx, store.Message{Run: run.Run, Kind: store.MessageVerb, By: publish.Starter, Dedup: "tick", Data: data})
 	if err != nil {
 		return fmt.Errorf("post to run %s: %w", name, err)
 	}
@@ -155,7 +153,7 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 			_, err := n.submit(ctx, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, Trigger: r.Trigger, Kind: naming.ByEvent})
 			return err != nil && submit.Refused(ctx, err), err
 		},
-		SubmitAll: submitKeys(n.cfg), Fire: n.fireEvent, Reset: n.resetGoal,
+		SubmitAll: submitKeys(n.cfg), Fire: n.openings().FireEvent, Reset: n.resetGoal,
 	})
 	go func() {
 		defer close(done)
