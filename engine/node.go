@@ -12,16 +12,12 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outbox"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/sources"
 	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/events"
-	"github.com/saga-engine/engine/engine/store/firings"
-	"github.com/saga-engine/engine/engine/store/goals"
-	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A Node is one engine on a store. It decides on runs, commits, calls agents and finds runs
@@ -32,22 +28,9 @@ type Node struct {
 	kids      *children.Room // open calls that start or undo child runs
 	cfg       Config
 	submitter *submit.Submitter
-	// ticking holds the schedules in the store; nil = the store keeps no schedules.
-	ticking schedules.Store
-	// submitted holds the submissions of other programs in the store; nil = the store keeps none. The
-	// channel `hints` receives a value when there may be such submissions.
-	submitted intake.Store
-	firings   firings.Store // firings of selections; nil = the store has no business tables
-	fired     chan struct{} // receives a value when there may be an open firing
-	hints     chan struct{}
-	// The field `sent` holds the sent events in the store; nil = the store keeps none. The channel
-	// `sentHints` receives a value when there may be sent events.
-	sent      events.Store
-	sentHints chan struct{}
-	keys      goals.Keeper    // goals in the store; nil = the store keeps none
+	sources   *sources.Sources // starts runs that no caller submits
+	idle      *sources.IdleHint
 	postman   *outbox.Postman // delivers replies; nil = the store keeps none
-	quiet     *quiet
-	due       chan struct{} // receives a value when a schedule may be due
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/internal/publish"
 	"github.com/saga-engine/engine/engine/internal/selects"
+	"github.com/saga-engine/engine/engine/internal/sources"
 	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
@@ -79,7 +80,7 @@ func RetryQuarantined(ctx context.Context, cfg Config, f *firings.Firing, list [
 	if err != nil {
 		return nil, err
 	}
-	return selects.Retry(ctx, role, def, f, cfg.Sealer, list, submitRows(cfg.withDefaults()))
+	return selects.Retry(ctx, role, def, f, cfg.Sealer, list, sources.Rows(cfg.withDefaults().submitAll))
 }
 
 // MaxBackfill is the largest number of ticks that one call of Backfill accepts.

@@ -1,4 +1,4 @@
-package engine
+package sources
 
 import (
 	"bytes"
@@ -33,8 +33,8 @@ func (e *takenError) Error() string {
 // It returns nil if that run is the run of this submission: it has the same workflow, and the same value
 // of each variable to which the submission gives a value. Otherwise it returns a *takenError. If it
 // cannot read the run now, it returns an error that says nothing about the submission.
-func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intake.Run, res store.Submitted) error {
-	row, err := store.Complete(cfg.Store).Run(ctx, res.Run)
+func (s *Sources) sameRun(ctx context.Context, r intake.Run, res store.Submitted) error {
+	row, err := s.all.Run(ctx, res.Run)
 	if err != nil {
 		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
@@ -44,7 +44,7 @@ func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intak
 	if len(r.Given) == 0 {
 		return nil
 	}
-	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, defs, res.Run)
+	told, err := journal.Load(ctx, s.cfg.Store, s.cfg.Sealer, s.cfg.Defs, res.Run)
 	if err != nil {
 		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
