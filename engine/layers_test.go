@@ -306,6 +306,19 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// House rule 3: an embedder reads package engine as one page. It has at most 15 files, besides tests.
+// What an embedder does not need to see belongs in a package behind it.
+func TestPackageEngineIsSmall(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") })
+	if len(files) == 0 || len(files) > 15 {
+		t.Errorf("package engine has %d files besides tests, want 1 to 15: %s", len(files), strings.Join(files, ", "))
+	}
+}
+
 // problem says why a package of the layer may not import name; "" = it may.
 func (l layer) problem(pkg, name string) string {
 	if ours, ok := strings.CutPrefix(name, module+"/"); ok {
