@@ -8,6 +8,16 @@
 //   - internal/cluster keeps the lease, finds runs whose time has passed, and takes over runs
 //     that no engine works on.
 //
+// Runs begin in these packages:
+//
+//   - internal/submit turns submissions into the first rows of runs.
+//   - internal/sources submits runs for schedules, sent events, rows of business tables, and
+//     submissions of other programs.
+//   - internal/notify makes the runs that announce states of other runs.
+//   - internal/publish publishes the workflows whose schedules and events start runs.
+//
+// Package refusal has the errors that say why a submission or a publication was refused.
+//
 // Every run goes through this loop:
 //
 //	event ──▶ Scheduler: load (or cached) ─▶ machine.Decide ─▶ commit   one row of the run's journal,

@@ -99,6 +99,7 @@ var layers = []layer{
 	{"engine/store/notice", "who keeps what has to be announced announces nothing", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
 	{"engine/store/replies", "who keeps replies sends none", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
 	{"engine/store/goals", "who may reach a goal again is decided by the store that keeps it", []string{"engine/machine/status", "engine/store", "engine/store/naming"}, nil},
+	{"engine/refusal", "why a submission is refused is data: it asks no store and no run", []string{"engine/store/goals"}, nil},
 	{"engine/store/pointed", "places where faults strike surround a store and change nothing", []string{"engine/internal/failpoint", "engine/machine/status", "engine/store", "engine/store/quota", "engine/store/notice", "engine/store/replies", "engine/store/goals", "engine/store/rekey", "engine/store/snapshots", "engine/store/health", "engine/store/schedules", "engine/store/events", "engine/store/firings", "engine/store/intake"}, nil},
 	{"engine/internal/wait", "a pause knows nothing of what it waits for", nil, nil},
 	{"engine/internal/guard", "who stops a panic knows nothing of its cause", nil, nil},
@@ -123,20 +124,29 @@ var layers = []layer{
 	{"engine/internal/cluster", "who finds runs hands them to their owner and calls no agent",
 		[]string{"engine/store/naming", "engine/crypt", "engine/internal/call", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/outage", "engine/internal/owner", "engine/internal/wait",
 			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "engine/store/snapshots", "engine/story"}, nil},
+	{"engine/internal/submit", "who makes a run's first row calls no agent, and decides nothing about a run that exists",
+		[]string{"dsl", "engine/crypt", "engine/internal/children", "engine/internal/clock", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/owner", "engine/internal/wait",
+			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/line", "engine/machine/status", "engine/moving", "engine/refusal", "engine/store", "engine/store/admission", "engine/store/goals", "engine/store/naming", "engine/store/pointed", "engine/store/replies"}, nil},
+	{"engine/internal/notify", "who announces a state starts a notification, and does not deliver it",
+		[]string{"dsl", "engine/crypt", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/owner", "engine/internal/submit", "engine/internal/wait", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "engine/store/naming", "engine/store/notice"}, nil},
 	{"engine/internal/ticks", "who starts the runs of schedules submits them, and decides nothing about them",
 		[]string{"dsl", "dsl/cron", "engine/crypt", "engine/internal/failpoint", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/naming", "engine/store/schedules"}, nil},
 	{"engine/internal/inbox", "who starts the runs of events submits them, and decides nothing about them",
 		[]string{"dsl", "engine/crypt", "engine/internal/failpoint", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/events", "engine/store/naming", "engine/store/schedules"}, nil},
 	{"engine/internal/selects", "who starts the runs of rows decides nothing about a run",
 		[]string{"dsl", "dsl/cron", "dsl/selection", "engine/crypt", "engine/internal/failpoint", "engine/internal/inbox", "engine/internal/ticks", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/firings", "engine/store/naming"}, nil},
+	{"engine/internal/publish", "who publishes a workflow writes rows, and starts no run",
+		[]string{"dsl", "dsl/cron", "dsl/selection", "engine/crypt", "engine/internal/inbox", "engine/internal/selects", "engine/internal/ticks", "engine/internal/wait", "engine/journal", "engine/refusal", "engine/store", "engine/store/firings", "engine/store/replies", "engine/store/schedules"}, nil},
 	{"engine/internal/intake", "who accepts submissions submits them, and decides nothing about them",
 		[]string{"dsl", "engine/crypt", "engine/internal/failpoint", "engine/internal/wait", "engine/journal", "engine/store", "engine/store/intake"}, nil},
+	{"engine/internal/sources", "who starts runs for rows of the store submits them, and decides nothing about them",
+		[]string{"dsl", "engine/crypt", "engine/internal/inbox", "engine/internal/intake", "engine/internal/publish", "engine/internal/selects", "engine/internal/submit", "engine/internal/ticks", "engine/internal/wait", "engine/journal", "engine/machine", "engine/refusal", "engine/store", "engine/store/events", "engine/store/firings", "engine/store/goals", "engine/store/intake", "engine/store/naming", "engine/store/schedules"}, nil},
 	{"engine/internal/outbox", "who delivers replies decides nothing about runs", []string{"engine/internal/failpoint", "engine/internal/guard", "engine/internal/wait", "engine/store/replies"}, nil},
 	{"engine/internal/replyto", "who calls an agent with a reply repeats nothing and keeps nothing", []string{"dsl", "dsl/secret", "engine/internal/clock", "engine/internal/outbox", "engine/invoke", "engine/machine/status", "engine/store/replies", "sdk"}, nil},
 	{"engine/webhook", "who sends replies knows no store and no run", []string{"engine/store/replies"}, nil},
 	{"engine", "an embedder's face knows contracts, not databases, processes or screens",
-		[]string{"engine/store/admission", "engine/store/pointed", "engine/store/naming", "dsl", "engine/crypt", "engine/internal/call", "engine/internal/children", "engine/internal/clock", "engine/internal/cluster", "engine/internal/commit", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/lists", "engine/internal/outage", "engine/internal/inbox", "engine/internal/intake", "engine/internal/outbox", "engine/internal/owner", "engine/internal/replyto", "engine/internal/ticks", "engine/internal/wait",
-			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/line", "engine/machine/status", "engine/moving", "engine/store", "dsl/cron", "dsl/selection", "engine/internal/selects", "engine/store/firings", "engine/store/events", "engine/store/intake", "engine/store/goals", "engine/store/notice", "engine/store/replies", "engine/store/schedules", "engine/story", "sdk"}, nil},
+		[]string{"dsl", "dsl/cron", "sdk", "engine/crypt", "engine/internal/call", "engine/internal/children", "engine/internal/cluster", "engine/internal/lists", "engine/internal/notify", "engine/internal/outage", "engine/internal/outbox", "engine/internal/owner", "engine/internal/publish", "engine/internal/replyto", "engine/internal/selects", "engine/internal/sources", "engine/internal/submit", "engine/internal/ticks", "engine/internal/wait",
+			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/moving", "engine/refusal", "engine/store", "engine/store/firings", "engine/store/naming", "engine/store/notice", "engine/store/pointed", "engine/store/replies", "engine/store/schedules", "engine/story"}, nil},
 	{"engine/internal/failpoint/...", "a place where a fault may strike knows nothing of what it strikes", []string{"engine/internal/failpoint/..."}, nil},
 	{"engine/internal/hostile/cmd/...", "an agent of a test knows only the SDK", []string{"sdk", "sdk/plugin"}, nil},
 	{"engine/internal/hostile/...", "it drives the built command and knows no code", nil, []string{"github.com/rogpeppe/go-internal"}},
@@ -293,6 +303,19 @@ func TestLayers(t *testing.T) {
 		if !seen[pkg] {
 			t.Errorf("no file of layer %s was found: the test looks at the wrong tree", pkg)
 		}
+	}
+}
+
+// House rule 3: an embedder reads package engine as one page. It has at most 15 files, besides tests.
+// What an embedder does not need to see belongs in a package behind it.
+func TestPackageEngineIsSmall(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") })
+	if len(files) == 0 || len(files) > 15 {
+		t.Errorf("package engine has %d files besides tests, want 1 to 15: %s", len(files), strings.Join(files, ", "))
 	}
 }
 

@@ -12,41 +12,25 @@ import (
 	"github.com/saga-engine/engine/engine/internal/cluster"
 	"github.com/saga-engine/engine/engine/internal/outbox"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/sources"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/events"
-	"github.com/saga-engine/engine/engine/store/firings"
-	"github.com/saga-engine/engine/engine/store/goals"
-	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // A Node is one engine on a store. It decides on runs, commits, calls agents and finds runs
 // whose time has passed. Any number of nodes may share a store.
 type Node struct {
-	shared *owner.Shared
-	local  *cluster.Local
-	kids   *children.Room // open calls that start or undo child runs
-	cfg    Config
-	ids    *naming.RunIDSource
-	// ticking holds the schedules in the store; nil = the store keeps no schedules.
-	ticking schedules.Store
-	// submitted holds the submissions of other programs in the store; nil = the store keeps none. The
-	// channel `hints` receives a value when there may be such submissions.
-	submitted intake.Store
-	firings   firings.Store // firings of selections; nil = the store has no business tables
-	fired     chan struct{} // receives a value when there may be an open firing
-	hints     chan struct{}
-	// The field `sent` holds the sent events in the store; nil = the store keeps none. The channel
-	// `sentHints` receives a value when there may be sent events.
-	sent      events.Store
-	sentHints chan struct{}
-	keys      goals.Keeper    // goals in the store; nil = the store keeps none
+	shared    *owner.Shared
+	local     *cluster.Local
+	kids      *children.Room // open calls that start or undo child runs
+	cfg       Config
+	submitter *submit.Submitter
+	sources   *sources.Sources // starts runs that no caller submits
+	idle      *sources.IdleHint
 	postman   *outbox.Postman // delivers replies; nil = the store keeps none
-	quiet     *quiet
-	due       chan struct{} // receives a value when a schedule may be due
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
@@ -105,6 +89,19 @@ func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// accepting returns the runs of the present membership for a submission. If there is none, it waits for
+// one. It returns ErrStopping if the node is stopping.
+func (n *Node) accepting(ctx context.Context) (submit.Runs, error) {
+	t, err := n.present(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.shared.Draining.Load():
+		return nil, ErrStopping
+	}
+	return t.Runs, nil
 }
 
 // now returns the present membership; nil = there is none.

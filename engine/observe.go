@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/notify"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -79,6 +80,9 @@ type RetentionObserver interface {
 	// engine calls Retained, which must not block.
 	Retained(s store.RetainStats)
 }
+
+// TriggerNotify is the trigger of a notification: a run that announces a state of another run.
+const TriggerNotify = notify.Trigger
 
 // AlertAgentMissing is the code of an alert of kind overdue. The alert says that no engine
 // continues a run because the run's agents are missing.

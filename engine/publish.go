@@ -2,18 +2,30 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/crypt"
+	"github.com/saga-engine/engine/dsl/cron"
+	"github.com/saga-engine/engine/engine/internal/publish"
+	"github.com/saga-engine/engine/engine/internal/selects"
+	"github.com/saga-engine/engine/engine/internal/sources"
+	"github.com/saga-engine/engine/engine/internal/submit"
+	"github.com/saga-engine/engine/engine/internal/ticks"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/replies"
+	"github.com/saga-engine/engine/engine/store/firings"
+	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/schedules"
+)
+
+// Errors of stores that lack a role.
+var (
+	// ErrNoSchedules says that the store does not keep schedules.
+	ErrNoSchedules = publish.ErrNoSchedules
+	// ErrNoSelections says that the store has no business tables, so a select block cannot read them.
+	ErrNoSelections = publish.ErrNoSelections
 )
 
 // A Publication asks the function Publish to publish workflows of a definition.
@@ -24,161 +36,97 @@ type Publication struct {
 	By         string           // person who publishes; only for display
 }
 
-// A VariableError says that a workflow cannot be published, because some variables have no valid
-// value.
-type VariableError struct {
-	Workflow string
-	Schedule string // schedule whose runs lack the values; "" = variables outside of workflows
-	Err      error  // the findings
-}
-
-// Error names the workflow, the schedule and the findings.
-func (e *VariableError) Error() string {
-	if e.Schedule == "" {
-		return fmt.Sprintf("workflow %q: %v", e.Workflow, e.Err)
-	}
-	return fmt.Sprintf("schedule %q of workflow %q: %v", e.Schedule, e.Workflow, e.Err)
-}
-
-// Unwrap returns the findings.
-func (e *VariableError) Unwrap() error { return e.Err }
-
-// ErrNoSchedules says that the store does not keep schedules.
-var ErrNoSchedules = errors.New("engine: this store keeps no published workflows")
-
 // Publish stores a definition and publishes its workflows, in place of their former versions. Engines
 // on the store start the runs of their schedules. A schedule that was published before keeps its last
 // tick. If its timetable is unchanged, it also keeps its next tick. Publish needs no running engine
 // and no agents, and uses only the fields Store and Sealer of cfg. It returns the rows of the
 // schedules.
 func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, error) {
-	role, ok := schedules.Of(cfg.Store)
+	return cfg.publisher().Publish(ctx, publish.Publication(p))
+}
+
+// publisher returns what publishes workflows and opens firings on the store.
+func (c Config) publisher() publish.Publisher {
+	return publish.Publisher{Store: c.Store, Sealer: c.Sealer}
+}
+
+// A FiringRequest asks for a firing of a published schedule with a select block.
+type FiringRequest struct {
+	Schedule schedules.Row
+	Tick     time.Time          // tick of the firing, in whole seconds
+	Args     map[string]*string // values that replace arguments of the select block, by name; a nil value = NULL
+	By       string             // person who asks; only for display
+}
+
+// OpenFiring opens a firing of a published schedule. Then engines read the rows of the firing and
+// start the runs. OpenFiring returns false if the schedule has a firing at this tick already, or if
+// another firing covers the interval of this tick. Of cfg, only the fields Store and Sealer are
+// used.
+func OpenFiring(ctx context.Context, cfg Config, r FiringRequest) (bool, error) {
+	return cfg.publisher().OpenFiring(ctx, publish.FiringRequest(r))
+}
+
+// A Retried says what a retry has done with a quarantined row.
+type Retried = selects.Retried
+
+// RetryQuarantined reads quarantined rows of a firing again and starts their runs. It uses the same
+// fields of cfg as EnqueueAll.
+func RetryQuarantined(ctx context.Context, cfg Config, f *firings.Firing, list []firings.Bad) ([]Retried, error) {
+	role, ok := firings.Of(cfg.Store)
 	if !ok {
-		return nil, ErrNoSchedules
+		return nil, ErrNoSelections
 	}
-	names := p.Workflows
-	if names == nil {
-		names = p.Definition.Names()
+	def, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Definition(ctx, f.WorkflowID)
+	if err != nil {
+		return nil, err
 	}
-	entries := make([]publication, 0, len(names))
-	for _, name := range names {
-		e, err := cfg.prepared(p, name, time.Now())
-		if err == nil {
-			err = checkSelections(ctx, cfg.Store, p.Definition.Workflow(name))
-		}
+	return selects.Retry(ctx, role, def, f, cfg.Sealer, list, sources.Rows(cfg.withDefaults().submitAll))
+}
+
+// MaxBackfill is the largest number of ticks that one call of Backfill accepts.
+const MaxBackfill = 10_000
+
+// Backfill submits one run for each tick of a schedule in a time range. A tick at the time `from`
+// is in the range, a tick at the time `to` is not. The ticks may be in the past. A tick whose run
+// exists already starts no second run: its result has Exists set. For a schedule with a select
+// block, Backfill opens a firing for each tick, and the names in the results are names of firings.
+// Backfill ignores Overlap and CatchUp of the schedule, and does not change its next tick. The runs
+// have no owner, so that engines on the store claim them. Backfill uses the same fields of cfg as
+// EnqueueAll, and returns one result for each tick. If the range has more than MaxBackfill ticks,
+// Backfill returns an error and submits nothing.
+func Backfill(ctx context.Context, cfg Config, row schedules.Row, from, to time.Time) ([]Enqueued, error) {
+	def, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Definition(ctx, row.ID)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := ticks.Between(def, row, cfg.Sealer, from, to, MaxBackfill)
+	if err != nil {
+		return nil, fmt.Errorf("backfill: %w", err)
+	}
+	sel, _, err := cfg.publisher().Selection(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if sel != nil {
+		return backfillSelection(ctx, cfg, row, runs)
+	}
+	var all []submit.Request
+	for _, r := range runs {
+		all = append(all, submit.Request{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: publish.Starter, Trigger: r.Trigger, Kind: naming.BySchedule})
+	}
+	return enqueueAll(ctx, cfg, slices.Clip(all))
+}
+
+// backfillSelection opens one firing for each tick of a schedule with a select block.
+func backfillSelection(ctx context.Context, cfg Config, row schedules.Row, runs []ticks.Run) ([]Enqueued, error) {
+	var out []Enqueued
+	for _, r := range runs {
+		_, tick, _ := cron.TickOf(r.Trigger)
+		added, err := OpenFiring(ctx, cfg, FiringRequest{Schedule: row, Tick: tick, By: publish.Starter})
 		if err != nil {
-			return nil, fmt.Errorf("publish %q: %w", name, err)
+			return out, err
 		}
-		entries = append(entries, e)
+		out = append(out, Enqueued{Submitted: store.Submitted{Name: r.Name, Exists: !added}})
 	}
-	if err := journal.PinKey(ctx, cfg.Store, cfg.Sealer, time.Now()); err != nil {
-		return nil, err
-	}
-	ids, err := journal.NewDefinitions(cfg.Store, cfg.Sealer).Put(ctx, p.Definition)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		e.workflow.ID = ids[e.workflow.Name]
-		if err := role.Publish(ctx, e.workflow, e.rows); err != nil {
-			return nil, err
-		}
-	}
-	all, err := role.Schedules(ctx, time.Time{}, maxListed)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(all, func(r schedules.Row) bool { return !slices.Contains(names, r.Workflow) }), nil
-}
-
-// maxListed is the largest number of schedules that Publish reads back from the store.
-const maxListed = 100_000
-
-// A publication is what the store gets for one published workflow.
-type publication struct {
-	workflow schedules.Workflow
-	rows     []schedules.Row
-}
-
-// prepared returns what the store gets for the workflow with the given name. The first tick of a
-// new schedule is the first one after the time in the parameter `now`.
-func (c *Config) prepared(p Publication, name string, now time.Time) (publication, error) {
-	wf := p.Definition.Workflow(name)
-	if wf == nil {
-		return publication{}, errors.New("the definition holds no such workflow")
-	}
-	e := publication{workflow: schedules.Workflow{Name: name, By: p.By}}
-	var err error
-	if e.workflow.Variables, err = describe(wf); err != nil {
-		return publication{}, err
-	}
-	e.workflow.UniqueVariable = wf.Unique.Variable
-	e.workflow.Sinks = []string{}
-	for _, name := range wf.ReplySinks.Names() {
-		e.workflow.Sinks = append(e.workflow.Sinks, replies.Agent+name)
-	}
-	outside, diags := wf.BindDeployed(p.Assigned)
-	if diags.HasErrors() {
-		return publication{}, &VariableError{Workflow: name, Err: diags.Err()}
-	}
-	if c.Sealer == nil && (wf.Confidential || len(outside.Sensitive()) > 0) {
-		return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
-	}
-	if e.workflow.Given, err = journal.EncodeGiven(c.Sealer, wf, outside); err != nil {
-		return publication{}, err
-	}
-	for _, on := range wf.OnEvents {
-		e.workflow.Events = append(e.workflow.Events, on.Type)
-	}
-	for _, s := range wf.Schedules {
-		next := s.Timetable.Next(now)
-		if next.IsZero() {
-			next = store.Never
-		}
-		e.rows = append(e.rows, schedules.Row{Name: s.Name, Timetable: s.Text(), Next: next})
-		if s.Select != nil {
-			continue // each row gives its own values
-		}
-		vars, diags := wf.Bind(append(slices.Clone(p.Assigned), s.Variables...))
-		if diags.HasErrors() {
-			return publication{}, &VariableError{Workflow: name, Schedule: s.Name, Err: diags.Err()}
-		}
-		if c.Sealer == nil && len(vars.Sensitive()) > 0 {
-			return publication{}, &crypt.KeyError{Hint: crypt.HintMakeKey}
-		}
-	}
-	return e, nil
-}
-
-// describe returns the description of a workflow's variables for schedules.Workflow.Variables. It
-// leaves out the variables outside of workflows: the publication gives their values.
-func describe(wf *dsl.Workflow) ([]byte, error) {
-	type rule struct {
-		Check   json.RawMessage `json:"check"`
-		Message string          `json:"message"`
-	}
-	type variable struct {
-		Name      string          `json:"name"`
-		Type      json.RawMessage `json:"type"`
-		Required  bool            `json:"required"`
-		Nullable  bool            `json:"nullable"`
-		Sensitive bool            `json:"sensitive"`
-		Rules     []rule          `json:"rules,omitempty"`
-	}
-	list := []variable{}
-	for _, v := range wf.Variables {
-		if v.Deployment {
-			continue
-		}
-		item := variable{Name: v.Name, Type: v.Form, Required: !v.HasDefault, Nullable: v.Nullable, Sensitive: v.Sensitive}
-		for _, r := range v.Rules {
-			item.Rules = append(item.Rules, rule{Check: r.Check, Message: r.Message})
-		}
-		list = append(list, item)
-	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		return nil, fmt.Errorf("describe variables: %w", err)
-	}
-	return data, nil
+	return out, nil
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/outbox"
@@ -23,34 +21,6 @@ type ReplySender interface {
 	Send(ctx context.Context, r replies.Reply) error
 }
 
-// replyable returns an error if the store of an engine cannot keep replies for the sink of a submission,
-// or if the sink is an action that takes no replies. The parameter `wf` is the workflow of the run.
-func replyable(cfg Config, s Submission, wf *dsl.Workflow) error {
-	if err := replies.Check(s.ReplyTo, s.Correlation); err != nil || s.ReplyTo == "" {
-		return err
-	}
-	if _, ok := replies.Of(cfg.Store); !ok {
-		return fmt.Errorf("the store keeps no replies, so no run can have the reply sink %q", s.ReplyTo)
-	}
-	if action, agent := strings.CutPrefix(s.ReplyTo, replies.Agent); agent {
-		if _, err := wf.ReplySinks.Find(action); err != nil {
-			return fmt.Errorf("reply sink %q: %w", s.ReplyTo, err)
-		}
-	}
-	return nil
-}
-
-// sendable returns an error if this engine does not send replies to the sink of a submission.
-func sendable(cfg Config, s Submission) error {
-	switch {
-	case !strings.HasPrefix(s.ReplyTo, replies.Webhook):
-		return nil
-	case cfg.Replies == nil:
-		return fmt.Errorf("reply sink %q: this engine sends nothing to webhooks; start it with --reply-sinks FILE", s.ReplyTo)
-	}
-	return cfg.Replies.Check(s.ReplyTo)
-}
-
 // A replier is the part of a node that delivers replies.
 type replier struct{ n *Node }
 
@@ -68,7 +38,7 @@ func (p replier) postman() *outbox.Postman {
 	if cfg.Replies != nil {
 		send[replies.Webhook] = cfg.Replies.Send
 	}
-	return outbox.New(outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, Quiet: p.n.quiet.is, Send: send})
+	return outbox.New(outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, Quiet: p.n.idle.NoWork, Send: send})
 }
 
 // load returns the workflow and the variables of a run.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/moving"
@@ -58,7 +59,7 @@ func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, er
 	if len(plan.Refusals) > 0 {
 		return store.Submitted{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
 	}
-	return Enqueue(ctx, cfg, Submission{
-		Definition: r.Definition, Workflow: told.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, from: from, past: past,
+	return enqueue(ctx, cfg, submit.Request{
+		Definition: r.Definition, Workflow: told.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, From: from, Past: past,
 	})
 }

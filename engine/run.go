@@ -10,19 +10,15 @@ import (
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/internal/children"
 	"github.com/saga-engine/engine/engine/internal/cluster"
+	"github.com/saga-engine/engine/engine/internal/notify"
 	"github.com/saga-engine/engine/engine/internal/outage"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/sources"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/events"
-	"github.com/saga-engine/engine/engine/store/firings"
-	"github.com/saga-engine/engine/engine/store/goals"
-	"github.com/saga-engine/engine/engine/store/intake"
-	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/notice"
 	"github.com/saga-engine/engine/engine/store/pointed"
-	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
 // NewNode returns a node that is not running. Until Run is called it uses neither the store
@@ -32,29 +28,30 @@ func NewNode(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	role, _ := schedules.Of(cfg.Store)
-	submitted, _ := intake.Of(cfg.Store)
-	sent, _ := events.Of(cfg.Store)
-	keys, _ := goals.Of(cfg.Store)
-	selected, _ := firings.Of(cfg.Store)
+	roles := sources.RolesOf(cfg.Store)
 	cfg.Store = pointed.Store(cfg.Store)
 	n := &Node{
-		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
-		sent: sent, sentHints: make(chan struct{}, 1), keys: keys, quiet: &quiet{most: 2 * cfg.Options.MaxScan}, due: make(chan struct{}, 1),
-		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
+		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, idle: sources.NewIdleHint(2 * cfg.Options.MaxScan),
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	n.shared.Told = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
+	n.submitter = &submit.Submitter{Maker: submit.New(submit.Config{
+		Store: cfg.Store, Sealer: cfg.Sealer, Defs: n.shared.Defs, Specs: &n.shared.Specs, Clock: n.shared.Clock, Limits: cfg.Options.ofRun(),
+	}), Sinks: cfg.Replies, Present: n.accepting}
 	n.kids = children.New(n.stopped, children.Config{
-		Submit: n.submitChild, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
+		Submit: n.submitter.Child, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Poll: cfg.Options.Poll,
 	})
 	n.shared.Ended = n.kids.Ended
-	n.quiet.wakes(n.hinted, waker(n.due))
+	n.sources = sources.New(sources.Config{
+		Store: cfg.Store, Roles: roles, Sealer: cfg.Sealer, Logger: cfg.Logger,
+		Address: cfg.Options.Address, Lease: cfg.Options.Lease, MaxScan: cfg.Options.MaxScan,
+		Defs: n.shared.Defs, Now: n.shared.Clock.Now, Submit: n.submitter.Submit, SubmitAll: cfg.submitAll, Idle: n.idle,
+	})
 	if n.postman = (replier{n}).postman(); n.postman != nil {
 		n.shared.Posted = n.postman.Posted
-		n.quiet.wakes(func() { n.postman.Posted("") })
+		n.idle.Wakes(func() { n.postman.Posted("") })
 	}
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
@@ -211,19 +208,15 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// hinted wakes the goroutines that start runs for submissions, sent events and firings.
-func (n *Node) hinted() {
-	wait.Wake(n.hints)
-	wait.Wake(n.sentHints)
-	wait.Wake(n.fired)
-}
-
 // forMembers returns the part of the configuration that memberships need.
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted, Looked: n.quiet.looked,
-		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.sources.Hinted, Looked: n.idle.Looked,
+		Announce: notify.New(notify.Config{
+			Store: c.Store, Sealer: c.Sealer, Logger: c.Logger, Shared: n.shared, Maker: n.submitter.Maker,
+			MaxValue: o.MaxValue, MaxScan: o.MaxScan, RetryStore: o.RetryStore,
+		}).Run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
@@ -236,10 +229,9 @@ func (n *Node) forMembers() cluster.Config {
 // sent events and submissions of other programs, and they deliver replies. Each loop ends soon after
 // ctx has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
-	starts := ticker{cfg: n.cfg, shared: n.shared, submit: n.Submit, hints: n.hints, firings: n.firings, fired: n.fired, sentHints: n.sentHints, keys: n.keys, due: n.due, quiet: n.quiet}
-	return []<-chan struct{}{
-		starts.startTicks(ctx, n.ticking), starts.startIntake(ctx, n.submitted), starts.startSelects(ctx),
-		starts.startEvents(ctx, n.sent, n.ticking),
-		startReplies(ctx, n.postman),
+	var ended []<-chan struct{}
+	if !n.cfg.Options.Alone {
+		ended = n.sources.Start(ctx)
 	}
+	return append(ended, startReplies(ctx, n.postman))
 }

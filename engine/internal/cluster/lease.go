@@ -17,9 +17,6 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// ErrStopping says that the engine is stopping.
-var ErrStopping = errors.New("engine: this engine is stopping")
-
 // ErrDrained says that a membership ended in order, after its work in flight was done.
 var ErrDrained = errors.New("engine: drained")
 

@@ -85,7 +85,7 @@ func (t *Membership) closeWriters() {
 // Run waits for the work in flight and then ends the membership. The parameter `hard` is a second
 // context. When it ends, Run ends the membership at once.
 func (t *Membership) Run(ctx, hard context.Context) error {
-	defer context.AfterFunc(hard, func() { t.end(ErrStopping) })()
+	defer context.AfterFunc(hard, func() { t.end(owner.ErrStopping) })()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()

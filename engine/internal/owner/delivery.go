@@ -137,6 +137,9 @@ func OverFor(err error) bool {
 	return NotOwner(err) || errors.As(err, &loss)
 }
 
+// ErrStopping says that the engine is stopping.
+var ErrStopping = errors.New("engine: this engine is stopping")
+
 // An OpenOutcome is the error for a submission whose outcome is unknown, because the store did not
 // answer. The store may have the new run or not.
 type OpenOutcome struct{ err error }

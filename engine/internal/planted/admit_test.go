@@ -76,8 +76,8 @@ var admitFaults = []fault{
 	},
 	{
 		name: "a submission whose rows are locked waits, and is not refused",
-		in:   "engine.refused",
+		in:   "engine/internal/submit.Refused",
 		old:  "!busy(err) && ", new: "",
-		by: catches("engine", "^TestBusyCheckIsTriedAgain$"),
+		by: catches("engine/internal/submit", "^TestBusyCheckIsTriedAgain$"),
 	},
 }

@@ -18,13 +18,13 @@ var capacityFaults = []fault{
 	},
 	{
 		name: "a full limit with when_full = reject refuses the submission",
-		in:   "engine.(*Node).Submit",
+		in:   "engine/internal/submit.(*Submitter).Submit",
 		old:  "!st.Flow.Concurrency.Reject && !waits", new: "!waits",
 		by: catches("engine", "^TestConcurrencyRejects$"),
 	},
 	{
 		name: "a refused group fails with the code no_room",
-		in:   "engine.(*Node).submitChild",
+		in:   "engine/internal/submit.(*Submitter).Child",
 		old:  "case errors.Is(err, naming.ErrFull):", new: "case false:",
 		by: catches("engine", "^TestConcurrencyOfGroupsRejects$"),
 	},

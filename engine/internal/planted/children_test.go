@@ -124,14 +124,14 @@ var childrenFaults = []fault{
 	},
 	{
 		name: "a child run that a moved run starts has the new definition of the run",
-		in:   "engine.(*Node).parentWorkflow",
+		in:   "engine/internal/submit.(*Maker).parentWorkflow",
 		old:  "if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf.Digest == digest {", new: "if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf != nil {",
 		by: catches("engine", "^TestChildrenAfterAMigration$"),
 	},
 	{
 		name: "a child run has the definition with which its call began",
-		in:   "engine.(*Node).parentWorkflow",
-		old:  "err != nil || wf.Digest == digest { return id, err", new: "err != nil || m.Workflow == told.State.Run().Moves[len(told.State.Run().Moves)-1].Workflow || wf == nil { return id, err",
+		in:   "engine/internal/submit.(*Maker).parentWorkflow",
+		old:  "err != nil || wf.Digest == digest { return id, err", new: "err != nil || move.Workflow == told.State.Run().Moves[len(told.State.Run().Moves)-1].Workflow || wf == nil { return id, err",
 		by: catches("engine", "^TestChildOfACallBeforeAMigration$"),
 	},
 	{

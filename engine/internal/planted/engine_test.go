@@ -519,14 +519,14 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a run that may hold secrets needs a key",
-		in:   "engine.(*Node).prepare",
+		in:   "engine/internal/submit.(*Maker).prepare",
 		old:  "hidden := confidential(wf, s.Vars, specs)",
 		new:  "hidden := confidential(wf, s.Vars, nil)",
 		by:   catches("engine", "^TestConfidentialAgentNeedsAKey$"),
 	},
 	{
 		name: "a submission whose id is taken tries another",
-		in:   "engine.(*Node).Submit",
+		in:   "engine/internal/submit.(*Submitter).Submit",
 		old:  "case !errors.Is(err, store.ErrExists):",
 		new:  "case !errors.Is(err, store.ErrExists) || len(s.Name) >= 0:",
 		by:   catches("engine", "^TestRunIDCollision$"),
@@ -554,7 +554,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "many submissions are given up after bounded tries",
-		in:   "engine.(*enqueuer).land",
+		in:   "engine/internal/submit.(*batch).land",
 		old:  "|| try >= commit.SubmitTries",
 		new:  "|| try >= 2*commit.SubmitTries",
 		by:   catches("engine", "^TestEnqueueAllWithoutAnswers$"),

@@ -81,7 +81,7 @@ var goalFaults = []fault{
 	},
 	{
 		name: "a submission with on_conflict = reject is refused",
-		in:   "engine.heldKey",
+		in:   "engine/internal/submit.heldKey",
 		old:  "!res.Gone && !wf.Unique.Reject",
 		new:  "!res.Gone",
 		by:   catches("engine", "^TestUniqueRejects$"),

@@ -40,7 +40,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notice whose notification is made is marked",
-		in:   "engine.(*announcer).batch",
+		in:   "engine/internal/notify.(*Announcer).batch",
 		old:  "done = append(done, n)", new: "_ = append(done, n)",
 		by: catches("engine", "^TestNotifyStates$"),
 	},
@@ -52,7 +52,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notification without an agent here is left to others",
-		in:   "engine.(*announcer).submit",
+		in:   "engine/internal/notify.(*Announcer).submit",
 		old:  "mine = false", new: "mine = mine && true",
 		by: catches("engine", "^TestNotifyWithoutItsAgent$"),
 	},
@@ -64,7 +64,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notification has the definition that the run had in the state",
-		in:   "engine.(*announcer).announce",
+		in:   "engine/internal/notify.(*Announcer).announce",
 		old:  "run.Workflow()", new: "run.Head.Workflow",
 		by: catches("engine", "^TestNotifyAfterAMigration$"),
 	},
@@ -76,13 +76,13 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "variables that are too large do not keep a notification from being made",
-		in:   "engine.announced",
+		in:   "engine/internal/notify.announced",
 		old:  "len(vars.JSON()) > most", new: "most < 0",
 		by: catches("engine", "^TestNotifyVariables$"),
 	},
 	{
 		name: "only an engine starts a notification",
-		in:   "engine.(*Node).prepare",
+		in:   "engine/internal/submit.(*Maker).prepare",
 		old:  `wf == nil || wf.Notifies != ""`, new: "wf == nil",
 		by: catches("engine", "^TestNotifyCannotBeSubmitted$"),
 	},
@@ -94,13 +94,13 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a run that cannot be read is not read again at once to announce it",
-		in:   "engine.(*announcer).batch",
+		in:   "engine/internal/notify.(*Announcer).batch",
 		old:  "if a.waits(n) {", new: "if a.waits(n) && ctx == nil {",
 		by: catches("engine", "^TestNotifyOfAnUnreadableRun$"),
 	},
 	{
 		name: "a notification that may hold secrets needs a key before the run is accepted",
-		in:   "engine.(*Node).prepare",
+		in:   "engine/internal/submit.(*Maker).prepare",
 		old:  "hidden = hidden || confidential(block.Flow, s.Vars, own)", new: "_ = own",
 		by: catches("engine", "^TestNotifyNeedsAKey$"),
 	},

@@ -95,7 +95,7 @@ var replaceFaults = []fault{
 	},
 	{
 		name: "a run that replaces another one waits",
-		in:   "engine.(*Submission).started",
+		in:   "engine/internal/submit.(*Request).started",
 		old:  " || st.Replaces != nil",
 		new:  "",
 		by:   catches("engine", "^TestReplaceCancelsTheOpenRun$"),
@@ -109,7 +109,7 @@ var replaceFaults = []fault{
 	},
 	{
 		name: "the cancel says that the run was replaced",
-		in:   "engine.replacement",
+		in:   "engine/internal/submit.replacement",
 		old:  "Code: naming.CodeReplaced,",
 		new:  "",
 		by:   catches("engine", "^TestReplaceCancelsTheOpenRun$"),

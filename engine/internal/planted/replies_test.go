@@ -94,7 +94,7 @@ var replyFaults = []fault{
 	},
 	{
 		name: "a submission with an unknown agent is refused",
-		in:   "engine.replyable",
+		in:   "engine/internal/submit.(*Maker).replyable",
 		old:  "if _, err := wf.ReplySinks.Find(action); err != nil {", new: "if _, err := wf.ReplySinks.Find(action); false {",
 		by: catches("engine", "^TestActionsThatTakeNoReplies$"),
 	},
@@ -112,7 +112,7 @@ var replyFaults = []fault{
 	},
 	{
 		name: "a submission may set the priority",
-		in:   "engine.lineOf",
+		in:   "engine/internal/submit.lineOf",
 		old:  "l.Lift = int32(*given - line.DefaultPriority)", new: "_ = line.DefaultPriority",
 		by: catches("engine", "^TestPriorityOfASubmission$"),
 	},

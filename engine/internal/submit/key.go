@@ -1,16 +1,16 @@
-package engine
+package submit
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/refusal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -32,7 +32,7 @@ func replaces(wf *dsl.Workflow, by string, names *naming.Names, res store.Submit
 
 // replacement returns the message that cancels the runs which a new run replaces. It is not sealed,
 // because it holds no value of a run, and because only the store knows to which runs it goes.
-func replacement(s Submission, st *owner.Start) (*store.Message, error) {
+func replacement(s Request, st *owner.Start) (*store.Message, error) {
 	by := cmp.Or(s.By, starterOfKeys)
 	data, err := journal.EncodeOpen(machine.CancelRequested{By: by, Code: naming.CodeReplaced,
 		Reason: fmt.Sprintf("run %s replaces it (unique with on_conflict = %q)", st.Public, "replace")})
@@ -46,52 +46,19 @@ func replacement(s Submission, st *owner.Start) (*store.Message, error) {
 // no person.
 const starterOfKeys = "unique"
 
-// A KeyError says why a submission was refused: another run holds its unique key. There are three
-// reasons: on_conflict is "reject"; on_conflict is "replace", but that run has reached the goal; or
-// the submission would attach to that run, but retention has removed it.
-type KeyError struct {
-	Workflow, Key string
-	Run           string      // public name of the run that holds the key
-	Gone          bool        // retention has removed the run
-	State         goals.State // a state of package goals, such as goals.Open; "" = not known
-	Ever          bool        // the workflow allows one run for each key, for ever
-}
-
-// Error names the run that holds the key, and says what to do.
-func (e *KeyError) Error() string {
-	of := fmt.Sprintf("key %q of workflow %q", e.Key, e.Workflow)
-	where := fmt.Sprintf("`engine show %s` shows it", e.Run)
-	if e.Gone {
-		where = "retention has removed that run"
-	}
-	switch {
-	case e.Ever && (e.State == goals.Reached || e.State == goals.Used):
-		return fmt.Sprintf("the workflow allows one run for each key, for ever, and run %s had the %s: %s", e.Run, of, where)
-	case e.State == goals.Reached:
-		return fmt.Sprintf("the goal of %s is reached: run %s has succeeded, and %s. To allow another run: engine goal reset %s %s --reason TEXT",
-			of, e.Run, where, e.Workflow, shellWord(e.Key))
-	case e.State == goals.NeedsPerson:
-		return fmt.Sprintf("run %s holds the %s and needs a person: `engine explain %s` says what to do", e.Run, of, e.Run)
-	}
-	return fmt.Sprintf("run %s holds the %s: submit it again when that run has ended, or end it: engine cancel %s", e.Run, of, e.Run)
-}
-
-// shellWord returns a text in quotes, as a shell needs it.
-func shellWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// heldKey returns a *KeyError if a submission must be refused because another run holds its key. It
+// heldKey returns a *refusal.KeyError if a submission must be refused because another run holds its key. It
 // returns nil if the submission attaches to that run. The parameter `by` is the name that the
 // caller gave to the submitted run. If that run has this name, the same run was submitted before.
 func heldKey(ctx context.Context, s store.Store, wf *dsl.Workflow, by string, names *naming.Names, res store.Submitted) error {
 	if !res.Exists || by != "" && res.Name == by || !res.Gone && !wf.Unique.Reject && !wf.Unique.Replace {
 		return nil
 	}
-	return keyError(ctx, s, names.Workflow, names.Key, res)
+	return HeldBy(ctx, s, names.Workflow, names.Key, res)
 }
 
-// keyError returns the error for a submission whose key is held by another run.
-func keyError(ctx context.Context, s store.Store, workflow, key string, res store.Submitted) error {
-	e := &KeyError{Workflow: workflow, Key: key, Run: res.Name, Gone: res.Gone}
+// HeldBy returns the error for a submission whose key is held by another run.
+func HeldBy(ctx context.Context, s store.Store, workflow, key string, res store.Submitted) error {
+	e := &refusal.KeyError{Workflow: workflow, Key: key, Run: res.Name, Gone: res.Gone}
 	g, err := goals.Find(ctx, s, workflow, key)
 	switch {
 	case err == nil && g.Run == res.Run:

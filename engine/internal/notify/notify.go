@@ -1,17 +1,30 @@
-package engine
+// Package notify makes the notifications of runs.
+//
+// In: notices in the store. A notice says that a state of a run has to be announced. Out: one
+// notification for each notify block that announces the state, and notices that are marked as
+// announced. A notification is a run. It has an owner, or none if this engine cannot call its agent.
+//
+// The package reads journals and definitions, and writes first rows of notifications and marks of
+// notices. It calls no agent. No second notification is made for a notice: the name of a notification
+// follows from its notice, and a store accepts a name once. A notice that this engine cannot announce
+// stays in the store for other engines.
+package notify
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/commit"
 	"github.com/saga-engine/engine/engine/internal/failpoint"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -21,19 +34,31 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 )
 
-// TriggerNotify is the trigger of a notification: a run that announces a state of another run.
-const TriggerNotify = "notify"
+// Trigger is the trigger of a notification: a run that announces a state of another run.
+const Trigger = "notify"
 
 const (
 	noticeBatch    = 100 // largest number of notices that one read returns
 	noticeParallel = 4   // largest number of notices that are announced at the same time; to announce one, a journal is read
 )
 
-// An announcer makes the notifications for each notice in the store. A notification is a separate run
+// Config holds the parameters of New.
+type Config struct {
+	Store      store.Store
+	Sealer     crypt.Sealer
+	Logger     *slog.Logger
+	Shared     *owner.Shared
+	Maker      *submit.Maker // makes the first rows of notifications
+	MaxValue   int           // largest size of the variables of a notification, in bytes
+	MaxScan    time.Duration
+	RetryStore time.Duration // pause after the store did not answer
+}
+
+// An Announcer makes the notifications for each notice in the store. A notification is a separate run
 // that calls the agent. Its name follows from the notice, and a store accepts a name once. So no
 // second notification is made if an engine ends before it has marked the notice as announced.
-type announcer struct {
-	n *Node
+type Announcer struct {
+	cfg Config
 
 	mu sync.Mutex // protects the field below
 	// Notices that this engine could not announce, and when it tries each of them again. Another engine
@@ -41,25 +66,30 @@ type announcer struct {
 	later map[notice.Notice]time.Time
 }
 
-// The type where holds what an announcer needs to store notifications. Both fields belong to the
+// New returns an Announcer.
+func New(cfg Config) *Announcer {
+	return &Announcer{cfg: cfg, later: map[notice.Notice]time.Time{}}
+}
+
+// The type where holds what an Announcer needs to store notifications. Both fields belong to the
 // present membership.
 type where struct {
 	runs *owner.Scheduler
 	to   *commit.Committer
 }
 
-// run announces notices until ctx ends. It looks for notices when a run of this engine has reached a
+// Run announces notices until ctx ends. It looks for notices when a run of this engine has reached a
 // state that has to be announced. It also looks after each full scan, because another engine may
 // have ended before it announced a state.
-func (a *announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
-	keeper, ok := notice.Of(a.n.cfg.Store)
-	if !ok || a.n.shared.Idle != "" {
+func (a *Announcer) Run(ctx context.Context, runs *owner.Scheduler, to *commit.Committer) {
+	keeper, ok := notice.Of(a.cfg.Store)
+	if !ok || a.cfg.Shared.Idle != "" {
 		return
 	}
-	wait.Wake(a.n.shared.Notices) // an earlier engine may have left notices
+	wait.Wake(a.cfg.Shared.Notices) // an earlier engine may have left notices
 	for {
 		select {
-		case <-a.n.shared.Notices:
+		case <-a.cfg.Shared.Notices:
 		case <-ctx.Done():
 			return
 		}
@@ -67,19 +97,19 @@ func (a *announcer) run(ctx context.Context, runs *owner.Scheduler, to *commit.C
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		a.n.shared.Outage.Beside("announce states of runs", err)
-		if wait.For(ctx, a.n.cfg.Options.RetryStore) != nil {
+		a.cfg.Shared.Outage.Beside("announce states of runs", err)
+		if wait.For(ctx, a.cfg.RetryStore) != nil {
 			return
 		}
-		wait.Wake(a.n.shared.Notices)
+		wait.Wake(a.cfg.Shared.Notices)
 	}
 }
 
 // all announces the notices in the store. If this engine cannot read the run of a notice, it leaves
 // the notice in the store, so that another engine can announce the state.
-func (a *announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
+func (a *Announcer) all(ctx context.Context, w where, keeper notice.Keeper) error {
 	var after notice.Notice
-	for !a.n.shared.Draining.Load() {
+	for !a.cfg.Shared.Draining.Load() {
 		open, err := keeper.Open(ctx, after, noticeBatch)
 		if err != nil || len(open) == 0 {
 			return err
@@ -99,7 +129,7 @@ func (a *announcer) all(ctx context.Context, w where, keeper notice.Keeper) erro
 
 // batch announces notices, several at the same time. It returns the notices that are announced. The
 // error holds only failures after which another try may succeed soon.
-func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
+func (a *Announcer) batch(ctx context.Context, w where, open []notice.Notice) (done []notice.Notice, err error) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, noticeParallel)
 	for _, n := range open {
@@ -118,8 +148,8 @@ func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (d
 				done = append(done, n)
 			case ctx.Err() != nil:
 			case journal.Lasting(failed), errors.As(failed, &never):
-				a.later[n] = time.Now().Add(20 * a.n.cfg.Options.MaxScan)
-				a.n.cfg.Logger.Warn("a state of a run is not announced", "run", naming.RunName(n.Run), "state", n.State, "error", failed)
+				a.later[n] = time.Now().Add(20 * a.cfg.MaxScan)
+				a.cfg.Logger.Warn("a state of a run is not announced", "run", naming.RunName(n.Run), "state", n.State, "error", failed)
 			default:
 				err = errors.Join(err, failed)
 			}
@@ -131,7 +161,7 @@ func (a *announcer) batch(ctx context.Context, w where, open []notice.Notice) (d
 
 // waits reports whether this engine failed to announce the notice a short time ago, and so does not
 // try again yet.
-func (a *announcer) waits(n notice.Notice) bool {
+func (a *Announcer) waits(n notice.Notice) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at, failed := a.later[n]
@@ -151,14 +181,14 @@ func (u *unsendable) Unwrap() error { return u.error }
 // announce makes the notifications of one notice: one for each notify block that announces the
 // state. It reads the run as it was when it reached the state. So a run that is moved later is announced
 // by the notify blocks that it had at that time.
-func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) error {
-	cfg, defs := a.n.cfg, a.n.shared.Defs
+func (a *Announcer) announce(ctx context.Context, w where, n notice.Notice) error {
+	cfg, defs := a.cfg, a.cfg.Shared.Defs
 	run, err := journal.LoadAt(ctx, cfg.Store, cfg.Sealer, defs, n.Run, n.Seq)
 	if err != nil {
 		return err
 	}
 	for k, block := range run.Flow.Notifications(n.State) {
-		vars, err := announced(&run, n.State, cfg.Options.MaxValue, block.Variables)
+		vars, err := announced(&run, n.State, cfg.MaxValue, block.Variables)
 		if err != nil {
 			return &unsendable{err}
 		}
@@ -167,7 +197,7 @@ func (a *announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 			return err
 		}
 		st := owner.Start{Workflow: id, Flow: block.Flow, Names: naming.Names{Workflow: block.Flow.Name, Name: n.Name(run.Head.Name, k), Trigger: naming.ByNotification}}
-		if st.Specs, err = a.n.shared.Specs.Specs(block.Flow, vars); err != nil {
+		if st.Specs, err = a.cfg.Shared.Specs.Specs(block.Flow, vars); err != nil {
 			return &unsendable{err}
 		}
 		if err := a.submit(ctx, w, st, vars); err != nil {
@@ -197,21 +227,20 @@ func announced(run *journal.Run, state string, most int, with func(dsl.Value, ds
 
 // submit makes a notification. This engine owns the notification if it can call the agent. Otherwise
 // the notification has no owner, so that an engine that can call the agent claims it.
-func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
-	n := a.n
+func (a *Announcer) submit(ctx context.Context, w where, st owner.Start, vars dsl.Value) error {
 	mine := true
 	for _, spec := range st.Specs {
-		if err := n.shared.Check(ctx, spec); err != nil {
+		if err := a.cfg.Shared.Check(ctx, spec); err != nil {
 			mine = false
 		}
 	}
-	for range submitIDs {
-		now := n.shared.Clock.Now()
-		run, err := n.assignID(Submission{Vars: vars}, &st, now)
+	for range submit.IDTries {
+		now := a.cfg.Shared.Clock.Now()
+		run, err := a.cfg.Maker.AssignID(submit.Request{Vars: vars}, &st, now)
 		if err != nil {
 			return &unsendable{err}
 		}
-		event := machine.Started{RunID: run, Name: st.Public, Vars: vars, Trigger: TriggerNotify}
+		event := machine.Started{RunID: run, Name: st.Public, Vars: vars, Trigger: Trigger}
 		if mine {
 			err = w.runs.Submit(ctx, &st, now, event)
 		} else {
@@ -221,12 +250,12 @@ func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars ds
 			return err
 		}
 	}
-	return fmt.Errorf("no free run id in %d tries", submitIDs)
+	return fmt.Errorf("no free run id in %d tries", submit.IDTries)
 }
 
 // leave stores a notification without an owner.
-func (a *announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
-	row, err := unownedRow(a.n.cfg, st, event, a.n.shared.Clock.Now())
+func (a *Announcer) leave(ctx context.Context, w where, st *owner.Start, event machine.Started) error {
+	row, err := a.cfg.Maker.Unowned(st, event, a.cfg.Shared.Clock.Now())
 	if err != nil {
 		return &unsendable{err}
 	}

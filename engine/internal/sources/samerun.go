@@ -1,4 +1,4 @@
-package engine
+package sources
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/intake"
+	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 )
@@ -32,10 +33,10 @@ func (e *takenError) Error() string {
 // It returns nil if that run is the run of this submission: it has the same workflow, and the same value
 // of each variable to which the submission gives a value. Otherwise it returns a *takenError. If it
 // cannot read the run now, it returns an error that says nothing about the submission.
-func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intake.Run, res store.Submitted) error {
-	row, err := store.Complete(cfg.Store).Run(ctx, res.Run)
+func (s *Sources) sameRun(ctx context.Context, r intake.Run, res store.Submitted) error {
+	row, err := s.all.Run(ctx, res.Run)
 	if err != nil {
-		return &unanswered{fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
+		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
 	if row.WorkflowName != r.Workflow {
 		return &takenError{run: res.Name, workflow: row.WorkflowName}
@@ -43,14 +44,14 @@ func sameRun(ctx context.Context, cfg Config, defs *journal.Definitions, r intak
 	if len(r.Given) == 0 {
 		return nil
 	}
-	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, defs, res.Run)
+	told, err := journal.Load(ctx, s.cfg.Store, s.cfg.Sealer, s.cfg.Defs, res.Run)
 	if err != nil {
-		return &unanswered{fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
+		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
 	other, err := differing(r.Given, r.Vars, told.State.Vars())
 	switch {
 	case err != nil:
-		return &unanswered{err}
+		return &submit.Unanswered{Err: err}
 	case len(other) > 0:
 		return &takenError{run: res.Name, workflow: row.WorkflowName, other: other}
 	}

@@ -1,4 +1,4 @@
-package engine
+package submit
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ func TestBusyCheckIsTriedAgain(t *testing.T) {
 		admission.Refused: true, admission.NoRow: true, admission.Writes: true, admission.Unsupported: true, admission.Busy: false,
 	} {
 		err := fmt.Errorf("submit: %w", &admission.Error{Name: "order", Code: code, Err: errors.New("cause")})
-		if got := refused(t.Context(), err); got != want {
+		if got := Refused(t.Context(), err); got != want {
 			t.Errorf("%s: refused = %t, want %t", code, got, want)
 		}
 	}

@@ -1,16 +1,12 @@
-package engine
+package submit
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/owner"
+	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine/line"
-	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/admission"
 	"github.com/saga-engine/engine/engine/store/naming"
 )
@@ -52,52 +48,6 @@ func lineOf(wf *dsl.Workflow, vars dsl.Value, given *int) (line.Line, error) {
 	return l, nil
 }
 
-// A FullError says why a submission was refused. The workflow has as many open runs as its concurrency
-// block allows, and the block has when_full = "reject".
-type FullError struct {
-	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
-	Limit         int
-	Open          []string // names of runs that hold a place; at most 10
-	child         bool     // true = a step or group started the refused run
-	err           error
-}
-
-// Error names the open runs, and says what to do.
-func (e *FullError) Error() string {
-	of := fmt.Sprintf("concurrency of workflow %q", e.Workflow)
-	if e.Key != "" {
-		of += fmt.Sprintf(", key %q", e.Key)
-	}
-	open := "others"
-	if len(e.Open) > 0 {
-		open = strings.Join(e.Open, ", ")
-	}
-	then := "submit it again when one of them has ended"
-	if e.child {
-		then = "catch the code no_room"
-	}
-	return fmt.Sprintf("there is no room in %s: %d of %d runs are open (%s): %s, or write when_full = \"queue\"",
-		of, e.Limit, e.Limit, open, then)
-}
-
-// Unwrap returns naming.ErrFull.
-func (e *FullError) Unwrap() error { return e.err }
-
-// mostHolders is the largest number of runs that a FullError names.
-const mostHolders = 10
-
-// fullError returns the error for a submission whose run got no place. The parameter `child` says
-// whether a step or group started the run.
-func fullError(ctx context.Context, s store.Store, start *owner.Start, child bool, err error) error {
-	full := &FullError{Workflow: start.Flow.Name, Key: start.Line.Key, Limit: int(start.Line.Limit), child: child, err: err}
-	p, failed := store.Complete(s).Places(ctx, full.Workflow, full.Key, mostHolders)
-	if failed != nil {
-		return errors.Join(full, failed)
-	}
-	full.Open = p.Open
-	return full
-}
-
 // checksOf evaluates the admit blocks of a workflow. The parameter `scope` is the scope of the new
 // run.
 func checksOf(wf *dsl.Workflow, scope *dsl.Scope) ([]admission.Check, error) {
@@ -123,9 +73,27 @@ func checksOf(wf *dsl.Workflow, scope *dsl.Scope) ([]admission.Check, error) {
 	return out, nil
 }
 
-// busy reports whether the error is about a check that could not run now, but may run when the run is
-// submitted again.
-func busy(err error) bool {
-	var e *admission.Error
-	return errors.As(err, &e) && e.Temporary()
+// confidential reports whether a run may hold data that must be encrypted. A sensitive variable
+// is enough. A secret in an agent's configuration is enough, too: the agent may repeat the secret
+// in a reply, when it is too late to ask for an encryption key.
+func confidential(wf *dsl.Workflow, vars dsl.Value, specs map[string]invoke.AgentSpec) bool {
+	for _, step := range wf.Steps {
+		if step.Child != nil && confidential(step.Child.Workflow, dsl.Value{}, nil) {
+			return true
+		}
+	}
+	for _, block := range wf.Notify {
+		if confidential(block.Flow, dsl.Value{}, nil) {
+			return true
+		}
+	}
+	if wf.Confidential || len(vars.Sensitive()) > 0 {
+		return true
+	}
+	for _, spec := range specs {
+		if len(spec.Config.Secrets()) > 0 || len(spec.Config.Sensitive()) > 0 {
+			return true
+		}
+	}
+	return false
 }
