@@ -80,13 +80,14 @@ func (s *Scratch) decider() *decider {
 	clear(d.used)
 	clear(d.deferred)
 	clear(d.commands)
+	clear(d.taken)
 	if cap(d.commands) > keptScratch {
 		d.commands = nil
 	}
 	*d = decider{
 		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0], commands: d.commands[:0],
 		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
-		seen: seen{results: d.seen.results}, taken: d.taken[:0],
+		seen: seen{results: d.seen.results}, taken: d.taken,
 	}
 	return d
 }
@@ -114,8 +115,9 @@ type decider struct {
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
-	arrived signal  // signal that the event of this decision brings; Number 0 = there is no such signal
-	taken   []int32 // numbers of the signals that ended a wait in this decision
+	arrived []signal // signals that the event of this decision brings
+	// Numbers of the signals that ended a wait in this decision, or were handed over to a group.
+	taken map[int32]bool
 
 	looped int // number of iterations that this decision has planned
 
@@ -181,6 +183,9 @@ type undoing struct{ *decider }
 // These steps use no slot, and they have no effect.
 type waits struct{ *decider }
 
+// handover gives early signals to the runs of groups (handover.go).
+type handover struct{ *decider }
+
 // loops begins and ends the iterations of repeat steps (loop.go).
 type loops struct{ *decider }
 
@@ -229,6 +234,14 @@ type undoTold struct {
 	known, timedOut bool
 	said            *model.Saying
 	failure         dsl.Failure
+}
+
+// take notes that this decision has used the signal with this number.
+func (d *decider) take(number int32) {
+	if d.taken == nil {
+		d.taken = map[int32]bool{}
+	}
+	d.taken[number] = true
 }
 
 // nothing returns the record of an event that has no effect. It contains only the event.

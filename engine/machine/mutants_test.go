@@ -121,7 +121,7 @@ var mutants = []mutant{
 	{"an output the run had is written as the answer's", "../internal/wire/template.go",
 		"case model.NodeOutputBit:\n\t\treturn stepEndsKnown", "case model.NodeOutputBit:\n\t\treturn stepEnds", nil},
 	{"a signal stays after a wait has taken it", "signal.go",
-		"s.list = slices.Delete(slices.Clone(s.list), k, k+1)", "", nil},
+		"list, _ = s.without(list, m.taken, true)", "", nil},
 	{"a wait does not look for early signals", "waits.go",
 		"for _, s := range d.early() {", "for _, s := range d.early()[:0] {", nil},
 	{"a repeated signal counts again", "signal.go",
