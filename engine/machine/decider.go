@@ -115,7 +115,8 @@ type decider struct {
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
-	arrived []signal // signals that the event of this decision brings
+	arrived  []signal // signals that the event of this decision brings
+	returned []signal // signals that belonged to a group which has no run, and are early signals again
 	// Numbers of the signals that ended a wait in this decision, or were handed over to a group.
 	taken map[int32]bool
 

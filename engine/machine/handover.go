@@ -150,6 +150,18 @@ func (d handover) give(i int) {
 	}
 }
 
+// retract takes back the signals that this decision has handed over to node i, because the call that was
+// to carry them is not made.
+func (d handover) retract(i int) {
+	n, was := d.edit(i), d.s.before(i).Handed
+	for _, number := range n.Handed.Signals {
+		if !slices.Contains(was.Signals, number) {
+			delete(d.taken, number)
+		}
+	}
+	n.Handed = was
+}
+
 // share returns how many signals of a name the run of node i may take: one for each step that waits for
 // the name, or all of them if no later run may take them.
 func (d handover) share(i int, name string) int {
@@ -195,7 +207,11 @@ func (d handover) failed(ev AttemptFailed) {
 // repeat the same call.
 func (d handover) end(i int) {
 	n := d.get(i)
-	if len(n.Handed.Signals) > 0 && (n.Well() || n.Handed.Absent) {
-		d.edit(i).Handed.Signals = nil
+	if len(n.Handed.Signals) == 0 || !n.Well() && !n.Handed.Absent {
+		return
 	}
+	if n.Handed.Absent {
+		d.returned = append(d.returned, d.find(n.Handed.Signals)...)
+	}
+	d.edit(i).Handed.Signals = nil
 }

@@ -123,11 +123,11 @@ func (s *signals) landed(e Event) {
 	}
 	s.moved = shift{}
 	list, handed := slices.Clone(s.list), slices.Clone(s.handed)
-	list, _ = s.without(list, m.taken, true)
 	handed, _ = s.without(handed, m.gone, true)
 	handed, back := s.without(handed, m.back, false)
+	list, _ = s.without(inOrder(list, back), m.taken, true)
 	list, given := s.without(list, m.handed, false)
-	s.list, s.handed = inOrder(list, back), inOrder(handed, given)
+	s.list, s.handed = list, inOrder(handed, given)
 }
 
 // without removes the signals with these numbers from a list. It returns the shorter list and the
@@ -150,7 +150,7 @@ func find(list []signal, number int32) (k int, found bool) {
 	return slices.BinarySearchFunc(list, number, func(x signal, number int32) int { return cmp.Compare(x.Number, number) })
 }
 
-// inOrder adds signals to a list, and returns the list in the order of numbers.
+// inOrder adds signals to a list, and returns the list in the order of numbers. It may change the list.
 func inOrder(list, more []signal) []signal {
 	if len(more) == 0 {
 		return list

@@ -86,6 +86,7 @@ func (d waits) early() []signal {
 	if len(d.arrived) > 0 {
 		list = append(slices.Clip(list), d.arrived...)
 	}
+	list = inOrder(slices.Clip(list), d.returned)
 	if len(d.taken) == 0 {
 		return list
 	}
