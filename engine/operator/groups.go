@@ -35,8 +35,9 @@ type Receiver struct {
 //   - If a step of the run itself takes the signal, now or later, the run is the Receiver.
 //   - Otherwise the Receiver is the first run of a group, at any depth, in which a step waits for the
 //     signal now. If there is none, it is the first one that keeps the signal for a later step.
-//   - Otherwise the Receiver is the run, or the first run of a group, that keeps the signal for a group
-//     in it that has not started.
+//   - Otherwise it is the first run of a group that keeps the signal for a group in it that has not
+//     started. If there is none, it is the run itself. Groups that have started come first, because
+//     the others may wait for their end.
 //   - If the signal has an id, and the run or the run of a group knows the id, that one is the Receiver.
 //
 // If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
@@ -59,27 +60,27 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 			return w.to, err
 		}
 	}
-	err = o.Try(ctx, run, ev)
+	err = o.Try(ctx, run, ev) // nil also if only a group that has not started can take the signal
 	var refused *RefusedError
 	r := top.State.Run()
 	if err != nil && !errors.As(err, &refused) || r.State.Final() || r.Turning || r.UndoStarted != 0 {
 		return own, err
 	}
 	w := &groupWalk{Operator: o, ev: ev}
-	if err == nil {
-		if top.State.Takes(top.Flow, ev) {
-			return own, nil
-		}
-		w.around = own
+	if err == nil && top.State.Takes(top.Flow, ev) {
+		return own, nil
 	}
 	w.visit = w.takes
 	if err := w.inside(ctx, top); err != nil || w.found {
 		return w.to, err
 	}
-	for _, to := range [...]Receiver{w.keeper, w.around} {
-		if to.Run != 0 {
-			return to, nil
-		}
+	switch {
+	case w.keeper.Run != 0:
+		return w.keeper, nil
+	case w.around.Run != 0:
+		return w.around, nil
+	case err == nil: // the run keeps the signal for a group in it
+		return own, nil
 	}
 	refused.Reason = strings.Join(append([]string{refused.Reason}, w.reasons()...), "; ")
 	return Receiver{}, refused
@@ -96,7 +97,7 @@ type groupWalk struct {
 	to      Receiver // the run that takes the signal, or knows its id
 	found   bool     // the field `to` is set; the walk ends
 	keeper  Receiver // the first run that would keep the signal for a later step of its own; Run 0 = none
-	around  Receiver // the first run that would keep the signal for a group that has not started; Run 0 = none
+	around  Receiver // the first run of a group that would keep the signal for a group in it that has not started; Run 0 = none
 	refused []string // why runs of groups refuse the signal
 	begins  []string // groups that have started, but whose run is not in the store yet
 	ended   []string // groups that have ended
