@@ -196,15 +196,16 @@ type ending struct{ *decider }
 // verbs handles the verbs, such as cancel.
 type verbs struct{ *decider }
 
-func (d *decider) slots() slots     { return slots{d} }
-func (d *decider) caller() caller   { return caller{d} }
-func (d *decider) answers() answers { return answers{d} }
-func (d *decider) clocks() clocks   { return clocks{d} }
-func (d *decider) forward() forward { return forward{d} }
-func (d *decider) undoing() undoing { return undoing{d} }
-func (d *decider) waits() waits     { return waits{d} }
-func (d *decider) ending() ending   { return ending{d} }
-func (d *decider) verbs() verbs     { return verbs{d} }
+func (d *decider) slots() slots       { return slots{d} }
+func (d *decider) caller() caller     { return caller{d} }
+func (d *decider) answers() answers   { return answers{d} }
+func (d *decider) clocks() clocks     { return clocks{d} }
+func (d *decider) forward() forward   { return forward{d} }
+func (d *decider) undoing() undoing   { return undoing{d} }
+func (d *decider) waits() waits       { return waits{d} }
+func (d *decider) ending() ending     { return ending{d} }
+func (d *decider) handover() handover { return handover{d} }
+func (d *decider) verbs() verbs       { return verbs{d} }
 
 // A use counts the slots of one agent that this decision has taken.
 type use struct {
@@ -235,14 +236,6 @@ type undoTold struct {
 	known, timedOut bool
 	said            *model.Saying
 	failure         dsl.Failure
-}
-
-// take notes that this decision has used the signal with this number.
-func (d *decider) take(number int32) {
-	if d.taken == nil {
-		d.taken = map[int32]bool{}
-	}
-	d.taken[number] = true
 }
 
 // nothing returns the record of an event that has no effect. It contains only the event.

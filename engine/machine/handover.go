@@ -17,6 +17,28 @@ import (
 //
 // See docs/decisions/0037-groups.md.
 
+// early returns the signals that no wait step has taken and that belong to no group, the oldest first.
+// The signals that the event of this decision brings are the last ones.
+func (d *decider) early() []signal {
+	list := d.s.signals.list
+	if len(d.arrived) > 0 {
+		list = append(slices.Clip(list), d.arrived...)
+	}
+	list = inOrder(slices.Clip(list), d.returned)
+	if len(d.taken) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return d.taken[s.Number] })
+}
+
+// take notes that this decision has used the signal with this number.
+func (d *decider) take(number int32) {
+	if d.taken == nil {
+		d.taken = map[int32]bool{}
+	}
+	d.taken[number] = true
+}
+
 // fits returns nil if the wait block can take the signal s, which has one of its names. A signal with an
 // error code needs no payload.
 func fits(w *dsl.Wait, s *signal) error {
@@ -135,7 +157,7 @@ func (d handover) give(i int) {
 		room(s.Name)
 		left[s.Name]--
 	}
-	for _, s := range d.waits().early() {
+	for _, s := range d.early() {
 		if !step.AwaitsInside(s.Name) || !room(s.Name) || fitsInside(step, &s) != nil || d.own(&s) {
 			continue
 		}

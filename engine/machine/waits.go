@@ -79,20 +79,6 @@ func (d waits) listen(i int) {
 	}
 }
 
-// early returns the signals that no wait step has taken and that belong to no group, the oldest first.
-// The signals that the event of this decision brings are the last ones.
-func (d waits) early() []signal {
-	list := d.s.signals.list
-	if len(d.arrived) > 0 {
-		list = append(slices.Clip(list), d.arrived...)
-	}
-	list = inOrder(slices.Clip(list), d.returned)
-	if len(d.taken) == 0 {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return d.taken[s.Number] })
-}
-
 // takes ends node i with the signal s and returns true, if the node waits for a signal of this name
 // and the payload has the declared type. Otherwise it changes nothing and returns false. A signal with
 // an error code needs no payload; it makes the node fail.
@@ -220,7 +206,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 			continue
 		case step.Awaits(ev.Name):
 			err = fits(step.Wait, &s)
-		case step.AwaitsInside(ev.Name) && (handover{d.decider}).starts(i, -1):
+		case step.AwaitsInside(ev.Name) && d.handover().starts(i, -1):
 			err = fitsInside(step, &s)
 		default:
 			continue
