@@ -89,9 +89,7 @@ func TestSignalReachesAGroup(t *testing.T) {
 		vote := func(text, id string) machine.SignalReceived {
 			return machine.SignalReceived{Name: "vote", ID: id, Payload: payload(text)}
 		}
-		refused(vote(`{}`, ""), "is in group voter, which is a run of its own", ".voter-a.", "the payload does not fit",
-			`group voter["b"] has not started yet: send the signal again when it has`)
-		refused(machine.SignalReceived{Name: "seen", Payload: payload(`"x"`)}, `groups check, voter["b"] have not started yet`)
+		refused(vote(`{}`, ""), ".voter-a.", "the payload does not fit")
 		send(vote(`"1"`, "id-1"), ".voter-a.")
 		known := func() {
 			t.Helper()

@@ -125,6 +125,9 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 		n.Data = d.s.keep(ev.Data)
 		d.grown += int64(len(ev.Data.JSON()))
 	}
+	if a.Kind == model.CallDo {
+		d.handover().failed(ev)
+	}
 	d.wish(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
 	if ev.Permanent {

@@ -213,8 +213,8 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 		s.queues[h].change(i, old.Place(h), n.Place(h))
 	}
 	s.values.bytes += n.Weight() - old.Weight()
-	if n.Signal.Number != old.Signal.Number {
-		s.signals.take(n.Signal.Number)
+	if n.Signal.Number != old.Signal.Number || len(n.Handed.Signals) != 0 || len(old.Handed.Signals) != 0 {
+		s.signals.change(old.More, n.More)
 	}
 	if old.Output != n.Output {
 		s.values.remember(n.Output, model.Origin{Kind: model.OriginOutput, Node: int32(i)})

@@ -80,13 +80,14 @@ func (s *Scratch) decider() *decider {
 	clear(d.used)
 	clear(d.deferred)
 	clear(d.commands)
+	clear(d.taken)
 	if cap(d.commands) > keptScratch {
 		d.commands = nil
 	}
 	*d = decider{
 		draft: d.draft, used: d.used[:0], deferred: d.deferred[:0], commands: d.commands[:0],
 		ready: d.ready, fan: d.fan, launch: d.launch, undo: d.undo, passed: d.passed,
-		seen: seen{results: d.seen.results}, taken: d.taken[:0],
+		seen: seen{results: d.seen.results}, taken: d.taken,
 	}
 	return d
 }
@@ -114,8 +115,10 @@ type decider struct {
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
-	arrived signal  // signal that the event of this decision brings; Number 0 = there is no such signal
-	taken   []int32 // numbers of the signals that ended a wait in this decision
+	arrived  []signal // signals that the event of this decision brings
+	returned []signal // signals that belonged to a group which has no run, and are early signals again
+	// Numbers of the signals that ended a wait in this decision, or were handed over to a group.
+	taken map[int32]bool
 
 	looped int // number of iterations that this decision has planned
 
@@ -181,6 +184,9 @@ type undoing struct{ *decider }
 // These steps use no slot, and they have no effect.
 type waits struct{ *decider }
 
+// handover gives early signals to the runs of groups (handover.go).
+type handover struct{ *decider }
+
 // loops begins and ends the iterations of repeat steps (loop.go).
 type loops struct{ *decider }
 
@@ -190,15 +196,16 @@ type ending struct{ *decider }
 // verbs handles the verbs, such as cancel.
 type verbs struct{ *decider }
 
-func (d *decider) slots() slots     { return slots{d} }
-func (d *decider) caller() caller   { return caller{d} }
-func (d *decider) answers() answers { return answers{d} }
-func (d *decider) clocks() clocks   { return clocks{d} }
-func (d *decider) forward() forward { return forward{d} }
-func (d *decider) undoing() undoing { return undoing{d} }
-func (d *decider) waits() waits     { return waits{d} }
-func (d *decider) ending() ending   { return ending{d} }
-func (d *decider) verbs() verbs     { return verbs{d} }
+func (d *decider) slots() slots       { return slots{d} }
+func (d *decider) caller() caller     { return caller{d} }
+func (d *decider) answers() answers   { return answers{d} }
+func (d *decider) clocks() clocks     { return clocks{d} }
+func (d *decider) forward() forward   { return forward{d} }
+func (d *decider) undoing() undoing   { return undoing{d} }
+func (d *decider) waits() waits       { return waits{d} }
+func (d *decider) ending() ending     { return ending{d} }
+func (d *decider) handover() handover { return handover{d} }
+func (d *decider) verbs() verbs       { return verbs{d} }
 
 // A use counts the slots of one agent that this decision has taken.
 type use struct {

@@ -105,6 +105,9 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 		d.caller().pause(i, d.at.Add(time.Microsecond))
 		return
 	}
+	if kind == model.CallDo {
+		d.handover().give(i)
+	}
 	n.Calls++
 	n.Stated = model.StatedNothing // from now on no person can correct the outcome that a person stated
 	n.Queue, n.Hold = 0, 0
@@ -190,6 +193,9 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 		if d.isChild(n, kind) { // this call may have to submit the child run, with these variables
 			inv.Input = n.Input.V
 		}
+	}
+	if kind == model.CallDo {
+		inv.Signals = d.handover().signals(n)
 	}
 	switch {
 	case (kind == model.CallDo || kind == model.CallLearn) && n.Marked():

@@ -40,7 +40,10 @@ type Started struct {
 	// step and ends as cancelled at once. The child is recorded, so that a start that arrives late
 	// finds the recorded run, and starts nothing.
 	Void bool
-	Line line.Line
+	// Signals are the early signals for the run of a group, which the run around the group has kept.
+	// Decide gives them new numbers. nil = there are none. They are written only for a child run.
+	Signals []Signal
+	Line    line.Line
 	// Waits is true if the run must wait for a place, or until the run that holds its unique key
 	// has ended. Its steps start after a SlotsFreed with Admitted.
 	Waits bool

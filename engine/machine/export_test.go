@@ -37,3 +37,6 @@ func (s *State) Checkpoints() int64 { return s.checkpoints }
 
 // SetNode replaces a node.
 func (s *State) SetNode(i int, n *model.Node) { s.set(i, n) }
+
+// HandedSignals returns how many signals belong to runs of groups.
+func (s *State) HandedSignals() int { return len(s.signals.handed) }

@@ -89,6 +89,10 @@ func tellAll(r machine.Record) []string {
 				input += fmt.Sprintf(" %+v", *inv.Checkpoint)
 				inv.Checkpoint = nil
 			}
+			for _, x := range inv.Signals {
+				input += fmt.Sprintf(" %d %s %s %s %s %s", x.Number, x.Name, x.Payload.JSON(), x.Fail, x.Reason, x.By)
+			}
+			inv.Signals = nil
 			told = append(told, fmt.Sprintf("%+v %s", inv, input))
 			continue
 		}

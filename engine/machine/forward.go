@@ -36,6 +36,7 @@ func (d forward) accept(ev Started) {
 			r.Deadline = model.ToInstant(at)
 		}
 	}
+	d.arrived = numbered(ev.Signals)
 	if ev.Parent != 0 {
 		r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))
 	}

@@ -133,7 +133,7 @@ func (l *Loader) Apply() {
 // with the state, so neither of them may be changed afterwards. If the run continues, the caller must
 // pass a Clone of its state.
 func (l *Loader) Image(s *State) model.Image {
-	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.list, SignalIDs: s.signals.order,
+	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.kept(), SignalIDs: s.signals.order,
 		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
 }
 

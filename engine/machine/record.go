@@ -250,6 +250,9 @@ func (r Record) values(f func(model.Held)) {
 	switch ev := r.event.(type) {
 	case Started:
 		f(model.Held{V: ev.Vars})
+		for k := range ev.Signals {
+			f(model.Held{V: ev.Signals[k].Payload})
+		}
 	case AttemptOK:
 		f(model.Held{V: ev.Output})
 	case SettleRequested:
@@ -336,6 +339,9 @@ type Invoke struct {
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
+	// Early signals with which the run of a group starts; nil = none. If the run exists already, it has
+	// got them with its start.
+	Signals []Signal
 	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
 	NoCompensate bool   // the run was cancelled without compensation; a command Stop follows the call
 	Paused       bool   // the child is the run of a group, and the run around the group is paused

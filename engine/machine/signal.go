@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -25,19 +26,33 @@ const (
 	signalIDCost = 96  // estimate of the memory for an id without its text, in bytes
 )
 
-// A signal (this type) holds the data of one signal that a run has accepted.
-type signal = model.Signal
+// A Signal holds the data of one signal that a run has accepted.
+type Signal = model.Signal
+
+type signal = Signal
 
 // signals holds the early signals of a run. They are computed from the journal: the events say
 // which signals the run accepted, and the nodes say which signals ended a wait.
 type signals struct {
-	list  []signal        // early signals, the oldest first
+	list []signal // early signals, the oldest first
+	// Early signals that the run has handed over to runs of groups (model.Handover), the oldest first.
+	handed []signal
+
 	ids   map[string]bool // ids in the list `order`
 	order []string        // ids of the signals that the run accepted, without the forgotten ones, the oldest first
 	last  int32           // Signal.Number of the newest signal that the run accepted; 0 = none
-	ahead int32           // largest Signal.Number that was taken before its signal was in the list; 0 = none
-	bytes int64           // estimated memory of the early signals, in bytes
+	bytes int64           // estimated memory of the early signals, also of those that were handed over, in bytes
 	known int64           // estimated memory of the ids, in bytes
+
+	moved shift // what the record that is being applied changes; zero between two records
+}
+
+// A shift says which signals the nodes of one record take, hand over and give back, by their numbers.
+type shift struct {
+	taken  []int32 // ended a wait
+	handed []int32 // belong to the run of a group now
+	back   []int32 // are early signals again, because the group has no run
+	gone   []int32 // belonged to the run of a group, which has ended
 }
 
 // signalBytes returns an estimate of the memory for an early signal, in bytes.
@@ -76,33 +91,105 @@ func (s *signals) remember(id string, forgets bool) {
 // It returns false if the id is "".
 func (c *Change) Knows(id string) bool { return c.s.signals.knows(id) }
 
-// take removes the signal with this number from the list, because a node has taken the signal. If
-// the record that is being applied brings this signal, the signal is not in the list yet. Then take
-// stores the number in the field `ahead`.
-func (s *signals) take(number int32) {
-	k := slices.IndexFunc(s.list, func(x signal) bool { return x.Number == number })
-	if k < 0 {
-		s.ahead = max(s.ahead, number)
-		return
+// change notes which signals the parameter `now`, the new content of a node, takes or hands over. The
+// parameter `was` is the node before the record.
+func (s *signals) change(was, now *model.More) {
+	if now.Signal.Number != was.Signal.Number && now.Signal.Number != 0 {
+		s.moved.taken = append(s.moved.taken, now.Signal.Number)
 	}
-	s.bytes -= signalBytes(&s.list[k])
-	s.list = slices.Delete(slices.Clone(s.list), k, k+1)
+	for _, number := range was.Handed.Signals {
+		switch {
+		case slices.Contains(now.Handed.Signals, number):
+		case now.Handed.Absent:
+			s.moved.back = append(s.moved.back, number)
+		default:
+			s.moved.gone = append(s.moved.gone, number)
+		}
+	}
+	for _, number := range now.Handed.Signals {
+		if !slices.Contains(was.Handed.Signals, number) {
+			s.moved.handed = append(s.moved.handed, number)
+		}
+	}
 }
 
-// landed updates s after a record with the event e was applied. If e brings a new signal, landed
-// adds the signal to the list, unless a node has taken the signal already.
+// landed updates s after a record with the event e was applied. It adds the signals that e brings.
+// Then it moves the signals that the nodes of the record have taken, handed over or given back.
 func (s *signals) landed(e Event) {
-	ev, ok := e.(SignalReceived)
-	if !ok || s.knows(ev.ID) {
+	s.arrive(e)
+	m := s.moved
+	if m.taken == nil && m.handed == nil && m.back == nil && m.gone == nil {
 		return
 	}
-	s.remember(ev.ID, ev.Forgets)
-	if s.last++; s.ahead == s.last {
-		return
+	s.moved = shift{}
+	list, handed := slices.Clone(s.list), slices.Clone(s.handed)
+	handed, _ = s.without(handed, m.gone, true)
+	handed, back := s.without(handed, m.back, false)
+	list, _ = s.without(inOrder(list, back), m.taken, true)
+	list, given := s.without(list, m.handed, false)
+	s.list, s.handed = list, inOrder(handed, given)
+}
+
+// without removes the signals with these numbers from a list. It returns the shorter list and the
+// removed signals. If the parameter `forget` is true, the run does not keep the removed signals.
+func (s *signals) without(list []signal, numbers []int32, forget bool) (rest, removed []signal) {
+	for _, number := range numbers {
+		if k, found := find(list, number); found {
+			removed = append(removed, list[k])
+			if forget {
+				s.bytes -= signalBytes(&list[k])
+			}
+			list = slices.Delete(list, k, k+1)
+		}
 	}
-	x := ev.signal(s.last)
-	s.bytes += signalBytes(&x)
-	s.list = append(slices.Clip(s.list), x)
+	return list, removed
+}
+
+// find returns the position of the signal with this number in a list that is in the order of numbers.
+func find(list []signal, number int32) (k int, found bool) {
+	return slices.BinarySearchFunc(list, number, func(x signal, number int32) int { return cmp.Compare(x.Number, number) })
+}
+
+// inOrder adds signals to a list, and returns the list in the order of numbers. It may change the list.
+func inOrder(list, more []signal) []signal {
+	if len(more) == 0 {
+		return list
+	}
+	list = append(list, more...)
+	slices.SortFunc(list, func(a, b signal) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+// arrive adds the signals that the event e brings to the list: one new signal, or the signals with which
+// the run of a group starts.
+func (s *signals) arrive(e Event) {
+	switch ev := e.(type) {
+	case Started:
+		s.list = numbered(ev.Signals)
+		s.last = int32(len(s.list))
+		for k := range s.list {
+			s.bytes += signalBytes(&s.list[k])
+		}
+	case SignalReceived:
+		if s.knows(ev.ID) {
+			return
+		}
+		s.remember(ev.ID, ev.Forgets)
+		s.last++
+		x := ev.signal(s.last)
+		s.bytes += signalBytes(&x)
+		s.list = append(slices.Clip(s.list), x)
+	}
+}
+
+// numbered returns the signals with which the run of a group starts, with the numbers that they have in
+// this run.
+func numbered(list []signal) []signal {
+	list = slices.Clone(list)
+	for k := range list {
+		list[k].Number = int32(k) + 1
+	}
+	return list
 }
 
 // signal returns the signal that the event brings, with the given number.
@@ -112,8 +199,18 @@ func (e SignalReceived) signal(number int32) signal {
 
 func (s *signals) clone() signals {
 	c := *s
-	c.list, c.ids, c.order = slices.Clone(s.list), maps.Clone(s.ids), slices.Clone(s.order)
+	c.list, c.handed = slices.Clone(s.list), slices.Clone(s.handed)
+	c.ids, c.order = maps.Clone(s.ids), slices.Clone(s.order)
 	return c
+}
+
+// kept returns all early signals for a snapshot, also those that were handed over: the nodes say which
+// these are.
+func (s *signals) kept() []signal {
+	if len(s.handed) == 0 {
+		return s.list
+	}
+	return inOrder(slices.Clone(s.list), s.handed)
 }
 
 // restoredSignals returns the signals that a snapshot contains.
@@ -128,5 +225,11 @@ func restoredSignals(im model.Image) signals {
 	for k := range s.list {
 		s.bytes += signalBytes(&s.list[k])
 	}
+	for _, n := range im.Nodes {
+		if len(n.Handed.Signals) > 0 {
+			s.change(&model.NoMore, &model.More{Handed: n.Handed})
+		}
+	}
+	s.landed(nil)
 	return s
 }

@@ -67,6 +67,9 @@ func (w *world) check(before *machine.State, rec machine.Record) error {
 	if err := w.checkWaits(); err != nil {
 		return err
 	}
+	if err := w.checkHanded(); err != nil {
+		return err
+	}
 	return w.checkInstances()
 }
 
@@ -378,7 +381,8 @@ func (w *world) checkStop(cmd machine.Stop) error {
 	if a == nil {
 		return fmt.Errorf("promise 14: a call that does not exist is told to stop: %v", cmd.Attempt)
 	}
-	if cmd.NoCompensate != (w.s.Run().NoUndo && a.Status == model.AttemptOpen) {
+	noUndo := w.s.Run().NoUndo
+	if cmd.NoCompensate && !noUndo || !cmd.NoCompensate && noUndo && a.Status == model.AttemptOpen {
 		return fmt.Errorf("promise 14: %s is stopped with NoCompensate = %t", story.Node(w.s, w.wf, cmd.Attempt.Node).Name, cmd.NoCompensate)
 	}
 	do := w.wf.Steps[n.Step].Do

@@ -72,6 +72,9 @@ func randomChild(c *chooser, i int) *spec {
 	if c.chance(15) {
 		post(s)
 	}
+	if c.chance(60) {
+		randomGroup(c, s)
+	}
 	return s
 }
 
@@ -80,6 +83,7 @@ type kid struct {
 	endAt     time.Time
 	succeeds  bool
 	cancelled bool
+	signals   []int32 // numbers of the signals with which it started
 }
 
 // failed reports whether the child run has ended without an effect.
@@ -119,7 +123,14 @@ func (w *world) invokeChild(inv machine.Invoke) {
 		w.undoKid(inv)
 		return
 	}
+	if w.noRoom(inv, k) {
+		return
+	}
+	fresh := w.kids[inv.IdempotencyKey] == nil
 	kid := w.kidOf(inv.IdempotencyKey, false)
+	if fresh {
+		w.hand(inv, kid)
+	}
 	k.answerAt = later(w.now.Add(time.Millisecond), kid.endAt)
 	w.answerChild(k, kid)
 	w.note("    child run of %s ends at %v", story.Node(w.s, w.wf, k.node).Name, kid.endAt.Format("05.000"))
@@ -129,12 +140,12 @@ func (w *world) invokeChild(inv machine.Invoke) {
 func (w *world) answerChild(k *call, of *kid) {
 	switch {
 	case of.cancelled:
-		k.answer = machine.AttemptFailed{Attempt: k.inv.Attempt, Code: "cancelled", Permanent: true}
+		k.answer = childFailed(k.inv.Attempt, "cancelled")
 	case of.succeeds:
 		w.entry(k.inv.IdempotencyKey, k.node).applied = 1
 		k.answer = w.result(k)
 	default:
-		k.answer = machine.AttemptFailed{Attempt: k.inv.Attempt, Code: "declined", Permanent: true}
+		k.answer = childFailed(k.inv.Attempt, "declined")
 	}
 }
 
@@ -229,7 +240,7 @@ func (w *world) checkChild(before *machine.State, inv machine.Invoke, n *model.N
 	case inv.Purpose == sdk.PurposeUndo && inv.ForwardKey != w.forwardKey(inv.Attempt.Node):
 		return errors.New("a child run is undone under another key than it was started with")
 	}
-	return nil
+	return w.checkCarried(inv)
 }
 
 // checkOutlasted checks that no deadline has ended a call for a child run: only the end of the child

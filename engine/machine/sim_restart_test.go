@@ -85,6 +85,10 @@ func (w *world) rebirth() error {
 	w.reborn.undoable = undoable(w.wf, past, plan)
 	w.s, w.j, w.calls, w.old = machine.NewState(), journal{}, nil, nil
 	w.keys, w.misses, w.wishes, w.rests = map[string]string{}, map[machine.AttemptID]bool{}, map[int]time.Time{}, map[int]resting{}
+	for _, of := range w.kids { // their signals have numbers of the first run
+		of.signals = nil
+	}
+	w.absent, w.ended = nil, nil
 	w.taken, w.sent, w.slots, w.ceilings = map[string]bool{}, nil, nil, machine.Ceilings{}
 	w.turns, w.alerts, w.asked = 0, 0, 0
 

@@ -72,6 +72,9 @@ func TestPromises(t *testing.T) {
 		return
 	}
 	checkShared(t)
+	if seeds >= 5000 {
+		checkGroups(t)
+	}
 	total := map[status.RunState]int{}
 	for _, m := range ends {
 		for state, n := range m {

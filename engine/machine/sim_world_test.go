@@ -31,13 +31,15 @@ type world struct {
 	now     time.Time
 	slots   map[string]machine.Slot
 
-	calls    []*call             // in flight, or with an effect still to come
-	old      []machine.Event     // answers that were delivered, for duplicates
-	ledger   map[string]*account // by forward key
-	start    machine.Started     // first event of the run
-	kids     map[string]*kid     // child runs by forward key
-	undone   map[string]int      // by undo key: how often it was carried out
-	keys     map[string]string   // (node, direction, generation) → key
+	calls    []*call                    // in flight, or with an effect still to come
+	old      []machine.Event            // answers that were delivered, for duplicates
+	ledger   map[string]*account        // by forward key
+	start    machine.Started            // first event of the run
+	kids     map[string]*kid            // child runs by forward key
+	absent   map[machine.AttemptID]bool // whether a call for a group finds no room for its run
+	ended    map[int32]string           // by number of a signal: the wait that it has ended
+	undone   map[string]int             // by undo key: how often it was carried out
+	keys     map[string]string          // (node, direction, generation) → key
 	misses   map[machine.AttemptID]bool
 	alerts   int
 	asked    int   // times the run came to need a person
@@ -373,6 +375,12 @@ func (w *world) meddle() error {
 	if slices.ContainsFunc(w.wf.Steps, func(s *dsl.Step) bool { return s.Wait != nil && s.Repeat != nil }) {
 		signals = 15 // each iteration takes one
 	}
+	names := []string{"go", "stop", "unheard"}
+	for i, s := range w.wf.Steps {
+		if s.Listens() && w.s.Nodes()[i].Fwd.Ready == 0 { // a group that has not started
+			signals, names[2] = 40, "inside"
+		}
+	}
 	switch w.c.pick(3, 4, 2, 2, 2, 4, 2, 3, 2, 3, signals) {
 	case 0:
 		return w.deliver(machine.TimePassed{})
@@ -437,7 +445,7 @@ func (w *world) meddle() error {
 		}
 	case 10:
 		for range 1 + w.c.n(3) { // several, for loops that wait
-			if err := w.signal([]string{"go", "stop", "unheard"}[w.c.pick(3, 3, 1)]); err != nil {
+			if err := w.signal(names[w.c.pick(3, 3, signals/3)]); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,19 +79,6 @@ func (d waits) listen(i int) {
 	}
 }
 
-// early returns the signals that no wait step has taken, the oldest first. The signal that the
-// event of this decision brings is the last one.
-func (d waits) early() []signal {
-	list := d.s.signals.list
-	if d.arrived.Number != 0 {
-		list = append(slices.Clip(list), d.arrived)
-	}
-	if len(d.taken) == 0 {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(s signal) bool { return slices.Contains(d.taken, s.Number) })
-}
-
 // takes ends node i with the signal s and returns true, if the node waits for a signal of this name
 // and the payload has the declared type. Otherwise it changes nothing and returns false. A signal with
 // an error code needs no payload; it makes the node fail.
@@ -106,7 +94,7 @@ func (d waits) takes(i int, s signal) bool {
 			return false
 		}
 	}
-	d.taken = append(d.taken, s.Number)
+	d.take(s.Number)
 	n = d.edit(i)
 	n.Signal = model.Reception{Awaits: n.Signal.Awaits, Name: s.Name, Number: s.Number}
 	if s.Fail != "" {
@@ -158,7 +146,7 @@ func (d waits) timedOut(i int) bool {
 }
 
 // signalReceived gives a signal to the first node that takes it. If no node takes the signal now,
-// the run keeps it. If no step can ever take it, or the run keeps too many signals, signalReceived
+// the run keeps it, for a later step or for a group that has not started. If no step can ever take it, or the run keeps too many signals, signalReceived
 // refuses the signal.
 func (d waits) signalReceived(ev SignalReceived) {
 	ev.Forgets = ev.ID != "" && !d.s.signals.knows(ev.ID) && d.s.signals.full()
@@ -170,14 +158,14 @@ func (d waits) signalReceived(ev SignalReceived) {
 		d.verbs().refuse("signal", ev.By, "%s", why)
 		return
 	}
-	d.arrived = ev.signal(d.s.signals.last + 1)
+	d.arrived = []signal{ev.signal(d.s.signals.last + 1)}
 	for i := range d.decider.count() {
-		if d.takes(i, d.arrived) {
+		if d.takes(i, d.arrived[0]) {
 			return
 		}
 	}
 	if why := d.crowded(); why != "" {
-		d.arrived = signal{}
+		d.arrived = nil
 		d.verbs().refuse("signal", ev.By, "%s", why)
 	}
 }
@@ -186,7 +174,7 @@ func (d waits) signalReceived(ev SignalReceived) {
 // run has room for it.
 func (d waits) crowded() string {
 	early := &d.s.signals
-	switch sum := early.bytes + signalBytes(&d.arrived); {
+	switch sum := early.bytes + signalBytes(&d.arrived[0]); {
 	case len(early.list) >= maxSignals:
 		return fmt.Sprintf("%d signals wait already, and no step takes them", maxSignals)
 	case sum > maxSignalBytes:
@@ -196,8 +184,8 @@ func (d waits) crowded() string {
 	return ""
 }
 
-// unwanted returns the reason why no step of the run can take a signal, now or later. It returns
-// "" if a step can take the signal.
+// unwanted returns the reason why no step of the run can take a signal, now or later, and no group that
+// has not started can take it. Otherwise it returns "".
 func (d waits) unwanted(ev SignalReceived) string {
 	if d.run.Phase == model.PhaseUndo || d.run.Turning {
 		return "the run is being undone: no step waits for a signal any more"
@@ -205,30 +193,32 @@ func (d waits) unwanted(ev SignalReceived) string {
 	if ev.Fail != "" && !sdk.ValidCode(ev.Fail) {
 		return fmt.Sprintf("%.60q is no error code: lower case letters, digits and _, such as plan_refused", ev.Fail)
 	}
-	bad, group, ended := "", "", false
+	s, group, ended := ev.signal(0), "", false
+	var bad error
 	for i, step := range d.wf.Steps {
 		if group == "" && step.AwaitsInside(ev.Name) {
 			group = step.Name
 		}
-		if !step.Awaits(ev.Name) {
-			continue
-		}
-		if d.get(i).Ended() {
+		var err error
+		switch {
+		case step.Awaits(ev.Name) && d.get(i).Ended():
 			ended = true
 			continue
+		case step.Awaits(ev.Name):
+			err = fits(step.Wait, &s)
+		case step.AwaitsInside(ev.Name) && d.handover().starts(i, -1):
+			err = fitsInside(step, &s)
+		default:
+			continue
 		}
-		if ev.Fail != "" {
-			return ""
-		}
-		_, err := step.Wait.Payload(ev.Payload.JSON())
 		if err == nil {
 			return ""
 		}
-		bad = "the payload does not fit: " + err.Error()
+		bad = cmp.Or(bad, err)
 	}
 	switch {
-	case bad != "":
-		return bad
+	case bad != nil:
+		return "the payload does not fit: " + bad.Error()
 	case ended:
 		return "the step that waits for signal " + ev.Name + " has ended"
 	case group != "":

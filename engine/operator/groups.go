@@ -24,19 +24,25 @@ type Receiver struct {
 	// Known is true if the run has accepted a signal with this id before. Then the signal changes
 	// nothing, and there is nothing to send.
 	Known bool
+	// Again is true if another run may take the signal if this one refuses it, because groups of the run
+	// may wait for the signal. Then the caller asks for the Receiver again.
+	Again bool
 }
 
 // Receiver returns the run that takes the signal ev, which a person or a program sends to the parameter `run`. For
 // people, a group is a part of its run. But it is a run of its own, so Receiver looks for that run:
 //
-//   - If the run itself takes the signal, the run is the Receiver.
+//   - If a step of the run itself takes the signal, now or later, the run is the Receiver.
 //   - Otherwise the Receiver is the first run of a group, at any depth, in which a step waits for the
 //     signal now. If there is none, it is the first one that keeps the signal for a later step.
+//   - Otherwise it is the first run of a group that keeps the signal for a group in it that has not
+//     started. If there is none, it is the run itself. Groups that have started come first, because
+//     the others may wait for their end.
 //   - If the signal has an id, and the run or the run of a group knows the id, that one is the Receiver.
 //
 // If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
 // nothing, and runs may change before the signal reaches them. So the caller must ask again if the
-// run of a group refuses the signal. Receiver also returns the errors of Try.
+// Receiver refuses the signal: a group may have started or ended. Receiver also returns the errors of Try.
 func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
 	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -46,6 +52,7 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	if own.Known || !slices.ContainsFunc(top.Flow.Steps, func(s *dsl.Step) bool { return s.AwaitsInside(ev.Name) }) {
 		return own, nil
 	}
+	own.Again = true
 	if ev.ID != "" {
 		w := &groupWalk{Operator: o, ev: ev}
 		w.visit = w.knows
@@ -53,19 +60,27 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 			return w.to, err
 		}
 	}
-	err = o.Try(ctx, run, ev)
+	err = o.Try(ctx, run, ev) // nil also if only a group that has not started can take the signal
 	var refused *RefusedError
 	r := top.State.Run()
-	if err == nil || !errors.As(err, &refused) || r.State.Final() || r.Turning || r.UndoStarted != 0 {
+	if err != nil && !errors.As(err, &refused) || r.State.Final() || r.Turning || r.UndoStarted != 0 {
 		return own, err
 	}
 	w := &groupWalk{Operator: o, ev: ev}
+	if err == nil && top.State.Takes(top.Flow, ev) {
+		return own, nil
+	}
 	w.visit = w.takes
 	if err := w.inside(ctx, top); err != nil || w.found {
 		return w.to, err
 	}
-	if w.keeper.Run != 0 {
+	switch {
+	case w.keeper.Run != 0:
 		return w.keeper, nil
+	case w.around.Run != 0:
+		return w.around, nil
+	case err == nil: // the run keeps the signal for a group in it
+		return own, nil
 	}
 	refused.Reason = strings.Join(append([]string{refused.Reason}, w.reasons()...), "; ")
 	return Receiver{}, refused
@@ -81,9 +96,10 @@ type groupWalk struct {
 
 	to      Receiver // the run that takes the signal, or knows its id
 	found   bool     // the field `to` is set; the walk ends
-	keeper  Receiver // the first run that would keep the signal for a later step; Run 0 = none
+	keeper  Receiver // the first run that would keep the signal for a later step of its own; Run 0 = none
+	around  Receiver // the first run of a group that would keep the signal for a group in it that has not started; Run 0 = none
 	refused []string // why runs of groups refuse the signal
-	later   []string // groups that have not started yet
+	begins  []string // groups that have started, but whose run is not in the store yet
 	ended   []string // groups that have ended
 }
 
@@ -103,17 +119,15 @@ func (w *groupWalk) inside(ctx context.Context, r journal.Run) error {
 // group visits the run of a group, and the groups in it. The parameter n is the node of the group, or
 // of one key of it.
 func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
-	if n.Child == "" {
-		if n.FinishedAt.IsZero() {
-			w.later = append(w.later, n.Name)
-		} else {
+	if n.Child == "" { // the run around the group keeps the signal, if the group has not ended
+		if !n.FinishedAt.IsZero() {
 			w.ended = append(w.ended, n.Name)
 		}
 		return nil
 	}
 	row, err := store.Complete(w.Store).Find(ctx, n.Child)
 	if errors.Is(err, store.ErrNotFound) { // no engine has submitted the run yet
-		w.later = append(w.later, n.Name)
+		w.begins = append(w.begins, n.Name)
 		return nil
 	}
 	if err != nil {
@@ -176,8 +190,8 @@ func (w *groupWalk) waits(ctx context.Context, run status.RunID) (bool, error) {
 	}
 }
 
-// takes ends the walk at a run in which a step waits for the signal now. It sets the field `keeper` to
-// the first run that would keep the signal.
+// takes ends the walk at a run in which a step waits for the signal now. It sets the fields `keeper` and
+// `around` to the first runs that would keep the signal.
 func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) error {
 	if r.Head.State.Final() {
 		w.ended = append(w.ended, group)
@@ -195,15 +209,18 @@ func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) erro
 	case err != nil:
 		return err
 	}
-	to := Receiver{Run: r.Head.Run, Name: r.Head.Name}
+	to := Receiver{Run: r.Head.Run, Name: r.Head.Name, Again: true}
 	for n := range story.Nodes(r.State, r.Flow) {
 		if slices.Contains(n.Awaits, w.ev.Name) {
 			w.to, w.found = to, true
 			return nil
 		}
 	}
-	if w.keeper.Run == 0 {
+	switch own := r.State.Takes(r.Flow, w.ev); {
+	case own && w.keeper.Run == 0:
 		w.keeper = to
+	case !own && w.around.Run == 0:
+		w.around = to
 	}
 	return nil
 }
@@ -215,10 +232,10 @@ const mostReasons = 3
 func (w *groupWalk) reasons() []string {
 	out := w.refused[:min(len(w.refused), mostReasons)]
 	switch {
-	case len(w.later) == 1:
-		out = append(out, named(w.later)+" has not started yet: send the signal again when it has")
-	case len(w.later) > 0:
-		out = append(out, named(w.later)+" have not started yet: send the signal again when one of them has")
+	case len(w.begins) == 1:
+		out = append(out, named(w.begins)+" is starting at this moment: send the signal again")
+	case len(w.begins) > 0:
+		out = append(out, named(w.begins)+" are starting at this moment: send the signal again")
 	case len(out) == 0 && len(w.ended) == 1:
 		out = append(out, named(w.ended)+" has ended")
 	case len(out) == 0 && len(w.ended) > 0:

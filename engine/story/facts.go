@@ -126,6 +126,11 @@ func (t *teller) heads() {
 		if ev.From.Run != 0 {
 			t.verb("restart", ev.From.Step, ev.StartedBy, ev.From.Reason, 0)
 		}
+		for k := range ev.Signals {
+			if s := &ev.Signals[k]; !t.skips(FactSignalReceived) {
+				t.say(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By})
+			}
+		}
 	case machine.TakenOver:
 		if !t.skips(FactRunTakenOver) {
 			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})

@@ -302,6 +302,28 @@ func (s *Step) AwaitsInside(signal string) bool {
 	})
 }
 
+// Listens reports whether the step is a group in which a step, at any depth, waits for a signal.
+func (s *Step) Listens() bool {
+	return s.Child != nil && s.Child.Group && slices.ContainsFunc(s.Child.Workflow.Steps, func(x *Step) bool {
+		return x.Wait != nil || x.Listens()
+	})
+}
+
+// WaitsInside returns the wait blocks of a group, at every depth, that may wait for the signal. It
+// returns nil if the step is no group.
+func (s *Step) WaitsInside(signal string) (waits []*Wait) {
+	if s.Child == nil || !s.Child.Group {
+		return nil
+	}
+	for _, x := range s.Child.Workflow.Steps {
+		if x.Awaits(signal) {
+			waits = append(waits, x.Wait)
+		}
+		waits = append(waits, x.WaitsInside(signal)...)
+	}
+	return waits
+}
+
 // SignalNames returns the names of the signals for which the step waits, or for which steps wait if it is
 // a group. It leaves out names that depend on the run.
 func (s *Step) SignalNames() (names []string) {

@@ -171,6 +171,9 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 	if w.Flow.Steps[w.Invoke.Step].Child.Group {
 		order.Priority = &w.Priority
 	}
+	if !order.Void {
+		order.Signals = w.Invoke.Signals
+	}
 	if w.undoes() {
 		row, err := r.cfg.Store.Find(ctx, name)
 		if err == nil {

@@ -118,6 +118,7 @@ const (
 	NodeDataBit
 	NodeLoopBit
 	NodeGatheredBit
+	NodeHandedBit
 )
 
 // Each constant is the bit of one field of an attempt. The table AttemptFields has the fields

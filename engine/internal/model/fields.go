@@ -266,6 +266,11 @@ var NodeFields = []Field[Node]{
 		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
 		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
 	},
+	{ // early signals for the run of a group
+		Bit:  NodeHandedBit,
+		Same: func(a, b *Node) bool { return a.Handed.same(&b.Handed) },
+		Copy: func(dst, src *Node) { dst.Handed = src.Handed },
+	},
 }
 
 // MoreBits are the bits of the fields in Node.More.
@@ -275,7 +280,7 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
 	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit |
-	NodeLoopBit | NodeGatheredBit
+	NodeLoopBit | NodeGatheredBit | NodeHandedBit
 
 // ValueBits[k] is the bit of the field that contains the value k of NodeValues.
 var ValueBits = [7]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit}

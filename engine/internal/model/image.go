@@ -8,7 +8,7 @@ import "github.com/saga-engine/engine/dsl"
 type Image struct {
 	Run        Run
 	Nodes      []*Node
-	Signals    []Signal // signals that no wait step has taken yet, the oldest first
+	Signals    []Signal // early signals, also those that were handed over to groups, the oldest first
 	SignalIDs  []string // ids of accepted signals that the run remembers, the oldest first
 	LastSignal int32    // number of the newest signal that the run accepted; 0 = none
 

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -95,6 +97,8 @@ type More struct {
 	Last      Held       // output of the previous iteration; null = this is the first iteration
 	Collected *Collected // values that a repeat step has collected
 
+	Handed Handover // early signals for the run of a group; zero = none
+
 	Und       Track
 	UndoInput Held
 	UndoDoubt int    // number of undo attempts whose outcome is unknown
@@ -109,6 +113,21 @@ type Reception struct {
 	// Number of the signal that ended the wait; 0 = no signal ended it. A run numbers its signals
 	// from 1, in the order in which it accepted them.
 	Number int32
+}
+
+// A Handover says which early signals of a run belong to the run of a group, or of one key of it. The
+// call that starts the run of the group carries these signals. If an engine sends the call again, it
+// carries the same ones.
+type Handover struct {
+	Gen int32 // Node.Gen at the time of the handover: with another Gen, the node starts another run
+	// Absent is true if the last call has failed, and no run of the group exists. Then the signals
+	// are for the next call.
+	Absent  bool
+	Signals []int32 // numbers of the signals (Signal.Number); no code changes the list after it was made
+}
+
+func (h *Handover) same(o *Handover) bool {
+	return h.Gen == o.Gen && h.Absent == o.Absent && slices.Equal(h.Signals, o.Signals)
 }
 
 // A Statement says what a person decided about an unknown outcome (engine settle). When no person can

@@ -4,26 +4,26 @@ package planted
 var waitsFaults = []fault{
 	{
 		name: "a signal that comes early is kept",
-		in:   "engine/machine.(*signals).landed",
+		in:   "engine/machine.(*signals).arrive",
 		old:  "s.list = append(slices.Clip(s.list), x)", new: "_ = slices.Clip(s.list)",
 		by: catches("engine/machine", "^TestEarlySignal"),
 	},
 	{
 		name: "an early signal stays beside one that is taken",
-		in:   "engine/machine.(*signals).take",
-		old:  "if k < 0 {", new: "if k < 0 && len(s.list) > 0 {\n\t\ts.list = s.list[:0]\n\t}\n\tif k < 0 {",
+		in:   "engine/machine.(*signals).landed",
+		old:  "inOrder(list, back), m.taken, true)", new: "inOrder(list[:0], list[len(list)-1:]), m.taken, true)",
 		by: catches("engine/machine", "^TestEarlySignalStaysBesideOneThatIsTaken$"),
 	},
 	{
 		name: "a signal that has ended a wait is gone",
-		in:   "engine/machine.(*signals).take",
-		old:  "s.list = slices.Delete(slices.Clone(s.list), k, k+1)", new: "",
+		in:   "engine/machine.(*signals).landed",
+		old:  "list, _ = s.without(inOrder", new: "_, _ = s.without(inOrder",
 		by: catches("engine/machine", "^TestTakenSignalIsGone$"),
 	},
 	{
 		name: "a signal ends one wait in a decision",
 		in:   "engine/machine.waits.takes",
-		old:  "d.taken = append(d.taken, s.Number)", new: "",
+		old:  "d.take(s.Number)", new: "",
 		by: catches("engine/machine", "^TestOneSignalEndsOneOfTwoWaitsInARow$"),
 	},
 	{
@@ -175,6 +175,30 @@ var waitsFaults = []fault{
 		in:   "cmd/engine/internal/explain.(*explained).children",
 		old:  "x.signals(r, maxChildren)", new: "x.signals(r, 0)",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^signal-groups$"),
+	},
+	{
+		name: "a step in a group that waits comes before a group that has not started",
+		in:   "engine/operator.(*Operator).Receiver",
+		old:  "if err == nil && top.State.Takes(top.Flow, ev) {", new: "if err == nil {",
+		by: catches("engine", "^TestSignalReachesAGroup$"),
+	},
+	{
+		name: "a group that has started comes before one that has not",
+		in:   "engine/operator.(*Operator).Receiver",
+		old:  "case w.around.Run != 0:", new: "case w.around.Run != 0 && err != nil:",
+		by: catches("engine", "^TestStartedGroupsComeFirst$"),
+	},
+	{
+		name: "the run of a group starts with its early signals",
+		in:   "engine/internal/children.(*waiter).begin",
+		old:  "order.Signals = w.Invoke.Signals", new: "",
+		by: catches("engine", "^TestEarlySignalsReachGroups$"),
+	},
+	{
+		name: "a signal for a group is refused if its payload fits no step in the group",
+		in:   "engine/machine.fitsInside",
+		old:  "if err == nil {", new: "if err == nil || first == nil {",
+		by: catches("engine/machine", "^TestSignalWaitsForAGroup$"),
 	},
 	{
 		name: "a full inbox refuses signals before it refuses other verbs",

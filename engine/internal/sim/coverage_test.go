@@ -31,7 +31,7 @@ var seldom = map[string]bool{"notify compensation_failed": true, "step signal": 
 // nothing. The tally of a world has an entry for each, such as "outcome: no_room".
 var outcomes = []string{
 	"precondition_failed", "postcondition_failed", "closed", "sold_out", "refused", "deadline_exceeded", "no_room", "self.error",
-	"group waits in line",
+	"group waits in line", "group starts with early signals",
 }
 
 // checkCoverage checks that the worlds have used each construct of package flows, and that trouble has

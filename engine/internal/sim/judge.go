@@ -102,6 +102,11 @@ func (w judges) judgeWaits(name string, run status.RunID, state *machine.State, 
 		if e, ok := rec.Event().(machine.SignalReceived); ok {
 			sent[cmp.Or(e.ID, fmt.Sprint("message ", e.Ask))] = true
 		}
+		if e, ok := rec.Event().(machine.Started); ok {
+			for _, s := range e.Signals {
+				sent[fmt.Sprint("signal ", s.Number, " of the run around the group")] = true
+			}
+		}
 	}
 	if len(sent) < ended {
 		w.fault("%s: signals have ended %d waits, but only %d were received", name, ended, len(sent))

@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/sim/flows"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -278,8 +279,14 @@ func (k *kin) count(counts map[string]int) {
 }
 
 // outcomes adds numbers of one run to the parameter `counts`: the error codes of its steps, and the
-// caught failures whose catch.output names self.error. It also counts groups that waited in line.
+// caught failures whose catch.output names self.error. It also counts groups that waited in line, and groups
+// that started with early signals.
 func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
+	if len(s.records) > 0 {
+		if e, ok := s.records[0].Event().(machine.Started); ok && len(e.Signals) > 0 {
+			counts["outcome: group starts with early signals"]++
+		}
+	}
 	for _, f := range s.facts {
 		switch {
 		case f.Kind == story.FactRunAdmitted && s.kin.parent != 0 && strings.Contains(s.flow.Name, "."):

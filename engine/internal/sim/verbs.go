@@ -23,6 +23,9 @@ func (w people) meddle(ctx context.Context) {
 		}
 		switch w.draw(11) {
 		case 8, 9, 10:
+			if early := w.early(); early != nil {
+				s = early
+			}
 			w.signal(ctx, s)
 		case 0:
 			w.ask(ctx, s.id, "cancel", machine.CancelRequested{})
@@ -71,6 +74,32 @@ func (w people) signal(ctx context.Context, s *runLog) {
 		sig.Payload = w.kin.payload(w.draw(3))
 	}
 	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
+}
+
+// early returns a run in which a group that has not started waits for the signal "go", chosen at random.
+// It returns nil in one of three calls, and if there is no such run.
+func (w people) early() *runLog {
+	if w.kin == nil || w.draw(3) == 0 {
+		return nil
+	}
+	w.mu.Lock()
+	var found []*runLog
+	for _, s := range w.order {
+		if s.flow == nil || s.state.Status().Final() || s.state.NodeCount() < len(s.flow.Steps) {
+			continue
+		}
+		for i, step := range s.flow.Steps {
+			if n := s.state.Nodes()[i]; step.AwaitsInside("go") && !n.Ended() && n.Fwd.Ready == 0 {
+				found = append(found, s)
+				break
+			}
+		}
+	}
+	w.mu.Unlock()
+	if len(found) == 0 {
+		return nil
+	}
+	return found[w.draw(len(found))]
 }
 
 func (w people) status(s *runLog) status.RunState {

@@ -59,6 +59,7 @@ func (s *Request) started(run status.RunID, st *owner.Start, waits bool) machine
 	if o := s.Child; o != nil {
 		ev.Trigger, ev.Until, ev.Void = "parent", o.Until, o.Void
 		ev.Parent, ev.ParentName, ev.ParentStep = o.Parent, o.ParentName, o.ParentStep
+		ev.Signals = o.Signals
 	}
 	return ev
 }

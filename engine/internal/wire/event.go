@@ -44,6 +44,7 @@ const (
 	kindStartedReplying // a Started whose run has replies; it also has a priority, a limit and a time StartBy
 	kindCancelWithCode  // a CancelRequested with a code
 	kindSignalForgets   // a SignalReceived with which the run forgets its oldest id
+	kindGroupStarted    // a Started of a group's run with early signals; it also has a priority and a limit
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -51,6 +52,9 @@ const (
 func (e *encoder) started(ev machine.Started) {
 	child, inLine, by, replies := ev.Parent != 0, ev.Waits || ev.Line != line.Line{}, !ev.StartBy.IsZero(), ev.ReplyTo != ""
 	switch {
+	case len(ev.Signals) > 0: // such a run is the run of a group: it has no StartBy, no From and no replies
+		inLine = true
+		e.uint(kindGroupStarted)
 	case replies: // such a run is never a child run, so no parent is written
 		e.uint(kindStartedReplying)
 	case by:
@@ -92,6 +96,9 @@ func (e *encoder) started(ev machine.Started) {
 	}
 	if by {
 		e.time(ev.StartBy)
+	}
+	if len(ev.Signals) > 0 {
+		putSignals(e, ev.Signals)
 	}
 	if ev.From.Run != 0 {
 		putFrom(e, &ev)
@@ -234,7 +241,7 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
-	case kindStartedInLine, kindChildStarted, kindChildStartedInLine, kindStartedBy:
+	case kindStartedInLine, kindChildStarted, kindChildStartedInLine, kindStartedBy, kindGroupStarted:
 		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
 		if kind != kindStartedInLine {
 			p := d.parent()
@@ -245,6 +252,9 @@ func (d *decoder) event() machine.Event {
 		}
 		if kind == kindStartedBy {
 			ev.StartBy = d.time()
+		}
+		if kind == kindGroupStarted {
+			ev.Signals = getSignals(d)
 		}
 		return ev
 	case kindRestarted:

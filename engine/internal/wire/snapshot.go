@@ -62,16 +62,7 @@ func putImage(e *encoder, im *model.Image) []byte {
 	e.uint(mask)
 	put(e, runCodec, mask, &im.Run)
 	putNodes(e, im)
-	e.uint(uint64(len(im.Signals)))
-	for k := range im.Signals {
-		x := &im.Signals[k]
-		e.int(int64(x.Number))
-		e.string(x.Name)
-		e.value(x.Payload)
-		e.string(x.Fail)
-		e.string(x.Reason)
-		e.string(x.By)
-	}
+	putSignals(e, im.Signals)
 	e.uint(uint64(len(im.SignalIDs)))
 	for _, id := range im.SignalIDs {
 		e.bytes([]byte(id))
@@ -145,10 +136,7 @@ func decodeImage(data []byte) (model.Image, error) {
 		d.fail()
 	}
 	getNodes(d, &im)
-	for range d.count() {
-		im.Signals = append(im.Signals, model.Signal{Number: int32(d.index()), Name: d.string(), Payload: d.value(),
-			Fail: d.string(), Reason: d.string(), By: d.string()})
-	}
+	im.Signals = getSignals(d)
 	for range d.count() {
 		im.SignalIDs = append(im.SignalIDs, string(d.bytes()))
 	}

@@ -287,6 +287,11 @@ var nodeCodec = []codec[model.Node]{
 		put: func(e *encoder, n *model.Node) { e.held(n.Last); putCollected(e, n.Collected) },
 		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(getCollected(d)) },
 	},
+	{ // early signals for the run of a group
+		bit: model.NodeHandedBit,
+		put: func(e *encoder, n *model.Node) { putHandover(e, n.Handed) },
+		get: func(d *decoder, n *model.Node) { n.Handed = getHandover(d) },
+	},
 }
 
 var attemptCodec = []codec[model.Attempt]{

@@ -51,8 +51,9 @@ func SignalEvent(a *cli.App, o SignalOptions, by string) (machine.Event, error) 
 	return e, nil
 }
 
-// mostReceivers is how often a signal is sent to a run of a group. If that run refuses it, because it
-// has ended or another signal has come first, the signal goes to the next one that takes it.
+// mostReceivers is how often a signal is sent, if groups of the run may wait for it. If the run that should
+// take the signal refuses it, because a group has started or ended, or another signal has come first, the
+// signal goes to the next run that takes it.
 const mostReceivers = 10
 
 // signal sends a signal to the run in the parameter `row`, or to the run of one of its groups, and waits
@@ -80,7 +81,7 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 		switch {
 		case err == nil:
 			return said.print(a)
-		case to.Run == row.Run, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
+		case !to.Again, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
 			return v.problem(ctx, a, s, said.row, err)
 		}
 	}

@@ -21,7 +21,7 @@ func Signal(a *cli.App) *cobra.Command {
 		Long: `Sends the signal NAME to a run. RUN is the name or the unique key of the run. The
 first step that waits for NAME takes the signal, and --data becomes its output. If
 no step waits for the signal yet, the signal is kept until such a step waits. The
-step may also be in a group of the run, if the group has started.
+step may also be in a group of the run, even if the group has not started.
 
 The data are checked against the type that the step declares. A signal is sent
 once for each --id, so it is safe to send it again with the same id.
