@@ -184,7 +184,17 @@ func (w judges) judgeStory(name string, run status.RunID, state *machine.State, 
 // judgeEffect checks that the effects with one idempotency key fit the final status of the run.
 // The parameter `e` is the entry of the remote service's ledger for this key.
 func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
-	i, ok := state.FindNode(wf, e.name)
+	now := e.name
+	if w.kin != nil {
+		now = w.stories[run].kin.now(e.name)
+	}
+	i, ok := state.FindNode(wf, now)
+	if !ok && w.kin != nil && w.stories[run].kin.removed(wf, now) {
+		if e.applied > 0 && e.undone == 0 {
+			w.fault("%s: step %s was removed by a migration, although it has an effect", name, e.name)
+		}
+		return
+	}
 	if !ok {
 		w.fault("%s: the remote service knows a step %s that the run does not have", name, e.name)
 		return
@@ -197,8 +207,12 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 		w.fault("%s: %s took effect %d times (I4)", name, e.name, e.applied)
 	}
 	standing := e.applied > 0 && e.undone == 0
+	again := w.stories[run].kin.again(e.key, view.IdempotencyKey) && !standing
 	switch ended {
 	case status.RunSucceeded:
+		if again {
+			return
+		}
 		if e.applied > 0 && e.undone > 0 {
 			w.fault("%s succeeded, but %s was undone (I5)", name, e.name)
 		}
@@ -206,7 +220,7 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 			w.fault("%s succeeded, but %s took no effect (I5)", name, e.name)
 		}
 	case status.RunCompensated, status.RunFailed, status.RunCancelled:
-		if standing && !w.keeps(e.name) && !wf.Steps[view.Step].NoUndo && !w.stories[run].stopped && !w.stories[run].skipped[e.name] {
+		if standing && !w.keeps(e.name) && !wf.Steps[view.Step].NoUndo && !w.stories[run].stopped && !w.stories[run].skipped[w.stories[run].kin.first(e.name)] {
 			w.fault("%s is %v, but the effect of %s stands (I6)", name, ended, e.name)
 		}
 	}

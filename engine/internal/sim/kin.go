@@ -45,10 +45,12 @@ func newKin(w *world) *kin {
 	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
 		c.slots = 8
 	}
-	return &kin{
+	k := &kin{
 		w: w, module: flows.New(rng), defs: journal.NewDefinitions(w.store, nil),
 		home: map[store.EngineID]*node{}, hits: map[string]int{},
 	}
+	k.prepareMoves()
+	return k
 }
 
 // refuses reports whether the submission was refused because a limit with when_full = "reject" is
@@ -185,9 +187,9 @@ func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
 	}
-	flow := k.module.Flows[s.flow.Name]
+	flow := k.flowOf(s)
 	if announces(s) {
-		for _, c := range noticeUses(k.module.Flows[s.flow.Notifies], s.name) {
+		for _, c := range noticeUses(k.moduleOf(s.flow).Flows[s.flow.Notifies], s.name) {
 			k.hits[trouble+": "+c]++
 		}
 	}
@@ -207,7 +209,7 @@ func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 			active = true
 		}
 		if step != "" {
-			active = v.Name == step
+			active = v.Name == s.kin.now(step)
 		}
 		if st := flow.Step(v.Name); active && st != nil {
 			for _, c := range st.Uses {
@@ -251,7 +253,7 @@ func (k *kin) count(counts map[string]int) {
 			continue
 		}
 		if announces(s) {
-			used(noticeUses(k.module.Flows[s.flow.Notifies], s.name))
+			used(noticeUses(k.moduleOf(s.flow).Flows[s.flow.Notifies], s.name))
 		}
 		if s.kin.parent != 0 {
 			counts["children"]++
@@ -259,7 +261,7 @@ func (k *kin) count(counts map[string]int) {
 		if s.kin.undone {
 			counts["children that were undone"]++
 		}
-		flow := k.module.Flows[s.flow.Name]
+		flow := k.flowOf(s)
 		if flow == nil {
 			continue
 		}

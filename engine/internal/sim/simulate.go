@@ -65,6 +65,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
 	}
 	w.flow = w.def.Workflow("w")
+	w.kin.keep(w.def)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.ctx, w.cancel = ctx, cancel
@@ -80,6 +81,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	}
 	w.strikes(ctx)
 	w.kin.widow(ctx)
+	w.kin.migrate(ctx)
 	if w.conditions.verbs {
 		w.wg.Go(func() { w.people().meddle(ctx) })
 	}
@@ -350,7 +352,7 @@ func (w people) care(ctx context.Context) {
 			return
 		}
 		for _, s := range needy {
-			if announces(s) {
+			if w.announces(s) {
 				w.ask(ctx, s.id, "retry", machine.RetryRequested{Extend: time.Hour})
 			} else {
 				w.mend(ctx, s)
