@@ -31,7 +31,7 @@ func (k *kin) movedLocked(s *runLog, rec machine.Record) {
 			break
 		}
 		k.hits["migrations refused by the owner"]++
-		if facts := rec.Commands(); to != 0 || len(facts) > 0 || len(rec.NewNodes()) > 0 || len(rec.Reached()) > 0 {
+		if to != 0 || len(rec.Commands()) > 0 || len(rec.NewNodes()) > 0 || len(rec.Reached()) > 0 {
 			k.w.faultLocked("%s: a migration was refused (%s), and changes the run", s.name, ev.Reason)
 		}
 	default:
