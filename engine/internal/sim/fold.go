@@ -99,8 +99,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 			s.flow = w.def.Workflow("poison")
 		}
 		w.kin.beginLocked(s, rec)
+		mover{w.kin}.originLocked(s, rec)
 	}
-	w.kin.movedLocked(s, rec)
+	mover{w.kin}.movedLocked(s, rec)
 	w.kin.reachedLocked(s, rec)
 	facts, before := story.Facts(s.flow, s.state, rec), s.state.Status()
 	s.state.Apply(rec)

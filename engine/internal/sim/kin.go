@@ -11,6 +11,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/sim/flows"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
@@ -49,7 +50,11 @@ func newKin(w *world) *kin {
 		w: w, module: flows.New(rng), defs: journal.NewDefinitions(w.store, nil),
 		home: map[store.EngineID]*node{}, hits: map[string]int{},
 	}
-	k.prepareMoves()
+	k.rng = rand.New(rand.NewPCG(w.seed, 0x307e5))
+	k.modules, k.byKey = []*flows.Module{k.module}, map[string]*flows.Module{}
+	if k.rng.IntN(3) > 0 {
+		k.tries = 4 + k.rng.IntN(8)
+	}
 	return k
 }
 
@@ -294,4 +299,49 @@ func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
 			}
 		}
 	}
+}
+
+// keep records the definition of the module.
+func (k *kin) keep(def *dsl.Definition) {
+	if k != nil {
+		k.linked, k.byKey[def.Digest()] = []*dsl.Definition{def}, k.module
+	}
+}
+
+// moduleOf returns the module to which a workflow belongs.
+func (k *kin) moduleOf(flow *dsl.Workflow) *flows.Module { return k.byKey[flow.Digest] }
+
+// flowOf returns what is known of the workflow that a run has now; nil = the run is a notification.
+func (k *kin) flowOf(s *runLog) *flows.Flow { return k.moduleOf(s.flow).Flows[s.flow.Name] }
+
+// limits returns the workflows and groups with a concurrency limit, of all variants. Variants never change
+// the limit of a workflow.
+func (k *kin) limits() map[string]*flows.Flow {
+	all := map[string]*flows.Flow{}
+	for _, m := range k.modules {
+		for name, f := range m.Flows {
+			if f.Limit > 0 {
+				all[name] = f
+			}
+		}
+	}
+	return all
+}
+
+// declined counts a migration that the operator refuses at once. The run does not get the verb.
+func (k *kin) declined(verb machine.Event) {
+	if _, ok := verb.(machine.Migrated); !ok || k == nil {
+		return
+	}
+	k.w.mu.Lock()
+	defer k.w.mu.Unlock()
+	k.hits["migrations refused at once"]++
+}
+
+// stepOfParent returns the present name of the step or instance that started a child run.
+func (k *kin) stepOfParent(s *runLog) string {
+	if p := k.w.stories[s.kin.parent]; p != nil {
+		return p.kin.now(s.kin.step)
+	}
+	return s.kin.step
 }

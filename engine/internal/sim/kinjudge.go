@@ -39,7 +39,6 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 		s.flow = k.w.flow
 	}
 	s.kin.moved = newMoved(s.flow)
-	k.originLocked(ctx, s, ev)
 	if s.kin.parent == 0 {
 		return
 	}
@@ -127,10 +126,13 @@ func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
 		return true
 	}
 	if !child.state.Status().Final() {
-		k.w.foldLocked(ctx, child) // the row that ends the child may be committed, and not checked yet
+		k.readLocked(ctx, child)
 	}
 	return child.state.Status().Final()
 }
+
+// readLocked reads the rows of a run that are committed and not checked yet.
+func (k *kin) readLocked(ctx context.Context, s *runLog) { k.w.foldLocked(ctx, s) }
 
 // forwardLocked checks that a run starts no attempt after its parent has ended, except for undos.
 func (k *kin) forwardLocked(s *runLog, f story.Fact) {

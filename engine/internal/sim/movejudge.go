@@ -14,8 +14,8 @@ import (
 // movedLocked gives a run its new definition, if the record migrates the run. It checks that the definition
 // is the one that the verb names, that each step keeps its node, and that no step with an effect is gone. It
 // also checks that a refused migration changes nothing.
-func (k *kin) movedLocked(s *runLog, rec machine.Record) {
-	if k == nil {
+func (k mover) movedLocked(s *runLog, rec machine.Record) {
+	if k.kin == nil {
 		return
 	}
 	to := rec.MovedTo()
@@ -42,7 +42,7 @@ func (k *kin) movedLocked(s *runLog, rec machine.Record) {
 }
 
 // moveLocked applies a migration to what the checks know of the run.
-func (k *kin) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
+func (k mover) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 	next, err := k.defs.Workflow(context.WithoutCancel(k.w.ctx), store.WorkflowID(ev.Workflow))
 	if err != nil {
 		k.w.faultLocked("%s: the definition of a migration cannot be read: %v", s.name, err)
@@ -70,10 +70,15 @@ func (k *kin) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 // originLocked checks the definition of a run that the engine has started. A child run, or the run of a
 // group, must have a definition that its parent had since the call for it began. A notification must have the
 // definition that its run had when it reached the state.
-func (k *kin) originLocked(ctx context.Context, s *runLog, ev machine.Started) {
+func (k mover) originLocked(s *runLog, rec machine.Record) {
+	ev, ok := rec.Event().(machine.Started)
+	if k.kin == nil || !ok {
+		return
+	}
+	ctx := context.WithoutCancel(k.w.ctx)
 	switch p := k.w.stories[ev.Parent]; {
 	case p != nil:
-		k.w.foldLocked(ctx, p)
+		k.readLocked(ctx, p)
 		begun, ok := p.kin.begun[p.kin.first(ev.ParentStep)]
 		if !ok {
 			k.w.faultLocked("%s begins before the call of step %s of %s", ev.Name, ev.ParentStep, p.name)
@@ -95,7 +100,7 @@ func (k *kin) originLocked(ctx context.Context, s *runLog, ev machine.Started) {
 }
 
 // announcesLocked checks the definition of a notification.
-func (k *kin) announcesLocked(ctx context.Context, s *runLog, name string) {
+func (k mover) announcesLocked(ctx context.Context, s *runLog, name string) {
 	at := strings.LastIndex(name, ".notify.")
 	parts := strings.Split(name[at+len(".notify."):], ".")
 	seq, err := strconv.ParseInt(parts[1], 10, 32)
@@ -112,20 +117,12 @@ func (k *kin) announcesLocked(ctx context.Context, s *runLog, name string) {
 		return
 	}
 	p := k.w.order[i]
-	k.w.foldLocked(ctx, p)
+	k.readLocked(ctx, p)
 	if want := p.kin.at(int32(seq)); s.flow.Digest != want.Digest || s.flow.Notifies != want.Name {
 		k.w.faultLocked("%s has definition %.12s, but %s had %.12s when it was %s", name, s.flow.Digest, p.name, want.Digest, parts[0])
 	} else if want != p.kin.flows[0].flow {
 		k.hits["notifications of moved runs"]++
 	}
-}
-
-// stepOfParent returns the present name of the step or instance that started a child run.
-func (k *kin) stepOfParent(s *runLog) string {
-	if p := k.w.stories[s.kin.parent]; p != nil {
-		return p.kin.now(s.kin.step)
-	}
-	return s.kin.step
 }
 
 // announces reports whether a run is a notification.
