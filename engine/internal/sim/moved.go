@@ -26,8 +26,8 @@ func newMoved(flow *dsl.Workflow) moved {
 	return moved{flows: []held{{0, flow}}, was: map[string]string{}, is: map[string]string{}, begun: map[string]int{}}
 }
 
-// first returns the name that a step or an instance had when its run began. Names of steps are unique in all
-// variants.
+// first returns the name that a step or an instance had when its run began. Two steps of a run have the same
+// first name only if the run is moved back to an earlier definition.
 func (m *moved) first(name string) string { return rename(m.was, name) }
 
 // now returns the present name of a step or an instance that had the given name.
