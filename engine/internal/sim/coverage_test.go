@@ -34,8 +34,17 @@ var outcomes = []string{
 	"group waits in line", "group starts with early signals",
 }
 
+// migrations says how often the worlds must at least migrate a run, and do work that begins after a
+// migration. With fewer of them, the worlds prove nothing about migrations.
+var migrations = map[string]int{
+	"migrations": 150, "migrations of children": 30, "migrations that rename a step": 25,
+	"migrations refused at once": 100, "migrations refused by the owner": 10,
+	"children of moved runs": 25, "groups of moved runs": 12, "notifications of moved runs": 50,
+}
+
 // checkCoverage checks that the worlds have used each construct of package flows, and that trouble has
-// hit each construct and each kind of trouble has struck. The directory has the tallies of all blocks.
+// hit each construct and each kind of trouble has struck. It also checks the numbers of the variable
+// migrations. The directory has the tallies of all blocks.
 func checkCoverage(t *testing.T, dir string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -74,6 +83,11 @@ func checkCoverage(t *testing.T, dir string) {
 	for _, o := range outcomes {
 		if ended[o] == 0 {
 			t.Errorf("no step has ended with %q", o)
+		}
+	}
+	for what, least := range migrations {
+		if struck[what] < least {
+			t.Errorf("%d %s, want at least %d: the simulation is void", struck[what], what, least)
 		}
 	}
 	for _, kind := range append([]string{"engine of a child in two engines dies", "engine of a parent in two engines dies", "engines of both in two engines dies"}, troubles...) {

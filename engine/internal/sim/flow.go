@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"testing/fstest"
+
+	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/sdk"
 )
 
 // A plan is a generated workflow: the source text, and for each step the properties that the
@@ -156,3 +160,24 @@ workflow "poison" {
   }
 }
 `
+
+// define links a module with the agents of the remote service.
+func define(files map[string]string, agent *sdk.Agent) (*dsl.Definition, error) {
+	fs := fstest.MapFS{}
+	for path, text := range files {
+		fs[path] = &fstest.MapFile{Data: []byte(text)}
+	}
+	m, diags := dsl.Parse(fs, dsl.ParseOptions{})
+	if diags.HasErrors() {
+		return nil, diags.Err()
+	}
+	schema, err := agent.Schema()
+	if err != nil {
+		return nil, err
+	}
+	def, diags := dsl.Link(m, map[string]dsl.AgentBinary{
+		"far": {Schema: schema, Version: "1.0.0", Checksum: "00"}, badAgent: {Schema: schema, Version: "1.0.0", Checksum: "00"},
+		"kit.far": {Schema: schema, Version: "1.0.0", Checksum: "00"},
+	})
+	return def, diags.Err()
+}

@@ -99,7 +99,9 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 			s.flow = w.def.Workflow("poison")
 		}
 		w.kin.beginLocked(s, rec)
+		mover{w.kin}.originLocked(s, rec)
 	}
+	mover{w.kin}.movedLocked(s, rec)
 	w.kin.reachedLocked(s, rec)
 	facts, before := story.Facts(s.flow, s.state, rec), s.state.Status()
 	s.state.Apply(rec)
@@ -114,7 +116,7 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 		w.kin.cancelledLocked(s, rec, ev)
 	case machine.CompensateRequested:
 		if ev.Skip {
-			s.skipped[ev.Step] = true
+			s.skipped[s.kin.first(ev.Step)] = true
 		}
 	}
 	for _, f := range facts {
@@ -122,13 +124,14 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 		w.traceLocked("%s %s", s.name, tell(f))
 		switch f.Kind {
 		case story.FactAttemptStarted:
-			s.started[attempt{f.Step, f.Attempt}]++
+			s.started[attempt{s.kin.first(f.Step), f.Attempt}]++
 			w.kin.forwardLocked(s, f)
+			s.kin.calls(f.Step)
 			if len(s.unheard) > 0 {
 				w.faultLocked("%s: attempt %d of %s starts before %d verbs that waited when its owner took it", s.name, f.Attempt, f.Step, len(s.unheard))
 			}
 		case story.FactAttemptFinished:
-			if k := (attempt{f.Step, f.Attempt}); f.Status == "ok" && !w.kin.answeredLocked(s, f) && s.heard[k] == 0 {
+			if k := (attempt{s.kin.first(f.Step), f.Attempt}); f.Status == "ok" && !w.kin.answeredLocked(s, f) && s.heard[k] == 0 {
 				w.faultLocked("%s: attempt %d of %s is done, but no answer came in time (S28)", s.name, f.Attempt, f.Step)
 			}
 		case story.FactVerb, story.FactSignalReceived:

@@ -189,8 +189,13 @@ func (w judges) judgeStory(name string, run status.RunID, state *machine.State, 
 // judgeEffect checks that the effects with one idempotency key fit the final status of the run.
 // The parameter `e` is the entry of the remote service's ledger for this key.
 func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState, e *effect, state *machine.State, wf *dsl.Workflow) {
-	i, ok := state.FindNode(wf, e.name)
+	s := w.stories[run]
+	i, ok := state.FindNode(wf, s.kin.now(e.name))
 	if !ok {
+		if s.kin.removed(wf, s.kin.now(e.name)) {
+			w.judgeRemoved(name, e)
+			return
+		}
 		w.fault("%s: the remote service knows a step %s that the run does not have", name, e.name)
 		return
 	}
@@ -204,6 +209,10 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 	standing := e.applied > 0 && e.undone == 0
 	switch ended {
 	case status.RunSucceeded:
+		if s.kin.again(e.key, view.IdempotencyKey) {
+			w.judgeAgain(name, e, s)
+			return
+		}
 		if e.applied > 0 && e.undone > 0 {
 			w.fault("%s succeeded, but %s was undone (I5)", name, e.name)
 		}
@@ -211,9 +220,25 @@ func (w judges) judgeEffect(name string, run status.RunID, ended status.RunState
 			w.fault("%s succeeded, but %s took no effect (I5)", name, e.name)
 		}
 	case status.RunCompensated, status.RunFailed, status.RunCancelled:
-		if standing && !w.keeps(e.name) && !wf.Steps[view.Step].NoUndo && !w.stories[run].stopped && !w.stories[run].skipped[e.name] {
+		if standing && !w.keeps(e.name) && !wf.Steps[view.Step].NoUndo && !s.stopped && !s.skipped[s.kin.first(e.name)] {
 			w.fault("%s is %v, but the effect of %s stands (I6)", name, ended, e.name)
 		}
+	}
+}
+
+// judgeRemoved checks an effect of a step that a migration has removed: the effect must not stay.
+func (w judges) judgeRemoved(name string, e *effect) {
+	if e.applied > 0 && e.undone == 0 {
+		w.fault("%s: step %s was removed by a migration, although it has an effect", name, e.name)
+	}
+}
+
+// judgeAgain checks an effect of a moved run that has succeeded, if the step has another idempotency key now.
+// The effect must not stay, because the step has started again with its present key. In a loop each iteration
+// has its own key.
+func (w judges) judgeAgain(name string, e *effect, s *runLog) {
+	if st := w.kin.flowOf(s).Step(s.kin.now(e.name)); e.applied > 0 && e.undone == 0 && (st == nil || !st.Loops) {
+		w.fault("%s: %s has an effect under another key than its present one", name, e.name)
 	}
 }
 

@@ -46,10 +46,16 @@ func newKin(w *world) *kin {
 	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
 		c.slots = 8
 	}
-	return &kin{
+	k := &kin{
 		w: w, module: flows.New(rng), defs: journal.NewDefinitions(w.store, nil),
 		home: map[store.EngineID]*node{}, hits: map[string]int{},
 	}
+	k.rng = rand.New(rand.NewPCG(w.seed, 0x307e5))
+	k.modules, k.byKey = []*flows.Module{k.module}, map[string]*flows.Module{}
+	if k.rng.IntN(3) > 0 {
+		k.tries = 4 + k.rng.IntN(8)
+	}
+	return k
 }
 
 // refuses reports whether the submission was refused because a limit with when_full = "reject" is
@@ -186,9 +192,9 @@ func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
 	}
-	flow := k.module.Flows[s.flow.Name]
+	flow := k.flowOf(s)
 	if announces(s) {
-		for _, c := range noticeUses(k.module.Flows[s.flow.Notifies], s.name) {
+		for _, c := range noticeUses(k.moduleOf(s.flow).Flows[s.flow.Notifies], s.name) {
 			k.hits[trouble+": "+c]++
 		}
 	}
@@ -208,7 +214,7 @@ func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 			active = true
 		}
 		if step != "" {
-			active = v.Name == step
+			active = v.Name == s.kin.now(step)
 		}
 		if st := flow.Step(v.Name); active && st != nil {
 			for _, c := range st.Uses {
@@ -252,7 +258,7 @@ func (k *kin) count(counts map[string]int) {
 			continue
 		}
 		if announces(s) {
-			used(noticeUses(k.module.Flows[s.flow.Notifies], s.name))
+			used(noticeUses(k.moduleOf(s.flow).Flows[s.flow.Notifies], s.name))
 		}
 		if s.kin.parent != 0 {
 			counts["children"]++
@@ -260,7 +266,7 @@ func (k *kin) count(counts map[string]int) {
 		if s.kin.undone {
 			counts["children that were undone"]++
 		}
-		flow := k.module.Flows[s.flow.Name]
+		flow := k.flowOf(s)
 		if flow == nil {
 			continue
 		}
@@ -299,4 +305,49 @@ func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
 			}
 		}
 	}
+}
+
+// keep records the definition of the module.
+func (k *kin) keep(def *dsl.Definition) {
+	if k != nil {
+		k.linked, k.byKey[def.Digest()] = []*dsl.Definition{def}, k.module
+	}
+}
+
+// moduleOf returns the module to which a workflow belongs.
+func (k *kin) moduleOf(flow *dsl.Workflow) *flows.Module { return k.byKey[flow.Digest] }
+
+// flowOf returns what is known of the workflow that a run has now; nil = the run is a notification.
+func (k *kin) flowOf(s *runLog) *flows.Flow { return k.moduleOf(s.flow).Flows[s.flow.Name] }
+
+// limits returns the workflows and groups with a concurrency limit, of all variants. Variants never change
+// the limit of a workflow.
+func (k *kin) limits() map[string]*flows.Flow {
+	all := map[string]*flows.Flow{}
+	for _, m := range k.modules {
+		for name, f := range m.Flows {
+			if f.Limit > 0 {
+				all[name] = f
+			}
+		}
+	}
+	return all
+}
+
+// declined counts a migration that the operator refuses at once. The run does not get the verb.
+func (k *kin) declined(verb machine.Event) {
+	if _, ok := verb.(machine.Migrated); !ok || k == nil {
+		return
+	}
+	k.w.mu.Lock()
+	defer k.w.mu.Unlock()
+	k.hits["migrations refused at once"]++
+}
+
+// stepOfParent returns the present name of the step or instance that started a child run.
+func (k *kin) stepOfParent(s *runLog) string {
+	if p := k.w.stories[s.kin.parent]; p != nil {
+		return p.kin.now(s.kin.step)
+	}
+	return s.kin.step
 }

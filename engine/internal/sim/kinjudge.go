@@ -22,7 +22,7 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 	if k == nil {
 		return
 	}
-	s.kin.must, s.kin.reached = map[string]bool{}, map[string]bool{}
+	s.kin.must, s.kin.reached = map[string][]*dsl.Workflow{}, map[string][]*dsl.Workflow{}
 	ev, ok := rec.Event().(machine.Started)
 	if !ok {
 		k.w.faultLocked("run %d: its first record is no start", s.id)
@@ -38,11 +38,12 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 		k.w.faultLocked("run %d: its workflow cannot be read: %v", s.id, err)
 		s.flow = k.w.flow
 	}
+	s.kin.moved = newMoved(s.flow)
 	if s.kin.parent == 0 {
 		return
 	}
 	for _, other := range k.w.order {
-		if other != s && other.kin.parent == s.kin.parent && other.kin.step == s.kin.step && other.rows > 0 && !other.state.Status().Final() {
+		if other != s && other.kin.parent == s.kin.parent && k.stepOfParent(other) == k.stepOfParent(s) && other.rows > 0 && !other.state.Status().Final() {
 			k.w.faultLocked("%s: step %s of run %d has another child run that is open: %s", ev.Name, s.kin.step, s.kin.parent, other.name)
 		}
 	}
@@ -54,7 +55,7 @@ func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 		return
 	}
 	for _, state := range rec.Reached() {
-		s.kin.reached[state] = true
+		s.kin.reached[state] = append(s.kin.reached[state], s.flow)
 	}
 	if ev, ok := rec.Event().(machine.CompensateRequested); ok && ev.Parent {
 		s.kin.undone = true
@@ -80,8 +81,14 @@ func (k *kin) cancelledLocked(s *runLog, rec machine.Record, ev machine.CancelRe
 func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	now := s.state.Status()
 	if now.Final() || now.NeedsHuman() {
-		s.kin.must[now.String()] = true
-		s.kin.reached[now.String()] = true
+		state := now.String()
+		if s.kin.reached[state] == nil { // no record reaches the state of a run with which engines died
+			s.kin.reached[state] = []*dsl.Workflow{s.flow}
+		}
+		s.kin.must[state] = append(s.kin.must[state], s.kin.reached[state][len(s.kin.reached[state])-1])
+	}
+	if row.Digest != s.flow.Digest {
+		k.w.faultLocked("%s: replay says definition %.12s, the row says %.12s (I10)", s.name, s.flow.Digest, row.Digest)
 	}
 	if now.Final() {
 		for _, c := range k.w.order {
@@ -92,11 +99,9 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 	} else if p := k.w.stories[s.kin.parent]; p != nil && p.state.Status().Final() && !k.endsLocked(ctx, p, s) {
 		k.w.faultLocked("%s is %v after its parent has ended as %v", s.name, now, p.state.Status())
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.module.Flows)) {
-		f := k.module.Flows[name]
-		if f.Limit == 0 {
-			continue
-		}
+	limits := k.limits()
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		f := limits[name]
 		for _, key := range []string{"", "n", "r", "s", "a", "b", "c"} { // first letters of var.tag, and keys of for_each
 			p, err := k.w.store.Places(ctx, name, key, 100)
 			again := 0 // open child runs that had succeeded and turn back: they need no place
@@ -117,14 +122,17 @@ func (k *kin) landedLocked(ctx context.Context, s *runLog, row store.RunRow) {
 // endsLocked reports whether a child run has ended before its parent. It also returns true if a
 // person has skipped the undo of the step: then the parent does not wait for the child.
 func (k *kin) endsLocked(ctx context.Context, parent, child *runLog) bool {
-	if parent.skipped[child.kin.step] {
+	if parent.skipped[parent.kin.first(child.kin.step)] {
 		return true
 	}
 	if !child.state.Status().Final() {
-		k.w.foldLocked(ctx, child) // the row that ends the child may be committed, and not checked yet
+		k.readLocked(ctx, child)
 	}
 	return child.state.Status().Final()
 }
+
+// readLocked reads the rows of a run that are committed and not checked yet.
+func (k *kin) readLocked(ctx context.Context, s *runLog) { k.w.foldLocked(ctx, s) }
 
 // forwardLocked checks that a run starts no attempt after its parent has ended, except for undos.
 func (k *kin) forwardLocked(s *runLog, f story.Fact) {
@@ -151,7 +159,7 @@ func (k *kin) answeredLocked(s *runLog, f story.Fact) bool {
 		return false
 	}
 	for _, c := range k.w.order {
-		if c.kin.parent != s.id || c.kin.step != f.Step {
+		if c.kin.parent != s.id || s.kin.now(c.kin.step) != f.Step {
 			continue
 		}
 		switch done := c.state.Status(); {
@@ -251,29 +259,32 @@ func (w judges) judgeChild(s *runLog) {
 		w.fault("%s: its parent run %d is missing", s.name, s.kin.parent)
 		return
 	}
-	base, _, _ := strings.Cut(s.kin.step, "[")
+	name := w.kin.stepOfParent(s)
+	base, _, _ := strings.Cut(name, "[")
 	i := slices.IndexFunc(p.flow.Steps, func(st *dsl.Step) bool { return st.Name == base })
 	if i < 0 {
-		w.fault("%s: its parent %s has no step %s", s.name, p.name, base)
+		if !p.kin.removed(p.flow, base) || s.state.Status() == status.RunSucceeded {
+			w.fault("%s is %v, and its parent %s has no step %s", s.name, s.state.Status(), p.name, base)
+		}
 		return
 	}
 	step, ended := p.flow.Steps[i], p.state.Status()
 	stays := step.NoUndo || step.Undo != nil && step.Undo.Do.Agent != p.flow.ChildAgent()
 	turned := ended == status.RunCompensated || ended == status.RunFailed || ended == status.RunCancelled
 	switch done := s.state.Status(); {
-	case done == status.RunSucceeded && turned && !stays && !p.stopped && !p.skipped[s.kin.step]:
+	case done == status.RunSucceeded && turned && !stays && !p.stopped && !p.skipped[p.kin.first(name)]:
 		w.fault("%s has succeeded, but its parent %s is %v: the child must be undone", s.name, p.name, ended)
 	case s.kin.undone && ended == status.RunSucceeded:
 		w.fault("%s was undone, but its parent %s has succeeded", s.name, p.name)
 	case s.kin.undone && stays:
-		w.fault("%s was undone, but step %s of %s does not undo its child run", s.name, s.kin.step, p.name)
+		w.fault("%s was undone, but step %s of %s does not undo its child run", s.name, name, p.name)
 	}
 }
 
 // judgeCaught checks the outputs with which catch blocks replace failures: where the block names
 // self.error, its output has the code of the failure.
 func (w judges) judgeCaught(s *runLog) {
-	flow := w.kin.module.Flows[s.flow.Name]
+	flow := w.kin.flowOf(s)
 	if flow == nil {
 		return
 	}
@@ -295,10 +306,13 @@ func (w judges) judgeNotices(s *runLog) {
 	if s.flow == nil || s.state.Run().Lost() {
 		return
 	}
-	for state := range s.kin.must {
-		for n, block := range s.flow.Notify {
-			if slices.Contains(block.On, state) && !w.rang(fmt.Sprintf("%s %s %d ", s.name, state, n)) {
-				w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
+	for state, all := range s.kin.must {
+		for _, flow := range all {
+			for i, block := range flow.Notify {
+				n := w.kin.moduleOf(flow).Flows[flow.Name].Bells[i]
+				if slices.Contains(block.On, state) && !w.rang(fmt.Sprintf("%s %s %d ", s.name, state, n)) {
+					w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
+				}
 			}
 		}
 	}
@@ -329,8 +343,11 @@ func (w judges) judgeRings() {
 			continue
 		}
 		s := names[name]
-		if s == nil || !s.kin.reached[state] || block >= len(s.flow.Notify) || !slices.Contains(s.flow.Notify[block].On, state) {
-			w.fault("a notification says that %s is %s, which it never was, or which block %d does not announce", name, state, block)
+		if s == nil || !slices.ContainsFunc(s.kin.reached[state], func(flow *dsl.Workflow) bool {
+			i := slices.Index(w.kin.moduleOf(flow).Flows[flow.Name].Bells, block)
+			return i >= 0 && slices.Contains(flow.Notify[i].On, state)
+		}) {
+			w.fault("a notification says that %s is %s, which it never was, or which block %d of that time does not announce", name, state, block)
 		}
 	}
 }
@@ -338,7 +355,7 @@ func (w judges) judgeRings() {
 // judgeKinOrder checks the order of the undos in a family. If step b depends on step a, the effects of
 // b must be undone before the effects of a. This includes effects of child runs.
 func (w judges) judgeKinOrder(s *runLog) {
-	flow := w.kin.module.Flows[s.flow.Name]
+	flow := w.kin.flowOf(s)
 	if flow == nil {
 		return
 	}
@@ -364,14 +381,14 @@ func (w judges) judgeKinOrder(s *runLog) {
 // It includes the effects of child runs that were undone together with their parent.
 func (w judges) under(s *runLog, steps []string) (all []*effect) {
 	for _, e := range w.remote.keys {
-		if e.run == s.name && e.applied > 0 && e.undone > 0 && (steps == nil || slices.Contains(steps, e.name)) {
-			if st := w.kin.module.Flows[s.flow.Name].Step(e.name); st != nil && !st.Restarts {
+		if e.run == s.name && e.applied > 0 && e.undone > 0 && (steps == nil || slices.Contains(steps, s.kin.now(e.name))) {
+			if st := w.kin.flowOf(s).Step(s.kin.now(e.name)); st != nil && !st.Restarts {
 				all = append(all, e)
 			}
 		}
 	}
 	for _, c := range w.order {
-		if c.kin.parent == s.id && c.kin.undone && (steps == nil || slices.Contains(steps, c.kin.step)) {
+		if c.kin.parent == s.id && c.kin.undone && (steps == nil || slices.Contains(steps, w.kin.stepOfParent(c))) {
 			all = append(all, w.under(c, nil)...)
 		}
 	}

@@ -181,7 +181,7 @@ func (w registry) hear(n *node, call invoke.Call, id machine.AttemptID) {
 		now, by = w.now(), a.CompleteBy
 	}
 	if now.Before(by.Add(n.lag)) {
-		s.heard[attempt{call.Request.Step, call.Request.Attempt}]++
+		s.heard[attempt{s.kin.first(call.Request.Step), call.Request.Attempt}]++
 	}
 }
 
@@ -217,7 +217,7 @@ func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 	if !call.StartBy.IsZero() && now.After(call.StartBy) {
 		return id, &invoke.Deferred{Until: now, Why: invoke.WhyTooSlow}
 	}
-	k := attempt{req.Step, req.Attempt}
+	k := attempt{s.kin.first(req.Step), req.Attempt}
 	if s.sent[k]++; s.sent[k] > s.started[k] {
 		w.faultLocked("%s: attempt %d of %s is called %d times, the journal knows %d (I4)", req.Run, req.Attempt, req.Step, s.sent[k], s.started[k])
 	}
@@ -237,7 +237,7 @@ func (w registry) called(n *node, call invoke.Call) (machine.AttemptID, error) {
 // find returns the id of the open attempt to which a request belongs. It returns the zero id if
 // no attempt or more than one attempt fits.
 func (s *runLog) find(wf *dsl.Workflow, req sdk.Request) (id machine.AttemptID) {
-	i, ok := s.state.FindNode(wf, req.Step)
+	i, ok := s.state.FindNode(wf, s.kin.now(req.Step))
 	if !ok {
 		return id
 	}

@@ -119,6 +119,24 @@ var mutants = []mutant{
 		"\tchild, err = w.attach(ctx, sub.Run)\n\treturn child, false, err\n}", "\treturn 0, false, err\n}", nil},
 	{"catch.output reads another failure", "machine/scope.go",
 		"ErrorCode: m.Code,", "ErrorCode: m.Message,", nil},
+	// Migrations.
+	{"a child run has the first definition of its parent", "submit.go",
+		"\tdigest := s.child.Flow.Digest\n", "\tdigest := s.child.Flow.Digest\n\tif s.child.Priority == nil {\n\t\tif row, err := store.Complete(n.cfg.Store).Run(ctx, s.child.Parent); err == nil {\n\t\t\tif wf, err := n.shared.Defs.Workflow(ctx, row.Workflow); err == nil {\n\t\t\t\tdigest = wf.Digest\n\t\t\t}\n\t\t}\n\t}\n", nil},
+	{"a group has the first definition of its run", "submit.go",
+		"\tdigest := s.child.Flow.Digest\n", "\tdigest := s.child.Flow.Digest\n\tif s.child.Priority != nil {\n\t\tif row, err := store.Complete(n.cfg.Store).Run(ctx, s.child.Parent); err == nil {\n\t\t\tif wf, err := n.shared.Defs.Workflow(ctx, row.Workflow); err == nil {\n\t\t\t\tdigest = wf.Digest\n\t\t\t}\n\t\t}\n\t}\n", nil},
+	{"a notification has the first definition of its run", "notify.go",
+		"defs.Beside(ctx, run.Workflow(), block.Flow.Name)", "defs.Beside(ctx, run.Head.Workflow, block.Flow.Name)", nil},
+	{"a snapshot forgets the migrations", "journal/snapshot.go",
+		"for _, m := range p.State.Run().Moves {", "for _, m := range p.State.Run().Moves[:0] {", nil},
+	{"the name of a child run follows the new name of its step", "internal/children/step.go",
+		"naming.ChildName(w.Name, step.KeyName()+", "naming.ChildName(w.Name, step.Name+", nil},
+	{"the row of a run keeps its first definition", "internal/owner/record.go",
+		"t.Moved = store.WorkflowID(to)", "_ = store.WorkflowID(to)", nil},
+	{"a step that is in flight may be removed", "moving/plan.go",
+		"\tcase c.open(n):\n\t\tc.inFlight(s, \"the new definition does not have the step\")", "\tcase c.open(n) && n == nil:\n\t\tc.inFlight(s, \"the new definition does not have the step\")", []mutant{
+			{file: "moving/plan.go", old: "!untouched(n) && !harmless(n) || n.Clearing:", new: "!untouched(n) && !harmless(n) && !c.open(n) || n.Clearing:"}}},
+	{"a finished step may be removed", "moving/plan.go",
+		"case n.State != status.StepSkipped && !untouched(n) && !harmless(n) || n.Clearing:", "case n.Clearing:", nil},
 }
 
 // T30: the faults are planted one by one, and worlds are run until one of

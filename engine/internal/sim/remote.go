@@ -34,7 +34,8 @@ type remote struct {
 
 // An effect is the entry of the service's ledger for one idempotency key.
 type effect struct {
-	name    string
+	key     string
+	name    string // name of the step when the service saw this key first
 	run     string
 	calls   int
 	applied int             // how many times the effect happened; it must not happen twice
@@ -127,7 +128,7 @@ func (r *remote) next(name string, c *sdk.Call, key string) mood {
 func (r *remote) effectLocked(c *sdk.Call, key string) *effect {
 	e := r.keys[key]
 	if e == nil {
-		e = &effect{name: c.Step, run: c.Run}
+		e = &effect{key: key, name: c.Step, run: c.Run}
 		r.keys[key] = e
 	}
 	return e

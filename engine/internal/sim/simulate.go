@@ -9,10 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"testing/fstest"
 	"time"
 
-	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
@@ -20,7 +18,6 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/memory"
 	"github.com/saga-engine/engine/engine/story"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // judgement is the longest time that runs may take to end after the faults have ended. It is
@@ -65,6 +62,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 		return Result{}, fmt.Errorf("seed %d: %w\n%s", seed, err, w.plan.source)
 	}
 	w.flow = w.def.Workflow("w")
+	w.kin.keep(w.def)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w.ctx, w.cancel = ctx, cancel
@@ -80,6 +78,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	}
 	w.strikes(ctx)
 	w.kin.widow(ctx)
+	mover{w.kin}.migrate(ctx)
 	if w.conditions.verbs {
 		w.wg.Go(func() { w.people().meddle(ctx) })
 	}
@@ -122,26 +121,6 @@ func (w *world) tally() map[string]int {
 	counts["late"] = w.lates
 	counts["taken while verbs waited"] = w.obeyed
 	return counts
-}
-
-func define(files map[string]string, agent *sdk.Agent) (*dsl.Definition, error) {
-	fs := fstest.MapFS{}
-	for path, text := range files {
-		fs[path] = &fstest.MapFile{Data: []byte(text)}
-	}
-	m, diags := dsl.Parse(fs, dsl.ParseOptions{})
-	if diags.HasErrors() {
-		return nil, diags.Err()
-	}
-	schema, err := agent.Schema()
-	if err != nil {
-		return nil, err
-	}
-	def, diags := dsl.Link(m, map[string]dsl.AgentBinary{
-		"far": {Schema: schema, Version: "1.0.0", Checksum: "00"}, badAgent: {Schema: schema, Version: "1.0.0", Checksum: "00"},
-		"kit.far": {Schema: schema, Version: "1.0.0", Checksum: "00"},
-	})
-	return def, diags.Err()
 }
 
 // live runs an engine, and starts it again after each end, until ctx ends.
@@ -350,7 +329,7 @@ func (w people) care(ctx context.Context) {
 			return
 		}
 		for _, s := range needy {
-			if announces(s) {
+			if w.announces(s) {
 				w.ask(ctx, s.id, "retry", machine.RetryRequested{Extend: time.Hour})
 			} else {
 				w.mend(ctx, s)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -132,6 +133,9 @@ func (w people) ask(ctx context.Context, run status.RunID, name string, verb mac
 	id, err := op.Ask(ctx, run, signed(verb, by), by)
 	w.trace("%s asks run %d to %s: message %d %v", by, run, name, id, err)
 	var refused *operator.RefusedError
+	if errors.As(err, &refused) {
+		w.kin.declined(verb)
+	}
 	switch {
 	case err == nil:
 		w.mu.Lock()
@@ -164,6 +168,9 @@ func signed(verb machine.Event, by string) machine.Event {
 	case machine.SettleRequested:
 		v.By, v.Reason = by, why
 		return v
+	case machine.Migrated:
+		v.By, v.Reason = by, why
+		return v
 	case machine.SignalReceived:
 		v.By, v.Reason = by, why
 		return v
@@ -178,6 +185,7 @@ func (w people) mend(ctx context.Context, s *runLog) {
 	w.mu.Lock()
 	ended := s.state.Status()
 	var doubtful, undone []story.NodeView
+	flow := s.flow
 	latest := w.latest
 	for v := range story.Nodes(s.state, s.flow) {
 		switch {
@@ -202,7 +210,7 @@ func (w people) mend(ctx context.Context, s *runLog) {
 		}
 	case len(doubtful) > 0 && w.draw(2) == 0:
 		if wait.For(ctx, time.Until(latest)+3*time.Second) == nil {
-			w.settle(ctx, s, doubtful[w.draw(len(doubtful))])
+			w.settle(ctx, s, flow, doubtful[w.draw(len(doubtful))])
 		}
 	case w.draw(3) == 0:
 		w.ask(ctx, s.id, "retry", machine.RetryRequested{})
@@ -214,14 +222,14 @@ func (w people) mend(ctx context.Context, s *runLog) {
 }
 
 // settle sends a verb that states the true outcome of a step. It reads the outcome in the
-// ledger of the remote service.
-func (w people) settle(ctx context.Context, s *runLog, v story.NodeView) {
+// ledger of the remote service. The parameter `flow` is the workflow of the view.
+func (w people) settle(ctx context.Context, s *runLog, flow *dsl.Workflow, v story.NodeView) {
 	verb := machine.SettleRequested{Step: v.Name, As: machine.SettleNotDone}
 	if w.remote.did(v.IdempotencyKey) {
 		verb.As = machine.SettleSucceeded
 		data, err := json.Marshal(w.remote.stated(v.IdempotencyKey))
 		if err == nil {
-			verb.Output, err = stated(s.flow.Steps[v.Step].Do, data)
+			verb.Output, err = stated(flow.Steps[v.Step].Do, data)
 		}
 		if err != nil {
 			w.fault("settle %s: %v", v.Name, err)

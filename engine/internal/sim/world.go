@@ -153,7 +153,7 @@ func (w *world) output(req sdk.Request, reply sdk.Reply) (dsl.Value, error) {
 		if s.name != req.Run {
 			continue
 		}
-		if i, ok := s.state.FindNode(s.flow, req.Step); ok {
+		if i, ok := s.state.FindNode(s.flow, s.kin.now(req.Step)); ok {
 			return s.flow.Steps[story.Node(s.state, s.flow, i).Step].Do.Output(reply.Output)
 		}
 	}
@@ -285,15 +285,28 @@ type kin struct {
 	starts []time.Time              // times at which calls of the agent `far` started in the last second
 	hits   map[string]int           // number of faults, by kind of fault and construct
 	full   int                      // submissions that were refused because a limit was reached
+
+	tries int        // number of times that people try to migrate a run
+	rng   *rand.Rand // chooses the variants; only the goroutine of the method `migrate` uses it
+	// The module and its variants, and their definitions, as far as people have needed them. A variant
+	// begins from the one before it.
+	modules []*flows.Module
+	linked  []*dsl.Definition
+	byKey   map[string]*flows.Module // modules by the digests of their definitions
 }
 
 // A relation is what the checks of families need to know of a run.
 type relation struct {
-	parent  status.RunID    // 0 = the run is no child run
-	step    string          // step or instance of the parent that started the run
-	void    bool            // the parent had turned back before the run began
-	until   time.Time       // the parent waits for the run until this time; zero = it has no parent
-	undone  bool            // the run had succeeded, and turned back because its parent was undone
-	must    map[string]bool // states that the run had after a commit; each must be announced if a notify block names it
-	reached map[string]bool // all states that the run has reached, even if it left them within one commit
+	parent status.RunID // 0 = the run is no child run
+	step   string       // step or instance of the parent that started the run
+	void   bool         // the parent had turned back before the run began
+	until  time.Time    // the parent waits for the run until this time; zero = it has no parent
+	undone bool         // the run had succeeded, and turned back because its parent was undone
+	// States that the run had after a commit, and the workflows that the run had when it reached them. A
+	// state must be announced if a notify block of the workflow names it.
+	must map[string][]*dsl.Workflow
+	// All states that the run has reached, even if it left them within one commit, with the workflows that
+	// the run had then, oldest first.
+	reached map[string][]*dsl.Workflow
+	moved
 }

@@ -9,5 +9,8 @@
 // the blocks, attributes and references of the language that no generated module has. It also says
 // why. A test checks that each name of the language is in a generated module or in Left. Functions
 // of the language are in neither of them: they are pure, and package dsl
-// tests them. So are moves of runs to another definition: package machine has random tests with moves.
+// tests them.
+//
+// The method Variant returns a changed module, to which a run of the module may be moved. Steps that it
+// renames have moved blocks.
 package flows

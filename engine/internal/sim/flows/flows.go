@@ -16,6 +16,11 @@ type Module struct {
 	MaxConcurrency, Rate int
 	// Idempotent is true if the agent block promises that every action is idempotent.
 	Idempotent bool
+	// Changes says what Variant has changed, one name of the variable Changes for each change; nil = the
+	// module comes from New.
+	Changes []string
+
+	moves []move // renamed steps, oldest first
 }
 
 // A Flow is a generated workflow.
@@ -26,6 +31,10 @@ type Flow struct {
 	// 0 = no limit.
 	Limit  int
 	Reject bool // a run for which there is no place is refused
+	// Bells has the number of each notify block, in order. A notification has this number in its text.
+	Bells []int
+
+	at scope // where steps are added (Module.Variant)
 }
 
 // A Step is a generated step or group.
@@ -267,34 +276,40 @@ func (w *writer) limit(f *Flow, kind, indent, key string) {
 
 // steps writes the steps and groups of a scope.
 func (w *writer) steps(s scope, pivot bool) {
+	s.flow.at = s
 	n := 1 + w.rng.IntN(s.most)
-	for i := range n {
-		st := Step{}
-		for j := range i {
-			if w.chance(45) {
-				st.After = append(st.After, j)
-			}
-		}
-		w.next++
-		switch {
-		case s.groups > 0 && w.chance(25):
-			st.Name = fmt.Sprintf("g%d", w.next)
-			w.group(s, &st)
-		case len(s.kids) > 0 && w.chance(40):
-			st.Name = fmt.Sprintf("c%d", w.next)
-			w.child(s, &st)
-		case w.chance(25):
-			st.Name = fmt.Sprintf("q%d", w.next)
-			w.quiet(s, &st)
-		default:
-			st.Name = fmt.Sprintf("s%d", w.next)
-			w.action(s, &st)
-		}
-		s.flow.Steps = append(s.flow.Steps, st)
+	for range n {
+		w.one(s)
 	}
 	if pivot {
 		w.pivot(s)
 	}
+}
+
+// one writes a step or a group after the other steps of the scope.
+func (w *writer) one(s scope) {
+	st := Step{}
+	for j := range s.flow.Steps {
+		if w.chance(45) {
+			st.After = append(st.After, j)
+		}
+	}
+	w.next++
+	switch {
+	case s.groups > 0 && w.chance(25):
+		st.Name = fmt.Sprintf("g%d", w.next)
+		w.group(s, &st)
+	case len(s.kids) > 0 && w.chance(40):
+		st.Name = fmt.Sprintf("c%d", w.next)
+		w.child(s, &st)
+	case w.chance(25):
+		st.Name = fmt.Sprintf("q%d", w.next)
+		w.quiet(s, &st)
+	default:
+		st.Name = fmt.Sprintf("s%d", w.next)
+		w.action(s, &st)
+	}
+	s.flow.Steps = append(s.flow.Steps, st)
 }
 
 // pivot writes a pivot, which waits for all other steps, and a step after it.
@@ -307,9 +322,14 @@ func (w *writer) pivot(s scope) {
 	p := Step{Name: fmt.Sprintf("p%d", w.next), After: all, Uses: []string{"action", "pivot", "depends_on", "timeout"}}
 	w.f("  step %q {\n    action     = agent.far.do\n    pivot      = true\n    timeout    = \"5s\"\n    depends_on = [%s]\n    input { name = %q }\n  }\n", p.Name, w.depends(s, p.After), p.Name)
 	s.flow.Steps = append(s.flow.Steps, p)
+	w.last(s, len(all))
+}
+
+// last writes a step after the pivot, which is the step with the given index.
+func (w *writer) last(s scope, pivot int) {
 	w.next++
-	l := Step{Name: fmt.Sprintf("l%d", w.next), After: []int{len(all)}, None: true, Uses: []string{"action", "after the pivot", "retry unbounded", "retry max_attempts", "compensation none"}}
-	w.f("  step %q {\n    action       = agent.far.keep\n    compensation = \"none\"\n    depends_on   = [step.%s]\n    retry { max_attempts = \"unbounded\" }\n    input { name = %q }\n  }\n", l.Name, p.Name, l.Name)
+	l := Step{Name: fmt.Sprintf("l%d", w.next), After: []int{pivot}, None: true, Uses: []string{"action", "after the pivot", "retry unbounded", "retry max_attempts", "compensation none"}}
+	w.f("  step %q {\n    action       = agent.far.keep\n    compensation = \"none\"\n    depends_on   = [step.%s]\n    retry { max_attempts = \"unbounded\" }\n    input { name = %q }\n  }\n", l.Name, s.flow.Steps[pivot].Name, l.Name)
 	s.flow.Steps = append(s.flow.Steps, l)
 }
 
@@ -332,13 +352,18 @@ func ref(s *Step) string {
 
 // outputs writes the outputs of a workflow or a group.
 func (w *writer) outputs(s scope) {
-	last := &s.flow.Steps[len(s.flow.Steps)-1]
 	s.flow.Uses = append(s.flow.Uses, "output")
+	w.f("%s", s.output())
+}
+
+// output returns the output of a workflow or a group, which names the last step.
+func (s scope) output() string {
+	last := &s.flow.Steps[len(s.flow.Steps)-1]
 	of := ref(last) + ".output"
 	if last.Keys != nil {
 		of = ref(last) + "[\"a\"].output"
 	}
-	w.f("%soutput \"id\" { value = try(tostring(%s.id), \"none\") }\n", s.indent, of)
+	return fmt.Sprintf("%soutput \"id\" { value = try(tostring(%s.id), \"none\") }\n", s.indent, of)
 }
 
 // states are the states that a notify block can announce.
@@ -354,24 +379,30 @@ func (w *writer) notify(s scope) {
 		s.flow.Uses = append(s.flow.Uses, "two notify blocks")
 	}
 	for k := range blocks {
-		var on []string
-		for _, state := range states {
-			if w.chance(60) {
-				on = append(on, state)
-			}
-		}
-		if on == nil {
-			on = []string{"succeeded"}
-		}
-		for _, state := range on {
-			s.flow.Uses = append(s.flow.Uses, "notify "+state)
-		}
-		s.flow.Uses = append(s.flow.Uses, "failure", "run")
-		w.f("  notify {\n    on     = [\"%s\"]\n    action = agent.far.ring\n", strings.Join(on, `", "`))
-		if w.chance(30) {
-			s.flow.Uses = append(s.flow.Uses, "notify retry")
-			w.f("    timeout = \"4s\"\n    retry { max_interval = \"5s\" }\n")
-		}
-		w.f("    input { text = \"${run.id} ${run.status} %d ${failure.step} ${failure.code} ${failure.message}\" }\n  }\n", k)
+		s.flow.Bells = append(s.flow.Bells, k)
+		w.bell(s, k)
 	}
+}
+
+// bell writes a notify block with the given number.
+func (w *writer) bell(s scope, number int) {
+	var on []string
+	for _, state := range states {
+		if w.chance(60) {
+			on = append(on, state)
+		}
+	}
+	if on == nil {
+		on = []string{"succeeded"}
+	}
+	for _, state := range on {
+		s.flow.Uses = append(s.flow.Uses, "notify "+state)
+	}
+	s.flow.Uses = append(s.flow.Uses, "failure", "run")
+	w.f("  notify {\n    on     = [\"%s\"]\n    action = agent.far.ring\n", strings.Join(on, `", "`))
+	if w.chance(30) {
+		s.flow.Uses = append(s.flow.Uses, "notify retry")
+		w.f("    timeout = \"4s\"\n    retry { max_interval = \"5s\" }\n")
+	}
+	w.f("    input { text = \"${run.id} ${run.status} %d ${failure.step} ${failure.code} ${failure.message}\" }\n  }\n", number)
 }

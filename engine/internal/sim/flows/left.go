@@ -16,7 +16,6 @@ const (
 // in this block. The key of a reference begins with the word "ref", such as "ref event".
 var Left = map[string]string{
 	"engine": beforeRun,
-	"moved":  "migrations are in the worlds of package machine",
 
 	"agent.plugin":          plugins,
 	"agent.version":         plugins,

@@ -129,7 +129,8 @@ func TestModulesHaveEveryName(t *testing.T) {
 	names(known, nil, described.Blocks)
 	references(known, described.References)
 	for seed := range uint64(500) {
-		for path, text := range flows.New(rand.New(rand.NewPCG(seed, 1))).Files {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for path, text := range flows.New(rng).Variant(rng, 1).Files {
 			f, diags := hclsyntax.ParseConfig([]byte(text), path, hcl.InitialPos)
 			if diags.HasErrors() {
 				t.Fatal(diags)

@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// moved is what the checks need to know of the migrations of a run. The zero value is for a world without
+// families: no run is migrated there.
+type moved struct {
+	flows []held            // workflows that the run has had, oldest first
+	was   map[string]string // earlier name of a renamed step, by the later name
+	is    map[string]string // later name of a renamed step, by the earlier name
+	begun map[string]int    // index into the field `flows` for the last attempt of a step or instance, by its first name
+}
+
+// held is a workflow that a run has from a row of its journal on.
+type held struct {
+	row  int32
+	flow *dsl.Workflow
+}
+
+func newMoved(flow *dsl.Workflow) moved {
+	return moved{flows: []held{{0, flow}}, was: map[string]string{}, is: map[string]string{}, begun: map[string]int{}}
+}
+
+// first returns the name that a step or an instance had when its run began. Two steps of a run have the same
+// first name only if the run is moved back to an earlier definition.
+func (m *moved) first(name string) string { return rename(m.was, name) }
+
+// now returns the present name of a step or an instance that had the given name.
+func (m *moved) now(name string) string { return rename(m.is, name) }
+
+// rename follows the names of a step in the map.
+func rename(names map[string]string, name string) string {
+	base, key, each := strings.Cut(name, "[")
+	for names[base] != "" {
+		base = names[base]
+	}
+	if each {
+		return base + "[" + key
+	}
+	return base
+}
+
+// calls records that an attempt of a step has begun.
+func (m *moved) calls(step string) {
+	if m.begun != nil {
+		m.begun[m.first(step)] = len(m.flows) - 1
+	}
+}
+
+// removed reports whether the run had the step, and has none with this name since a migration.
+func (m *moved) removed(flow *dsl.Workflow, step string) bool {
+	base, _, _ := strings.Cut(step, "[")
+	return slices.ContainsFunc(flow.Steps, func(s *dsl.Step) bool { return s.Gone && s.Name == base+" (removed)" })
+}
+
+// again reports whether a step has another idempotency key than that of the effect, because a migration has
+// let the step start again from the beginning.
+func (m *moved) again(key, present string) bool { return len(m.flows) > 1 && key != present }
+
+// at returns the workflow that the run had after the row with the given number.
+func (m *moved) at(row int32) *dsl.Workflow {
+	flow := m.flows[0].flow
+	for _, h := range m.flows {
+		if h.row <= row {
+			flow = h.flow
+		}
+	}
+	return flow
+}
