@@ -63,8 +63,8 @@ type Options struct {
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. If the store is a
 	// store.Retainer, everything about a run is removed afterwards, including its name. A
-	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All engines of a store should have the
-	// same value.
+	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All
+	// engines of a store should have the same value.
 	Retention time.Duration
 	// If Alone is true, the engine ignores the runs of other engines, even if those engines
 	// die. It works only on runs that were submitted to it or given to Adopt.
