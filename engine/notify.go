@@ -21,8 +21,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/notice"
 )
 
-// TriggerNotify is the trigger of a notification: a run that announces a state of another run.
-const TriggerNotify = "notify"
+// triggerNotify is the trigger of a notification: a run that announces a state of another run.
+const triggerNotify = "notify"
 
 const (
 	noticeBatch    = 100 // largest number of notices that one read returns
@@ -211,7 +211,7 @@ func (a *announcer) submit(ctx context.Context, w where, st owner.Start, vars ds
 		if err != nil {
 			return &unsendable{err}
 		}
-		event := machine.Started{RunID: run, Name: st.Public, Vars: vars, Trigger: TriggerNotify}
+		event := machine.Started{RunID: run, Name: st.Public, Vars: vars, Trigger: triggerNotify}
 		if mine {
 			err = w.runs.Submit(ctx, &st, now, event)
 		} else {

@@ -1,9 +1,7 @@
 package agents
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
@@ -65,25 +63,6 @@ func (p *Pool) OnFree(fn func(key string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onFree = append(p.onFree, fn)
-}
-
-// Status returns a description of each agent that was called or checked, sorted by name and
-// key.
-func (p *Pool) Status() []AgentStatus {
-	p.mu.Lock()
-	agents := make([]*agent, 0, len(p.agents))
-	for _, a := range p.agents {
-		agents = append(agents, a)
-	}
-	p.mu.Unlock()
-	list := make([]AgentStatus, 0, len(agents))
-	for _, a := range agents {
-		list = append(list, a.status())
-	}
-	slices.SortFunc(list, func(x, y AgentStatus) int {
-		return cmp.Or(cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Key, y.Key))
-	})
-	return list
 }
 
 func (p *Pool) agent(spec invoke.AgentSpec) (*agent, error) {
