@@ -433,7 +433,7 @@ func unownedRow(cfg Config, st *owner.Start, event machine.Started, now time.Tim
 		owner.AddRecord(&t, rec, state, st.Flow)
 		owner.SetRoom(&t, st.Names.Workflow, now, event)
 		t.At = rec.At()
-		t.Data, _, err = journal.EncodeRow(cfg.Sealer, &journal.Scratch{}, journal.Link{}, t.Run, 0, t.At, []machine.Record{rec})
+		t.Data, _, err = journal.NewRow{Run: t.Run, At: t.At, Records: []machine.Record{rec}}.Encode(cfg.Sealer, &journal.Scratch{})
 		return err
 	})
 	if err != nil {
