@@ -1,7 +1,9 @@
 package agents
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/engine/machine"
@@ -63,6 +65,19 @@ func (p *Pool) OnFree(fn func(key string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onFree = append(p.onFree, fn)
+}
+
+// Status returns a description of each agent that was called or checked, sorted by name.
+func (p *Pool) Status() []AgentStatus {
+	known := p.known()
+	slices.SortFunc(known, func(x, y *agent) int {
+		return cmp.Or(cmp.Compare(x.spec.Name, y.spec.Name), cmp.Compare(x.spec.Key, y.spec.Key))
+	})
+	list := make([]AgentStatus, 0, len(known))
+	for _, a := range known {
+		list = append(list, a.status())
+	}
+	return list
 }
 
 func (p *Pool) agent(spec invoke.AgentSpec) (*agent, error) {
