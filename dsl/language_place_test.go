@@ -132,11 +132,11 @@ func TestReferencesOfOtherPlaces(t *testing.T) {
 		{"a workflow is no value", step("s", "input { value = workflow.w }"), finds(
 			fails("Invalid reference", "workflow.w", "A workflow is not a value."))},
 		{"a root is no value", step("s", "input { value = [var, run] }"), finds(
-			fails("Invalid reference", "var", `"var" is not a value by itself; write var.NAME.`),
-			fails("Invalid reference", "run", `"run" is not a value by itself; write run.NAME.`))},
+			fails("Invalid reference", "var", `"var" is not a value; write var.NAME.`),
+			fails("Invalid reference", "run", `"run" is not a value; write run.NAME.`))},
 		{"an index with a name is a reference too", "variable \"size\" { default = 1 }\n" + step("s", "input { value = [var[\"size\"], var[\"sizes\"], var[1]] }"), finds(
 			fails("Reference to undeclared variable", `var["sizes"]`, `There is no variable named "sizes". Did you mean "size"?`),
-			fails("Invalid reference", "var[1]", `"var" is not a value by itself`))},
+			fails("Invalid reference", "var[1]", `"var" is not a value`))},
 		{"a word without quotes", step("s", "input { value = production }"), finds(
 			fails("Unknown reference", "production", `There is nothing named "production" here. A string is written in quotes: "production".`))},
 		{"a root that is misspelled", step("s", "input { value = runn.id }"), finds(

@@ -94,7 +94,7 @@ func TestBrokenHistoryIsLeftAlone(t *testing.T) {
 				if _, err := op.Ask(t.Context(), bad, machine.CancelRequested{By: "ann"}, "ann"); !errors.As(err, &broken) {
 					t.Errorf("ask: %v, want a HistoryError", err)
 				}
-				if _, err := journal.Follow(t.Context(), tampered, c.sealer, defs, bad, 1, nil, journal.FollowOptions{}); !errors.As(err, &broken) {
+				if _, err := (journal.Reader{Store: tampered, Sealer: c.sealer, Defs: defs}).Follow(t.Context(), bad, 1, nil, journal.FollowOptions{}); !errors.As(err, &broken) {
 					t.Errorf("follow: %v, want a HistoryError", err)
 				}
 				second.drain(t)
@@ -131,7 +131,7 @@ func TestVerifyFindsAMissingEnd(t *testing.T) {
 				t.Errorf("%s: load: %v", name, err)
 			}
 			broken = nil
-			_, err = journal.Follow(t.Context(), store, nil, defs, run, 1, nil, journal.FollowOptions{}) // must not wait for rows that will not come
+			_, err = journal.Reader{Store: store, Defs: defs}.Follow(t.Context(), run, 1, nil, journal.FollowOptions{}) // must not wait for rows that will not come
 			if errors.As(err, &broken); name == "intact" && err != nil || name == "cut" && (broken == nil || broken.Seq != last) {
 				t.Errorf("%s: follow: %v", name, err)
 			}

@@ -1,6 +1,9 @@
 // Package engine runs workflows durably. It is the package for programs that embed the
-// engine: Node, Config, Options, Submit, Wait, Follow and Observer. The loops are in these
-// packages:
+// engine: Node, Config, Options, Submit, Wait, Follow and Observer. The contract of the code that
+// calls agents is invoke.Invoker. The stores are in engine/store/postgres, engine/store/sqlite
+// and engine/store/memory.
+//
+// The loops are in these packages:
 //
 //   - internal/owner decides on the runs that this engine owns.
 //   - internal/commit puts the transitions of these runs into batches.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl"
@@ -32,9 +31,9 @@ const greeting = `workflow "hello" {
 }
 `
 
-// greetingDefinition links the workflow with the schema of its agent.
-func greetingDefinition() (*dsl.Definition, error) {
-	module, diags := dsl.Parse(fstest.MapFS{"hello.hcl": {Data: []byte(greeting)}}, dsl.ParseOptions{})
+// greetingDefinition links a workflow with the schema of its agent.
+func greetingDefinition(text string) (*dsl.Definition, error) {
+	module, diags := dsl.Parse(fstest.MapFS{"hello.hcl": {Data: []byte(text)}}, dsl.ParseOptions{})
 	def, more := dsl.Link(module, map[string]dsl.AgentBinary{"chat": {Version: "1.0.0", Schema: schema.Schema{
 		Name: "chat", Version: "1.0.0",
 		Actions: map[string]schema.Action{"post": {
@@ -62,7 +61,7 @@ func (chat) Invoke(_ context.Context, call invoke.Call) (sdk.Reply, error) {
 
 // An engine in a program: it joins a store, takes a run and works until its context ends.
 func Example() {
-	def, err := greetingDefinition()
+	def, err := greetingDefinition(greeting)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -102,7 +101,7 @@ func Example() {
 
 // What happens in a run, as it becomes durable.
 func ExampleNode_Follow() {
-	def, err := greetingDefinition()
+	def, err := greetingDefinition(greeting)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -141,48 +140,67 @@ func ExampleNode_Follow() {
 	// 5 run_finished
 }
 
-// A counting store is a store of one's own: it passes on to another one what it does
-// not change. The rules that every store obeys are in package storetest.
-type countingStore struct {
-	store.Store
-	commits *atomic.Int64
+// A reviewedStore accepts only definitions that were reviewed, whichever program submits the run. It
+// is a store of one's own: it has one method of its own, and passes all other calls on to another
+// store. To embed store.Full keeps the optional roles of that store, such as its lists of steps. A
+// store that is written from the start has the methods of store.Store, and is tested by package
+// storetest.
+type reviewedStore struct {
+	store.Full
+	reviewed map[string]bool // digests of the definitions that were reviewed
 }
 
-// OpenWriter returns a writer that counts.
-func (s countingStore) OpenWriter(ctx context.Context, engine store.EngineID, n int) (store.Writer, error) {
-	w, err := s.Store.OpenWriter(ctx, engine, n)
-	return countingWriter{w, s.commits}, err
+var errNotReviewed = errors.New("the definition was not reviewed")
+
+// PutDefinition stores a definition if it was reviewed. An engine calls it before it accepts the
+// first run of the definition.
+func (s reviewedStore) PutDefinition(ctx context.Context, d store.Definition) (map[string]store.WorkflowID, error) {
+	if !s.reviewed[d.Digest] {
+		return nil, errNotReviewed
+	}
+	return s.Full.PutDefinition(ctx, d)
 }
 
-type countingWriter struct {
-	store.Writer
-	commits *atomic.Int64
-}
-
-func (w countingWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
-	w.commits.Add(1)
-	return w.Writer.Commit(ctx, batch)
-}
-
-// A store of one's own.
+// A store of one's own, and an engine that works on it.
 func ExampleConfig_store() {
-	def, err := greetingDefinition()
+	def, err := greetingDefinition(greeting)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	vars, _ := def.Workflow("hello").Bind([]dsl.Assignment{{Name: "who", Text: "world"}})
-	st := countingStore{memory.New(memory.Options{}), &atomic.Int64{}}
-	// Enqueue stores the run for an engine that may start later.
-	sent, err := engine.Enqueue(context.Background(), engine.Config{Store: st, Invoker: chat{}}, engine.Submission{Definition: def, Workflow: "hello", Vars: vars, Name: "later"})
-	fmt.Println(sent.Name, sent.Exists, err, st.commits.Load())
-	// The same name finds the same run.
-	sent, err = engine.Enqueue(context.Background(), engine.Config{Store: st, Invoker: chat{}}, engine.Submission{Definition: def, Workflow: "hello", Vars: vars, Name: "later"})
-	fmt.Println(sent.Name, sent.Exists, err)
-	_, err = store.Complete(st).Find(context.Background(), "never")
-	fmt.Println(errors.Is(err, store.ErrNotFound))
+	changed, err := greetingDefinition(strings.Replace(greeting, "Hello", "Goodbye", 1))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	own := reviewedStore{store.Complete(memory.New(memory.Options{})), map[string]bool{def.Digest(): true}}
+	node, err := engine.NewNode(engine.Config{Store: own, Invoker: chat{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(ctx) }()
+
+	for _, d := range []*dsl.Definition{def, changed} {
+		vars, _ := d.Workflow("hello").Bind([]dsl.Assignment{{Name: "who", Text: "world"}})
+		sent, err := node.Submit(ctx, engine.Submission{Definition: d, Workflow: "hello", Vars: vars})
+		if err != nil {
+			fmt.Println("not reviewed:", errors.Is(err, errNotReviewed))
+			continue
+		}
+		state, err := node.Wait(ctx, sent.Run)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%v %s\n", state.Status(), story.Outputs(state)[0].Value.JSON())
+	}
+	stop()
+	<-ended
 	// Output:
-	// later false <nil> 1
-	// later true <nil>
-	// true
+	// succeeded "Hello, world!"
+	// not reviewed: true
 }

@@ -55,7 +55,7 @@ func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(f
 	if opts.RetryStore <= 0 {
 		opts.RetryStore = n.cfg.Options.RetryStore
 	}
-	return journal.Follow(ctx, n.cfg.Store, n.cfg.Sealer, n.shared.Defs, run, from, fn, opts)
+	return journal.Reader{Store: n.cfg.Store, Sealer: n.cfg.Sealer, Defs: n.shared.Defs}.Follow(ctx, run, from, fn, opts)
 }
 
 // AwaitReplies waits until the replies of a run to a webhook or an agent are delivered. It returns

@@ -31,7 +31,7 @@ func TestFollowOutlastsTheStore(t *testing.T) {
 		ends := make(chan error, 2)
 		facts, outages := 0, 0
 		go func() {
-			s, err := journal.Follow(t.Context(), far, nil, journal.NewDefinitions(far, nil), run, 1, func(first int, told []story.Fact) {
+			s, err := journal.Reader{Store: far, Defs: journal.NewDefinitions(far, nil)}.Follow(t.Context(), run, 1, func(first int, told []story.Fact) {
 				if first != facts+1 {
 					t.Errorf("facts from %d after %d", first, facts)
 				}
@@ -117,7 +117,7 @@ func TestFollowEnds(t *testing.T) {
 				err := fmt.Errorf("read: %w", want)
 				far.noRead.Store(&err)
 				began := time.Now()
-				_, got := journal.Follow(t.Context(), far, nil, journal.NewDefinitions(far, nil), run, 1, nil, journal.FollowOptions{})
+				_, got := journal.Reader{Store: far, Defs: journal.NewDefinitions(far, nil)}.Follow(t.Context(), run, 1, nil, journal.FollowOptions{})
 				if !errors.Is(got, want) || time.Since(began) != 0 {
 					t.Errorf("Follow = %v after %s, want %v at once", got, time.Since(began), want)
 				}
@@ -133,7 +133,7 @@ func TestFollowEnds(t *testing.T) {
 		far.noRead.Store(&errDown)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := journal.Follow(ctx, far, nil, journal.NewDefinitions(far, nil), run, 1, nil, journal.FollowOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := (journal.Reader{Store: far, Defs: journal.NewDefinitions(far, nil)}).Follow(ctx, run, 1, nil, journal.FollowOptions{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Follow = %v, want the context's end", err)
 		}
 		n.drain(t)

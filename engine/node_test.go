@@ -489,18 +489,17 @@ func TestFollow(t *testing.T) {
 		collect := func(from int) ([]story.FactKind, int) {
 			var kinds []story.FactKind
 			start := 0
-			s, err := journal.Follow(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), run, from,
-				func(first int, facts []story.Fact) {
-					if start == 0 {
-						start = first
-					}
-					if first != start+len(kinds) {
-						t.Errorf("facts from %d after %d", first, start+len(kinds)-1)
-					}
-					for _, f := range facts {
-						kinds = append(kinds, f.Kind)
-					}
-				}, journal.FollowOptions{})
+			s, err := journal.Reader{Store: w.mem, Defs: journal.NewDefinitions(w.mem, nil)}.Follow(t.Context(), run, from, func(first int, facts []story.Fact) {
+				if start == 0 {
+					start = first
+				}
+				if first != start+len(kinds) {
+					t.Errorf("facts from %d after %d", first, start+len(kinds)-1)
+				}
+				for _, f := range facts {
+					kinds = append(kinds, f.Kind)
+				}
+			}, journal.FollowOptions{})
 			if err != nil || s.Status() != status.RunSucceeded {
 				t.Errorf("Follow = %v, %v", s, err)
 			}

@@ -37,9 +37,9 @@ type Config struct {
 	Options  Options
 }
 
-// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. An engine on a machine with 512
+// defaultMaxHeld is the default of Options.MaxHeld, in bytes. An engine on a machine with 512
 // MiB has approximately this much memory for runs.
-const DefaultMaxHeld = 256 << 20
+const defaultMaxHeld = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
 type Options struct {
@@ -63,8 +63,8 @@ type Options struct {
 	ClaimInterval time.Duration
 	// Retention is how long runs are kept after they have finished. If the store is a
 	// store.Retainer, everything about a run is removed afterwards, including its name. A
-	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All engines of a store should have the
-	// same value.
+	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All
+	// engines of a store should have the same value.
 	Retention time.Duration
 	// If Alone is true, the engine ignores the runs of other engines, even if those engines
 	// die. It works only on runs that were submitted to it or given to Adopt.
@@ -94,7 +94,7 @@ type Options struct {
 	// ceilings.
 	Ceilings machine.Ceilings
 	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
-	// Above the limit the engine claims and takes over no more runs. Default DefaultMaxHeld.
+	// Above the limit the engine claims and takes over no more runs. Default defaultMaxHeld.
 	MaxHeld int64
 
 	// Grace is how long a stopping node waits for a call after the call's complete-by.
@@ -140,7 +140,7 @@ func (o Options) withDefaults() Options {
 	setInt(&o.SnapshotRows, 1000)
 	o.Ceilings = o.Ceilings.WithDefaults()
 	if o.MaxHeld == 0 {
-		o.MaxHeld = DefaultMaxHeld
+		o.MaxHeld = defaultMaxHeld
 	}
 	set(&o.Grace, 2*time.Second)
 	set(&o.RetryHeld, 10*time.Second)
@@ -229,7 +229,7 @@ func (c Config) forRuns() owner.Config {
 		Store: store.Complete(c.Store), Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
 		Options: owner.Options{
 			Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, RetryStore: o.RetryStore, Shards: o.Shards,
-			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, Alone: o.Alone,
+			MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, Alone: o.Alone,
 		},
 	}
 }

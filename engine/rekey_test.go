@@ -106,7 +106,7 @@ func TestKeyIsChangedUnderRuns(t *testing.T) {
 		var told []int
 		followed := make(chan error, 1)
 		go func() {
-			_, err := journal.Follow(t.Context(), w.mem, both, journal.NewDefinitions(w.mem, both), open, 0, func(number int, facts []story.Fact) {
+			_, err := journal.Reader{Store: w.mem, Sealer: both, Defs: journal.NewDefinitions(w.mem, both)}.Follow(t.Context(), open, 0, func(number int, facts []story.Fact) {
 				for i := range facts {
 					told = append(told, number+i)
 				}

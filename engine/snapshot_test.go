@@ -449,7 +449,7 @@ func TestMovedRunIsLoadedFromItsSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Rows = l.Rows[:1] // without the rows after the snapshot, only its state tells of the move
-		short, err := journal.FoldShort(t.Context(), w.mem, nil, journal.NewDefinitions(w.mem, nil), l, nil, notesNothing{})
+		short, err := journal.Reader{Store: w.mem, Defs: journal.NewDefinitions(w.mem, nil)}.FoldShort(t.Context(), l, nil, notesNothing{})
 		if err != nil || short.Covered == 0 {
 			t.Fatalf("the snapshot alone covers %d rows, err = %v", short.Covered, err)
 		}

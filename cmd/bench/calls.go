@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/invoke"
 	"github.com/saga-engine/engine/sdk"
@@ -81,7 +82,7 @@ func (c *caller) measure(ctx context.Context, round int) error {
 // watch counts the calls that end within a limited time. It records the calls per second and the
 // CPU time of each call as figures of this round.
 func (c *caller) watch(ctx context.Context, round int) error {
-	if err := pause(ctx, c.l.p.warm); err != nil {
+	if err := pause.For(ctx, c.l.p.warm); err != nil {
 		return err
 	}
 	cpu := func() (own, agent time.Duration, err error) {
@@ -93,7 +94,7 @@ func (c *caller) watch(ctx context.Context, round int) error {
 		return err
 	}
 	before, at := c.calls.Load(), time.Now()
-	if err := pause(ctx, c.l.p.each/2); err != nil {
+	if err := pause.For(ctx, c.l.p.each/2); err != nil {
 		return err
 	}
 	n, took := float64(c.calls.Load()-before), time.Since(at)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing/fstest"
 	"time"
+
+	"github.com/saga-engine/engine/cmd/internal/pause"
 )
 
 // noted is the source of a workflow. Each event starts one run of it. The run ends at once, so its
@@ -188,7 +190,7 @@ func engineDrain(ctx context.Context, d *database, _ int) (wait func() error) {
 			case !waiting:
 				return nil
 			}
-			if err := pause(ctx, look); err != nil {
+			if err := pause.For(ctx, look); err != nil {
 				return fmt.Errorf("events wait: %w", err)
 			}
 		}
@@ -214,7 +216,7 @@ func plainDrain(ctx context.Context, d *database, n int) (wait func() error) {
 					return fmt.Errorf("remove events: %w", err)
 				}
 				if left -= removed; removed == 0 {
-					if err := pause(ctx, look); err != nil {
+					if err := pause.For(ctx, look); err != nil {
 						return fmt.Errorf("%d of %d plain events wait: %w", left, n, err)
 					}
 				}

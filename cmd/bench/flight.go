@@ -139,7 +139,7 @@ func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 		}
 		out = append(out, t)
 	}
-	if open := state.OpenAttempts(f.flow); len(open) != 1 || open[0].ID.Node != done {
+	if open := state.OpenAttempts(f.flow); len(open) != 1 || open[0].Node != done {
 		return nil, fmt.Errorf("run %d waits for %v, not for its step %d", run, open, done)
 	}
 	return out, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/bench/internal/gauge"
+	"github.com/saga-engine/engine/cmd/internal/pause"
 )
 
 // settling is the time that an engine needs for its work after the start. Then the engine is
@@ -39,7 +40,7 @@ func (l processLab) startIdling(ctx context.Context) []*idling {
 	for _, i := range all {
 		i.err = l.launch(ctx, i)
 	}
-	err := pause(ctx, settling)
+	err := pause.For(ctx, settling)
 	for _, i := range all {
 		if i.err != nil {
 			continue
@@ -91,7 +92,7 @@ func (l processLab) idle(ctx context.Context) error {
 		if i.err != nil {
 			return fmt.Errorf("%s: %w", i.row, i.err)
 		}
-		if err := pause(ctx, time.Until(i.begun.Add(l.p.idle))); err != nil {
+		if err := pause.For(ctx, time.Until(i.begun.Add(l.p.idle))); err != nil {
 			return err
 		}
 		took, after := time.Since(i.begun), i.p.Counts()

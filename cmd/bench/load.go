@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/bench/internal/gauge"
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -128,7 +129,7 @@ type finish struct {
 // length of all windows together, but not the number of runs. The result `begin` is the time
 // at which the first window began.
 func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time, err error) {
-	if err := pause(ctx, l.warm); err != nil {
+	if err := pause.For(ctx, l.warm); err != nil {
 		return out, begin, err
 	}
 	out.runs = make([]int, max(1, l.windows))
@@ -144,7 +145,7 @@ func (r loader) watch(ctx context.Context, l load) (out result, begin time.Time,
 		if i == len(out.runs) {
 			break
 		}
-		if err := pause(ctx, time.Until(begin.Add(l.window*time.Duration(i+1)))); err != nil {
+		if err := pause.For(ctx, time.Until(begin.Add(l.window*time.Duration(i+1)))); err != nil {
 			return out, begin, err
 		}
 	}

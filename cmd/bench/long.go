@@ -203,7 +203,7 @@ func looped(ctx context.Context, r *running, workflow string, n int) (res loopRe
 	began = time.Now()
 	head, all, err := store.LoadRun(ctx, r.store, run.Run)
 	if err == nil {
-		_, err = journal.Fold(ctx, nil, defs, store.Loaded{Head: head, Rows: all}, &journal.Scratch{}, nil)
+		_, err = journal.Reader{Defs: defs}.Fold(ctx, store.Loaded{Head: head, Rows: all}, &journal.Scratch{}, nil)
 	}
 	if err != nil {
 		return res, err

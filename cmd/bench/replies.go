@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -103,7 +104,7 @@ func takeAll(ctx context.Context, d *database, query string, n int) error {
 			for errs[i] == nil && taken.Load() < int64(n) {
 				var got int
 				if got, errs[i] = received(ctx, d.db, query, takeSize); got == 0 && errs[i] == nil {
-					errs[i] = pause(ctx, time.Millisecond) // another consumer is taking the last rows
+					errs[i] = pause.For(ctx, time.Millisecond) // another consumer is taking the last rows
 				}
 				taken.Add(int64(got))
 			}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/invoke"
@@ -145,7 +146,7 @@ func (r *running) quiet(ctx context.Context) error {
 			return nil
 		}
 		last = rows
-		if err := pause(ctx, still); err != nil {
+		if err := pause.For(ctx, still); err != nil {
 			return err
 		}
 	}
@@ -161,7 +162,7 @@ func (r *running) busy(ctx context.Context, limit time.Duration) (time.Time, err
 		if n := r.store.rows.Load(); n != rows {
 			rows, last = n, time.Now()
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := pause.For(ctx, look); err != nil {
 			return last, err
 		}
 	}
@@ -185,18 +186,6 @@ func (r *running) usage(ctx context.Context) (u usage, err error) {
 		u.server, err = r.d.serverCPU(ctx)
 	}
 	return u, err
-}
-
-// pause waits for the duration d. If ctx ends first, it returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // newPool makes a pool of processes of the mock agent. If `unary` is true, each call has its own

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine"
 )
@@ -122,14 +123,14 @@ func (l startsLab) ticked(ctx context.Context, d *database, w *work, round int) 
 		return err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if err := pause(ctx, time.Until(tick)); err != nil {
+	if err := pause.For(ctx, time.Until(tick)); err != nil {
 		return err
 	}
 	err = l.prof.during(func() error {
 		before, known := d.cpu(ctx)
 		for now := runs; now < runs+n; {
 			if now, err = d.runs(ctx); err == nil {
-				err = pause(ctx, look)
+				err = pause.For(ctx, look)
 			}
 			if err != nil {
 				return fmt.Errorf("%d of %d schedules have started a run: %w", now-runs, n, err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -197,7 +198,7 @@ func (d *database) ended(ctx context.Context, workflow string, n int) error {
 		if done >= n {
 			return nil
 		}
-		if err := pause(ctx, look); err != nil {
+		if err := pause.For(ctx, look); err != nil {
 			return fmt.Errorf("%d of %d runs of %s have ended: %w", done, n, workflow, err)
 		}
 	}

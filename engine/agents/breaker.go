@@ -33,13 +33,12 @@ type breaker struct {
 	limits atomic.Bool // true = the circuit is open or half-open, so it limits calls
 	news   atomic.Bool // true = the list `pending` has changes that were not reported yet
 
-	mu       sync.Mutex   // protects the fields below
-	until    time.Time    // time of the next probe; zero unless the circuit is open
-	failures int          // number of failures that opened the circuit
-	pending  []transition // changes of state that were not reported yet, in order
-	telling  bool         // true = a goroutine is reporting the changes in the list `pending`
-	timer    *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
-	closed   bool         // true = the method `stop` was called
+	mu      sync.Mutex   // protects the fields below
+	until   time.Time    // time of the next probe; zero unless the circuit is open
+	pending []transition // changes of state that were not reported yet, in order
+	telling bool         // true = a goroutine is reporting the changes in the list `pending`
+	timer   *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
+	closed  bool         // true = the method `stop` was called
 }
 
 type transition struct {
@@ -113,7 +112,6 @@ func (b *breaker) note(from, to Circuit, failures int) {
 		// gobreaker started its cooldown slightly before this line. So at b.until its cooldown is
 		// certainly over.
 		b.until = time.Now().Add(b.cooldown)
-		b.failures = failures
 		t.until, t.failures = b.until, failures
 		if !b.closed {
 			b.timer = time.AfterFunc(b.cooldown+time.Millisecond, func() { b.state() })
@@ -175,20 +173,6 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 		return max(0, b.probes-int(c.Requests-c.TotalExclusions)), time.Time{}, true
 	}
 	return 0, time.Time{}, false
-}
-
-// status returns the state of the circuit. If the circuit is open, the second result is the number
-// of failures that opened it, and the third result is the time of the next probe. Otherwise the
-// second result is the number of failures in a row, and the third result is zero.
-func (b *breaker) status() (state Circuit, failures int, until time.Time) {
-	state = b.state()
-	failures = int(b.cb.Counts().ConsecutiveFailures)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if state == CircuitOpen {
-		return state, b.failures, b.until
-	}
-	return state, failures, time.Time{}
 }
 
 // allow asks the breaker whether a call may be made. If so, the result `done` is a function that the

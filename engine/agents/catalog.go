@@ -507,8 +507,8 @@ func newer(a, b string) bool {
 	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
-// Fits reports whether a version meets a constraint such as "~> 1.2"; "" = any version.
-func Fits(constraint, ver string) (bool, error) {
+// meets reports whether a version meets a constraint such as "~> 1.2"; "" = any version.
+func meets(constraint, ver string) (bool, error) {
 	cs, err := parseConstraint("", constraint)
 	if err != nil {
 		return false, err

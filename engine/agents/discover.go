@@ -34,7 +34,7 @@ const (
 	SourceEnv     Source = "ENGINE_PLUGIN_DIR" // a directory named in the environment
 	SourceUser    Source = "user"              // the user's data directory
 	SourceEngine  Source = "engine"            // the directory of the engine's binary
-	SourceBlock   Source = "source"            // the argument `source` of an agent block; only "engine init" looks there
+	sourceBlock   Source = "source"            // the argument `source` of an agent block; only "engine init" looks there
 )
 
 // SearchOptions say in which directories the Catalog searches agents. An empty field means that
@@ -93,7 +93,7 @@ func (o SearchOptions) places() []place {
 	add(SourceUser, o.UserDir, false)
 	add(SourceEngine, o.EngineDir, true)
 	for _, name := range sortedKeys(o.block) {
-		add(SourceBlock, o.block[name], true)
+		add(sourceBlock, o.block[name], true)
 	}
 	return ps
 }
@@ -112,7 +112,7 @@ func Discover(o SearchOptions) ([]Found, error) {
 		switch p.source {
 		case SourceDev:
 			here, err = overrides(o.DevOverrides)
-		case SourceBlock:
+		case sourceBlock:
 			here, err = blockFound(o.block)
 		default:
 			here, err = p.search()
@@ -246,10 +246,10 @@ func blockFound(sources map[string]string) ([]Found, error) {
 			return found, err
 		}
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			found = append(found, Found{Name: name, Path: path, Source: SourceBlock, Place: filepath.Dir(path)})
+			found = append(found, Found{Name: name, Path: path, Source: sourceBlock, Place: filepath.Dir(path)})
 			continue
 		}
-		here, err := place{SourceBlock, path, true}.search()
+		here, err := place{sourceBlock, path, true}.search()
 		if err != nil {
 			return found, err
 		}
@@ -303,7 +303,7 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics)
 		}
 		o.EngineDir = filepath.Dir(exe)
 	}
-	path := ConfigFile(getenv)
+	path := configFile(getenv)
 	if path == "" {
 		return o, nil
 	}
@@ -324,9 +324,9 @@ func DefaultSearch(getenv func(string) string) (SearchOptions, diag.Diagnostics)
 	return o, diags
 }
 
-// ConfigFile returns the path of the user's configuration file. The path is ENGINE_CONFIG, or
+// configFile returns the path of the user's configuration file. The path is ENGINE_CONFIG, or
 // else engine/config.hcl in the user's configuration directory. It is "" if neither is known.
-func ConfigFile(getenv func(string) string) string {
+func configFile(getenv func(string) string) string {
 	if path := getenv("ENGINE_CONFIG"); path != "" {
 		return path
 	}

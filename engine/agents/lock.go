@@ -57,7 +57,7 @@ func (c *Catalog) Resolve(ctx context.Context, use Use, of *lock.Lock) (Binary, 
 	if !ok {
 		return Binary{}, &LockError{Name: use.Name, Err: fmt.Errorf("is not in %s", lock.File), hint: "run `engine init`"}
 	}
-	fit, err := Fits(use.Constraint, locked.Version)
+	fit, err := meets(use.Constraint, locked.Version)
 	if err != nil {
 		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "correct the version argument of the agent block"}
 	}
@@ -126,7 +126,7 @@ func (c *Catalog) Lock(ctx context.Context, uses []Use, old lock.Lock, upgrade b
 // choose returns the binary of one agent for the new lock file. The parameter `before` is the agent's
 // entry in the old lock file; zero = there is no entry.
 func (c *Catalog) choose(ctx context.Context, use Use, before lock.Agent, upgrade bool) (Binary, error) {
-	fit, err := Fits(use.Constraint, before.Version)
+	fit, err := meets(use.Constraint, before.Version)
 	if err != nil {
 		return Binary{}, &LockError{Name: use.Name, Err: err, hint: "correct the version argument of the agent block"}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/saga-engine/engine/sdk/plugin"
 )
 
-// DefaultMaxProcesses is the default of Options.MaxProcesses. One process needs approximately
+// defaultMaxProcesses is the default of Options.MaxProcesses. One process needs approximately
 // 17 MiB of memory.
-const DefaultMaxProcesses = 64
+const defaultMaxProcesses = 64
 
 // Options are the settings of a Pool. Catalog is required: without it, the Pool finds no agent.
 // Every other field that is zero gets its default.
@@ -34,7 +34,7 @@ type Options struct {
 
 	// MaxProcesses is the largest number of processes of all agents together. If it is
 	// reached, the calls of an agent without a process are held until a process of another
-	// agent has ended. 0 = DefaultMaxProcesses.
+	// agent has ended. 0 = defaultMaxProcesses.
 	MaxProcesses int
 
 	// MaxMemory (in bytes), MaxThreads and MaxFiles limit each process, including the
@@ -97,7 +97,7 @@ func (o Options) withDefaults() Options {
 	set(&o.Stable, 10*time.Second)
 	set(&o.RetrySecret, 10*time.Second)
 	if o.MaxProcesses == 0 {
-		o.MaxProcesses = DefaultMaxProcesses
+		o.MaxProcesses = defaultMaxProcesses
 	}
 	if o.PayloadLimit == 0 {
 		o.PayloadLimit = plugin.DefaultPayloadLimit

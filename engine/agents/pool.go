@@ -67,22 +67,16 @@ func (p *Pool) OnFree(fn func(key string)) {
 	p.onFree = append(p.onFree, fn)
 }
 
-// Status returns a description of each agent that was called or checked, sorted by name and
-// key.
+// Status returns a description of each agent that was called or checked, sorted by name.
 func (p *Pool) Status() []AgentStatus {
-	p.mu.Lock()
-	agents := make([]*agent, 0, len(p.agents))
-	for _, a := range p.agents {
-		agents = append(agents, a)
-	}
-	p.mu.Unlock()
-	list := make([]AgentStatus, 0, len(agents))
-	for _, a := range agents {
+	known := p.known()
+	slices.SortFunc(known, func(x, y *agent) int {
+		return cmp.Or(cmp.Compare(x.spec.Name, y.spec.Name), cmp.Compare(x.spec.Key, y.spec.Key))
+	})
+	list := make([]AgentStatus, 0, len(known))
+	for _, a := range known {
 		list = append(list, a.status())
 	}
-	slices.SortFunc(list, func(x, y AgentStatus) int {
-		return cmp.Or(cmp.Compare(x.Agent, y.Agent), cmp.Compare(x.Key, y.Key))
-	})
 	return list
 }
 

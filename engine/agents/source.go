@@ -28,7 +28,7 @@ func (c *Catalog) Chosen(ctx context.Context, use Use, now *lock.Lock) (Binary, 
 // from such a source, Install returns it unchanged. Install never replaces another build of the same
 // version: open runs may need it. Then the error is an *OccupiedError.
 func (c *Catalog) Install(ctx context.Context, b Binary) (Binary, error) {
-	if b.Source != SourceBlock || len(c.search.Modules) == 0 {
+	if b.Source != sourceBlock || len(c.search.Modules) == 0 {
 		return b, nil
 	}
 	target, err := filepath.Abs(filepath.Join(c.search.Modules[0], ".engine", "agents", b.Name, b.Version, Platform(), binaryName(b.Name)))

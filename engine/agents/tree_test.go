@@ -53,7 +53,7 @@ func actEngine(dir string) {
 	}()
 	for {
 		var pids []int
-		for _, a := range pool.Status() {
+		for _, a := range pool.Details() {
 			for _, i := range a.Instances {
 				if i.Pid != 0 {
 					pids = append(pids, i.Pid)

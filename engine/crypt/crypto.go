@@ -42,15 +42,15 @@ type Sealer interface {
 // needs an engine that reads the row.
 const TagSize = 8
 
-// KeySize is the length of an encryption key in bytes.
-const KeySize = 32
+// keySize is the length of an encryption key in bytes.
+const keySize = 32
 
 // keyIDSize is the length in bytes of a key's id. The id is the beginning of a hash of the key,
 // and sealed data contains it.
 const keyIDSize = 4
 
 // A Key is a secret AES-256 key.
-type Key [KeySize]byte
+type Key [keySize]byte
 
 // NewKey makes a random key.
 func NewKey() (Key, error) {
@@ -61,9 +61,9 @@ func NewKey() (Key, error) {
 	return k, nil
 }
 
-// ParseKey reads a key in the form of ENGINE_ENCRYPTION_KEY: 64 hex digits, or 32 bytes in
+// parseKey reads a key in the form of ENGINE_ENCRYPTION_KEY: 64 hex digits, or 32 bytes in
 // base64.
-func ParseKey(text string) (Key, error) {
+func parseKey(text string) (Key, error) {
 	text = strings.TrimSpace(text)
 	var k Key
 	for _, decode := range []func(string) ([]byte, error){
@@ -71,7 +71,7 @@ func ParseKey(text string) (Key, error) {
 		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
 		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
 	} {
-		if b, err := decode(text); err == nil && len(b) == KeySize {
+		if b, err := decode(text); err == nil && len(b) == keySize {
 			copy(k[:], b)
 			return k, nil
 		}
@@ -79,7 +79,7 @@ func ParseKey(text string) (Key, error) {
 	return Key{}, errors.New("an encryption key is 32 bytes written in base64 or hex; make one with: openssl rand -base64 32")
 }
 
-// Text returns the key in base64, in the form that ParseKey reads. The result is the secret
+// Text returns the key in base64, in the form that parseKey reads. The result is the secret
 // itself and must never be logged.
 func (k Key) Text() string { return base64.StdEncoding.EncodeToString(k[:]) }
 

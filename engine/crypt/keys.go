@@ -6,18 +6,18 @@ import (
 )
 
 // ParseKeys returns the keys in a text, such as the value of ENGINE_ENCRYPTION_KEY. Commas or
-// line ends separate the keys; ParseKey reads each of them. The first key seals, and the others
+// line ends separate the keys; parseKey reads each of them. The first key seals, and the others
 // only open data.
 func ParseKeys(text string) ([]Key, error) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == '\r' })
 	if len(parts) < 2 {
-		key, err := ParseKey(strings.Join(parts, ""))
+		key, err := parseKey(strings.Join(parts, ""))
 		return []Key{key}, err
 	}
 	keys := make([]Key, len(parts))
 	for i, part := range parts {
 		var err error
-		if keys[i], err = ParseKey(part); err != nil {
+		if keys[i], err = parseKey(part); err != nil {
 			return nil, fmt.Errorf("key %d of %d: %w", i+1, len(parts), err)
 		}
 	}

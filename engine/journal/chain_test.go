@@ -166,7 +166,7 @@ func TestHistoryGoesOnFromBefore(t *testing.T) {
 				}
 			}
 			at := historyTime.Add(time.Minute)
-			data, _, err := EncodeRow(s.after, &Scratch{}, c.Link, 7, 5, at, nil)
+			data, _, err := NewRow{Run: 7, Seq: 5, At: at, Before: c.Link}.Encode(s.after, &Scratch{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestHistoryGoesOnWithAKey(t *testing.T) {
 		}
 	}
 	at := historyTime.Add(time.Minute)
-	data, _, err := EncodeRow(sealer, &Scratch{}, c.Link, 7, 5, at, nil)
+	data, _, err := NewRow{Run: 7, Seq: 5, At: at, Before: c.Link}.Encode(sealer, &Scratch{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
 // Package journal encodes the records of runs as rows of a store, and reads these rows.
 //
-//	records ──▶ EncodeRow ──▶ row of a store ──▶ Load, Follow ──▶ Run
+//	records ──▶ NewRow.Encode ──▶ row of a store ──▶ Load, Reader ──▶ Run
 //
-// EncodeRow makes the data of a row: it seals sensitive parts, and adds a check that depends on
-// the rows before it. Load reads the rows of a run, verifies the checks, and computes the run's
-// state from the records. Follow does the same while the run continues. Definitions keeps the
-// definitions of runs.
+// NewRow.Encode makes the data of a row: it seals sensitive parts, and adds a check that depends
+// on the rows before it. Load reads the rows of a run, verifies the checks, and computes the run's
+// state from the records. Reader.Follow does the same while the run continues. Definitions keeps
+// the definitions of runs.
 //
 // Invariants. A sealed row can be opened only as the row of its own run and number (I13).
 // The package finds a row that was changed, removed or moved (decision 0020). The same rows

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/internal/guard"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine"
@@ -32,12 +31,12 @@ type FollowOptions struct {
 }
 
 // Follow does the same as Node.Follow, but needs no engine. Commands that only read use it.
-func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
+func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts FollowOptions) (*machine.State, error) {
 	if opts.Poll <= 0 {
 		opts.Poll = time.Second
 	}
 	ask := wait.Retry{Most: opts.RetryStore, Lasting: Lasting, Unanswered: opts.Unanswered}
-	f := following{st: st, sealer: sealer, defs: defs, run: run, from: from, fn: fn}
+	f := following{Reader: rd, run: run, from: from, fn: fn}
 	var rows []store.Row
 	load := func() (err error) { rows, err = f.load(ctx); return err }
 	if err := ask.Do(ctx, load); err != nil {
@@ -84,7 +83,7 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			timer.Stop()
 		}
 		err = ask.Do(ctx, func() (err error) {
-			rows, err = st.Rows(ctx, run, next, followRows)
+			rows, err = f.Store.Rows(ctx, run, next, followRows)
 			return err
 		})
 		if err != nil {
@@ -95,25 +94,23 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 
 // A following is the state of one call of Follow.
 type following struct {
-	st     store.Journal
-	sealer crypt.Sealer
-	defs   *Definitions
-	run    status.RunID
-	from   int                                 // number of the first fact that fn receives
-	fn     func(first int, facts []story.Fact) // receives the facts; nil = not called
-	story  Run
+	Reader
+	run   status.RunID
+	from  int                                 // number of the first fact that fn receives
+	fn    func(first int, facts []story.Fact) // receives the facts; nil = not called
+	story Run
 }
 
 // load reads the run again from its first row, and returns all its rows. It resets the state to
 // the empty one.
 func (f *following) load(ctx context.Context) ([]store.Row, error) {
-	head, rows, err := store.LoadRun(ctx, f.st, f.run)
+	head, rows, err := store.LoadRun(ctx, f.Store, f.run)
 	if err != nil {
 		return nil, err
 	}
 	f.story = Run{Head: head, State: machine.NewState()}
-	if f.story.Flow, err = f.defs.Workflow(ctx, head.Workflow); err == nil {
-		f.story.chain.strict, err = f.defs.strict(ctx, f.run)
+	if f.story.Flow, err = f.Defs.Workflow(ctx, head.Workflow); err == nil {
+		f.story.chain.strict, err = f.Defs.strict(ctx, f.run)
 	}
 	return rows, err
 }
@@ -122,7 +119,7 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 // returns the number of rows before the first error, and this error.
 func (f *following) tell(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
-		if err := f.story.tell(ctx, f.defs, f.sealer, row, f.from, f.fn); err != nil {
+		if err := f.story.tell(ctx, f.Reader, row, f.from, f.fn); err != nil {
 			return i, err
 		}
 	}
@@ -139,11 +136,11 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 
 // tell verifies one row and applies its records to the state. It passes the facts of the row to
 // fn, except facts whose number is less than the parameter `from`.
-func (st *Run) tell(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
-	if err := st.verify(sealer, row); err != nil {
+func (st *Run) tell(ctx context.Context, rd Reader, row store.Row, from int, fn func(int, []story.Fact)) error {
+	if err := st.verify(rd.Sealer, row); err != nil {
 		return err
 	}
-	records, err := DecodeRow(sealer, st.Head.Run, row)
+	records, err := DecodeRow(rd.Sealer, st.Head.Run, row)
 	if err != nil {
 		return &RunError{Run: int64(st.Head.Run), Name: st.Head.Name, Err: err, Hint: HintFor(err)}
 	}
@@ -151,7 +148,7 @@ func (st *Run) tell(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 		for _, rec := range records {
 			c := st.State.Change(&rec)
 			for _, m := range c.After().Moves[st.moved:] {
-				if err := st.move(ctx, defs, m.Workflow, m.Places); err != nil {
+				if err := st.move(ctx, rd.Defs, m.Workflow, m.Places); err != nil {
 					return err
 				}
 			}

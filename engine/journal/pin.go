@@ -21,7 +21,7 @@ import (
 
 // Hints for a person who gave an engine other keys than those of the store, or in another order.
 const (
-	hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, where it is in the key file beside a state file, " +
+	hintPinned = "set ENGINE_ENCRYPTION_KEY to the key of this state, or, if it is in the key file next to the state file, " +
 		"restore that file and leave ENGINE_ENCRYPTION_KEY unset; to change the key, put the new one before this one, with a comma between them"
 	hintOlder = "the state may still hold data that this key sealed: put it behind the other key until `engine key rotate` says that it has finished"
 	hintOrder = "the key of this state was changed: put the first of the two keys before the other one"

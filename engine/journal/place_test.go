@@ -65,7 +65,7 @@ func TestRowsAreSealedForTheirPlace(t *testing.T) {
 	s, at := testSealer(t), time.Date(2026, 3, 14, 10, 0, 0, 0, time.UTC)
 	card := dsl.NewValue([]byte(`{"card":"canary"}`), []string{"/card"}, nil)
 	rec := machine.Decide(&dsl.Workflow{Name: "w"}, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7", Vars: card}})
-	data, _, err := EncodeRow(s, &Scratch{}, Link{}, 7, 3, at, []machine.Record{rec})
+	data, _, err := NewRow{Run: 7, Seq: 3, At: at, Records: []machine.Record{rec}}.Encode(s, &Scratch{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -14,16 +13,16 @@ import (
 // LoadAt does the same as Load, but computes the state that the run had after one of its rows. The
 // parameter `seq` is the number of this row. The result has no records. The field Head has the
 // present values, not those after the row.
-func LoadAt(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, run status.RunID, seq int32) (Run, error) {
-	head, rows, err := store.LoadRun(ctx, st, run)
+func (rd Reader) LoadAt(ctx context.Context, run status.RunID, seq int32) (Run, error) {
+	head, rows, err := store.LoadRun(ctx, rd.Store, run)
 	if err != nil {
 		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
 	story := Run{Head: head, State: machine.NewState()}
-	if story.Flow, err = defs.Workflow(ctx, head.Workflow); err != nil {
+	if story.Flow, err = rd.Defs.Workflow(ctx, head.Workflow); err != nil {
 		return Run{}, err
 	}
-	if story.chain.strict, err = defs.strict(ctx, run); err != nil {
+	if story.chain.strict, err = rd.Defs.strict(ctx, run); err != nil {
 		return Run{}, err
 	}
 	scratch := &Scratch{}
@@ -31,10 +30,10 @@ func LoadAt(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 		if row.Seq > seq {
 			break
 		}
-		if err := story.verify(sealer, row); err != nil {
+		if err := story.verify(rd.Sealer, row); err != nil {
 			return Run{}, err
 		}
-		if err := story.fold(ctx, defs, sealer, row, scratch, func(machine.Event) {}); err != nil {
+		if err := story.fold(ctx, rd, row, scratch, func(machine.Event) {}); err != nil {
 			return Run{}, err
 		}
 	}

@@ -199,7 +199,7 @@ func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error
 			return out, refuse(v.Err)
 		}
 		out.At = k.Rows[len(k.Rows)-1].At
-		if out.Data, _, err = EncodeRow(r.newest, &Scratch{}, link, run, out.Next, out.At, nil); err != nil {
+		if out.Data, _, err = (NewRow{Run: run, Seq: out.Next, At: out.At, Before: link}).Encode(r.newest, &Scratch{}); err != nil {
 			return out, refuse(err)
 		}
 		out.Rows = rows

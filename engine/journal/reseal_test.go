@@ -53,7 +53,7 @@ func grown(t *testing.T, reads crypt.Sealer, run status.RunID, rows []store.Row)
 		}
 	}
 	at := historyTime.Add(time.Hour)
-	data, _, err := EncodeRow(reads, &Scratch{}, c.Link, run, c.rows, at, nil)
+	data, _, err := NewRow{Run: run, Seq: c.rows, At: at, Before: c.Link}.Encode(reads, &Scratch{})
 	if err != nil {
 		t.Fatal(err)
 	}

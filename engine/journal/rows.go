@@ -31,35 +31,48 @@ func rowPlace(run status.RunID, seq int32) []byte {
 // sealed data cannot be used as another definition. The bytes contain the digest.
 func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
 
-// A Scratch holds memory that EncodeRow and Fold use again for each row. The zero Scratch is
+// A Scratch holds memory that NewRow.Encode and Reader.Fold use again for each row. The zero Scratch is
 // ready to use, by one goroutine at a time.
 type Scratch struct {
 	encoder wire.Encoder
 	reader  wire.Reader
 }
 
-// EncodeRow returns the data of a journal row with the given time, in newly allocated
-// memory. The parameter `before` is the link of the previous row, or the zero link for the first
-// row. The second result is the link for the next row.
-func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
-	data, err := scratch.encoder.Append(append(make([]byte, 0, 256), crypt.MarkPlain), records)
+// A NewRow is a journal row that is not encoded yet.
+type NewRow struct {
+	Run     status.RunID
+	Seq     int32            // number of the row, from 0
+	At      time.Time        // time of the row
+	Before  Link             // link of the previous row; the zero link for the first row
+	Records []machine.Record // may be empty
+}
+
+// Encode returns the data of the row in newly allocated memory, and the link for the next row. If
+// a record is sensitive and sealer is nil, it returns a *KeyError.
+func (r NewRow) Encode(sealer crypt.Sealer, scratch *Scratch) ([]byte, Link, error) {
+	data, err := scratch.encoder.Append(append(make([]byte, 0, 256), crypt.MarkPlain), r.Records)
 	if err != nil {
 		return nil, Link{}, fmt.Errorf("encode records: %w", err)
 	}
 	sensitive := false
-	for _, rec := range records {
+	for _, rec := range r.Records {
 		sensitive = sensitive || rec.Sensitive() || sealer != nil && opaque(rec)
 	}
 	if sensitive {
-		data, err = crypt.Wrap(sealer, rowPlace(run, seq), data[1:], sensitive)
+		data, err = crypt.Wrap(sealer, rowPlace(r.Run, r.Seq), data[1:], sensitive)
 	} else {
-		data = shorten(data, at)
+		data = shorten(data, r.At)
 	}
 	if err != nil {
 		return nil, Link{}, err
 	}
-	data, after := before.bind(sealer, run, seq, at, data)
+	data, after := r.Before.bind(sealer, r.Run, r.Seq, r.At, data)
 	return data, after, nil
+}
+
+// EncodeRow does the same as NewRow.Encode.
+func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
+	return NewRow{Run: run, Seq: seq, At: at, Before: before, Records: records}.Encode(sealer, scratch)
 }
 
 // shorten removes the record's time if it equals the time of the row, which the store keeps
@@ -108,7 +121,8 @@ func (e *RowEncoder) Follow(rows []store.Row) error {
 // Encode returns the data of the run's next row. It returns a *KeyError if a record is
 // sensitive and there is no key.
 func (e *RowEncoder) Encode(at time.Time, records []machine.Record) ([]byte, error) {
-	data, after, err := EncodeRow(e.Sealer, &Scratch{}, e.last, e.Run, e.next, at, records)
+	row := NewRow{Run: e.Run, Seq: e.next, At: at, Before: e.last, Records: records}
+	data, after, err := row.Encode(e.Sealer, &Scratch{})
 	if err == nil {
 		e.next, e.last = e.next+1, after
 	}

@@ -21,7 +21,7 @@ func TestRowWithoutItsTime(t *testing.T) {
 	d := &dsl.Workflow{Name: "w"}
 	rec := machine.Decide(d, machine.NewState(), machine.Input{At: at, Event: machine.Started{RunID: 7, Name: "r-7"}})
 	encode := func(at time.Time) []byte {
-		data, _, err := EncodeRow(nil, &Scratch{}, Link{}, 7, 0, at, []machine.Record{rec})
+		data, _, err := NewRow{Run: 7, At: at, Records: []machine.Record{rec}}.Encode(nil, &Scratch{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,11 +35,11 @@ func TestRowWithoutItsTime(t *testing.T) {
 	if hex.EncodeToString(short) != stored {
 		t.Errorf("a row is written as %x, want %s", short, stored)
 	}
-	none, _, err := EncodeRow(nil, &Scratch{}, Link{}, 7, 0, at, nil)
+	none, _, err := NewRow{Run: 7, At: at}.Encode(nil, &Scratch{})
 	if err != nil || none[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("a row without a record: %x, %v", none, err)
 	}
-	two, _, err := EncodeRow(nil, &Scratch{}, Link{}, 7, 0, at, []machine.Record{rec, rec})
+	two, _, err := NewRow{Run: 7, At: at, Records: []machine.Record{rec, rec}}.Encode(nil, &Scratch{})
 	if err != nil || two[0] != crypt.MarkPlain|markSummed {
 		t.Errorf("a row of two records: %x, %v", two, err)
 	}

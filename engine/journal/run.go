@@ -61,21 +61,28 @@ func Load(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Defi
 	if err != nil {
 		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
-	return Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, nil, nil)
+	return Reader{st, sealer, defs}.Fold(ctx, store.Loaded{Head: head, Rows: rows}, nil, nil)
+}
+
+// A Reader computes states of runs from their journals.
+type Reader struct {
+	Store  store.Journal // not needed for Fold
+	Sealer crypt.Sealer  // nil = runs with sealed values cannot be read
+	Defs   *Definitions
 }
 
 // Fold computes the state of a run from its loaded rows. If the parameter `scratch` is not nil, Fold
 // makes no records, which is much cheaper. Fold passes every event of the run, in order, to the
 // function in the parameter `each`. This parameter may be nil.
-func Fold(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
+func (rd Reader) Fold(ctx context.Context, l store.Loaded, scratch *Scratch, each func(machine.Event)) (Run, error) {
 	if each == nil {
 		each = func(machine.Event) {}
 	}
 	story := Run{Head: l.Head, State: machine.NewState()}
-	if err := story.begin(ctx, defs); err != nil {
+	if err := story.begin(ctx, rd.Defs); err != nil {
 		return Run{}, err
 	}
-	if err := story.foldAll(ctx, defs, sealer, l.Rows, scratch, each); err != nil {
+	if err := story.foldAll(ctx, rd, l.Rows, scratch, each); err != nil {
 		return Run{}, err
 	}
 	return story, nil
@@ -92,13 +99,13 @@ func (st *Run) begin(ctx context.Context, defs *Definitions) (err error) {
 }
 
 // foldAll verifies the remaining rows of the run, and applies them to the state.
-func (st *Run) foldAll(ctx context.Context, defs *Definitions, sealer crypt.Sealer, rows []store.Row, scratch *Scratch, each func(machine.Event)) error {
+func (st *Run) foldAll(ctx context.Context, rd Reader, rows []store.Row, scratch *Scratch, each func(machine.Event)) error {
 	for _, row := range rows {
-		if err := st.verify(sealer, row); err != nil {
+		if err := st.verify(rd.Sealer, row); err != nil {
 			return err
 		}
 		st.Stored += int64(len(row.Data))
-		if err := st.fold(ctx, defs, sealer, row, scratch, each); err != nil {
+		if err := st.fold(ctx, rd, row, scratch, each); err != nil {
 			return err
 		}
 	}
@@ -132,24 +139,24 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 }
 
 // fold applies the records of one row to the state, and counts their facts.
-func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
+func (st *Run) fold(ctx context.Context, rd Reader, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	var moving error
 	tell := func(c *machine.Change) {
 		for _, m := range c.After().Moves[st.moved:] {
 			if moving == nil {
-				moving = st.move(ctx, defs, m.Workflow, m.Places)
+				moving = st.move(ctx, rd.Defs, m.Workflow, m.Places)
 			}
 		}
 		st.Facts += story.Count(st.Flow, c)
 		each(c.Event())
 	}
 	if scratch == nil {
-		if err := st.foldRecords(sealer, row, tell); err != nil {
+		if err := st.foldRecords(rd.Sealer, row, tell); err != nil {
 			return err
 		}
 		return moving
 	}
-	plain, err := openRow(sealer, st.Head.Run, row)
+	plain, err := openRow(rd.Sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, tell) })
 	}

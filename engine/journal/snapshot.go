@@ -218,12 +218,12 @@ type Noter interface {
 // rows of the run from the store, because only the journal counts. If the reason may be a fault, it
 // sets Run.Refused. Two reasons are no fault: the state got its encryption key later, or another
 // version of the engine wrote the snapshot.
-func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *Definitions, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
+func (rd Reader) FoldShort(ctx context.Context, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	if l.Snapshot == nil {
 		noter.Resume(Notes{})
-		return Fold(ctx, sealer, defs, l.Loaded, scratch, noter.Note)
+		return rd.Fold(ctx, l.Loaded, scratch, noter.Note)
 	}
-	story, err := foldFrom(ctx, sealer, defs, l, scratch, noter)
+	story, err := rd.foldFrom(ctx, l, scratch, noter)
 	if err == nil || ctx.Err() != nil {
 		return story, err
 	}
@@ -231,12 +231,12 @@ func FoldShort(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs 
 	if !errors.As(err, &reason) && !Permanent(err) {
 		return story, err // the store did not answer
 	}
-	head, rows, err := store.LoadRun(ctx, st, l.Head.Run)
+	head, rows, err := store.LoadRun(ctx, rd.Store, l.Head.Run)
 	if err != nil {
 		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(l.Head.Run), err)
 	}
 	noter.Resume(Notes{})
-	if story, err = Fold(ctx, sealer, defs, store.Loaded{Head: head, Rows: rows}, scratch, noter.Note); err != nil {
+	if story, err = rd.Fold(ctx, store.Loaded{Head: head, Rows: rows}, scratch, noter.Note); err != nil {
 		return story, err
 	}
 	if reason == nil { // the journal is right as a whole, so the snapshot is wrong
@@ -256,7 +256,7 @@ func LoadState(ctx context.Context, st store.Full, sealer crypt.Sealer, defs *De
 	if err != nil {
 		return Run{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
-	return FoldShort(ctx, st, sealer, defs, l, nil, noNotes{})
+	return Reader{st, sealer, defs}.FoldShort(ctx, l, nil, noNotes{})
 }
 
 type noNotes struct{}
@@ -265,12 +265,12 @@ func (noNotes) Resume(Notes)       {}
 func (noNotes) Note(machine.Event) {}
 
 // foldFrom folds a run from its snapshot.
-func foldFrom(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
+func (rd Reader) foldFrom(ctx context.Context, l snapshots.Loaded, scratch *Scratch, noter Noter) (Run, error) {
 	story := Run{Head: l.Head}
-	if err := story.begin(ctx, defs); err != nil {
+	if err := story.begin(ctx, rd.Defs); err != nil {
 		return Run{}, err
 	}
-	p, err := openSnapshot(sealer, l.Snapshot)
+	p, err := openSnapshot(rd.Sealer, l.Snapshot)
 	if errors.Is(err, errUnsealed) && story.chain.strict { // the state had its key before this run began
 		err = errSnapshotChanged
 	}
@@ -285,9 +285,9 @@ func foldFrom(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l sna
 	story.chain.Link, story.chain.rows = p.Link, p.Next
 	story.Covered, story.CoveredBytes, story.SnapshotBytes = p.Next, p.Stored, int64(len(l.Snapshot.Data))
 	for _, m := range p.State.Run().Moves { // the rows that moved the run are not folded
-		if err := story.move(ctx, defs, m.Workflow, m.Places); err != nil {
+		if err := story.move(ctx, rd.Defs, m.Workflow, m.Places); err != nil {
 			return Run{}, err
 		}
 	}
-	return story, story.foldAll(ctx, defs, sealer, l.Rows[1:], scratch, noter.Note)
+	return story, story.foldAll(ctx, rd, l.Rows[1:], scratch, noter.Note)
 }

@@ -57,7 +57,7 @@ func verifyRun(ctx context.Context, sealer crypt.Sealer, defs *Definitions, l st
 			v.Summed++
 		}
 	}
-	_, err := Fold(ctx, sealer, defs, l, &Scratch{}, nil)
+	_, err := Reader{Sealer: sealer, Defs: defs}.Fold(ctx, l, &Scratch{}, nil)
 	var alone *RunError
 	switch {
 	case errors.As(err, &alone):

@@ -232,7 +232,7 @@ func TestOpenAttempts(t *testing.T) {
 		t.Fatalf("%d attempts are open", len(all))
 	}
 	for _, want := range all {
-		if got, ok := s.OpenAttempt(wf, want.ID); !ok || got != want {
+		if got, ok := s.OpenAttempt(wf, machine.AttemptID{Node: want.Node, Call: want.Call}); !ok || got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}

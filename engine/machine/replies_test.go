@@ -46,7 +46,8 @@ func TestReplies(t *testing.T) {
 		}
 		s.Apply(rec)
 	}
-	attempt := s.OpenAttempts(wf)[0].ID
+	open := s.OpenAttempts(wf)[0]
+	attempt := machine.AttemptID{Node: open.Node, Call: open.Call}
 	step(machine.PauseRequested{})
 	step(machine.ResumeRequested{})
 	step(machine.AttemptFailed{Attempt: attempt, Code: "declined", Permanent: true}, "parked")

@@ -182,7 +182,7 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
 	case r.Parked && ev.Extend > 0 && d.boundByParent():
-		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits: nobody can extend it", r.Parent.Name)
+		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits, so it cannot be extended", r.Parent.Name)
 	case r.Parked && ev.Extend > 0:
 		d.extend(ev.Extend)
 	case r.Parked || r.Lost():

@@ -7,7 +7,6 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
-	"github.com/saga-engine/engine/sdk"
 )
 
 // RunID returns the internal id of the run; 0 before the first record.
@@ -54,7 +53,6 @@ type HeldAgent struct {
 	Agent string
 	Until time.Time // time before which no call can start; zero = calls wait only for a free slot
 	Why   string
-	Steps int // number of steps and instances that wait
 	// Rank is the rank of the first step that waits. Ranks order the waiting steps of all runs.
 	Rank  time.Time
 	first int // number of the node of the first step that waits
@@ -69,7 +67,7 @@ func (s *State) Held() []HeldAgent {
 		if s.queues[h].top() != 0 {
 			held = append(held, HeldAgent{
 				Agent: s.run.Holds[h].Agent, Until: s.run.Holds[h].Until.Time(),
-				Why: s.run.Holds[h].Why, Steps: s.queues[h].valid,
+				Why:  s.run.Holds[h].Why,
 				Rank: s.run.Line.Rank(s.queues[h].top().Time()), first: s.queues[h].items[0].node,
 			})
 		}
@@ -88,39 +86,29 @@ func (h HeldAgent) Priority(wf *dsl.Workflow, s *State) int {
 	return d.slots().priority(s.nodes[h.first])
 }
 
-// An attemptInFlight describes a call in flight.
-type attemptInFlight struct {
-	ID         AttemptID
-	Purpose    sdk.Purpose
-	Step       string // name of the step or instance
-	Agent      string // key of the agent in the map Workflow.Agents
-	StartedAt  time.Time
-	CompleteBy time.Time
-}
-
 // OpenAttempts returns the calls in flight, ordered by node and call. The cost grows with
 // the number of calls in flight, not with the size of the run.
-func (s *State) OpenAttempts(wf *dsl.Workflow) []attemptInFlight {
+func (s *State) OpenAttempts(wf *dsl.Workflow) []model.OpenCall {
 	const always = model.Instant(1<<63 - 1)
 	return s.openUpTo(wf, always)
 }
 
 // ExpiredAttempts returns the calls in flight whose complete-by is not later than the parameter
 // `at`. They are ordered by node and call. If there are none, the method costs almost nothing.
-func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []attemptInFlight {
+func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []model.OpenCall {
 	return s.openUpTo(wf, model.ToInstant(at))
 }
 
 // openUpTo returns the calls in flight whose complete-by is not later than the parameter `limit`.
 // It uses the index s.expiry to find the nodes. This index also contains nodes of which only a
 // heartbeat is late, so openUpTo checks the complete-by of each call.
-func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []attemptInFlight {
-	var open []attemptInFlight
+func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []model.OpenCall {
+	var open []model.OpenCall
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
 		n := s.nodes[i]
 		for k := range n.Attempts {
 			if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.CompleteBy <= limit {
-				open = append(open, openAttempt(wf, i, n, a))
+				open = append(open, openCall(wf, i, n, a))
 			}
 		}
 	}
@@ -132,23 +120,20 @@ func (s *State) InFlight() bool { return s.expiry.valid > 0 }
 
 // OpenAttempt returns the call with this id, and true. If the call is not in flight, it
 // returns false.
-func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (attemptInFlight, bool) {
+func (s *State) OpenAttempt(wf *dsl.Workflow, id AttemptID) (model.OpenCall, bool) {
 	if id.Node < 0 || id.Node >= len(s.nodes) {
-		return attemptInFlight{}, false
+		return model.OpenCall{}, false
 	}
 	n := s.nodes[id.Node]
 	a := n.Find(id.Call)
 	if a == nil || a.Status != model.AttemptOpen {
-		return attemptInFlight{}, false
+		return model.OpenCall{}, false
 	}
-	return openAttempt(wf, id.Node, n, a), true
+	return openCall(wf, id.Node, n, a), true
 }
 
-func openAttempt(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) attemptInFlight {
-	return attemptInFlight{
-		ID: AttemptID{Node: i, Call: int(a.Call)}, Purpose: a.Kind.Purpose(), Step: model.NodeName(wf, i, n),
-		Agent: model.ActionOf(wf, n, a.Kind).Agent, StartedAt: a.Started.Time(), CompleteBy: a.CompleteBy.Time(),
-	}
+func openCall(wf *dsl.Workflow, i int, n *model.Node, a *model.Attempt) model.OpenCall {
+	return model.OpenCall{Node: i, Call: int(a.Call), Agent: model.ActionOf(wf, n, a.Kind).Agent, CompleteBy: a.CompleteBy.Time()}
 }
 
 // NodeCount returns the number of nodes: steps and instances.

@@ -8,7 +8,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
-	"github.com/saga-engine/engine/sdk"
 )
 
 func TestViewOfARun(t *testing.T) {
@@ -21,7 +20,7 @@ func TestViewOfARun(t *testing.T) {
 		t.Errorf("got %v %v %v %d %d", s.Run().Started.Time(), s.Run().Deadline.Time(), s.Run().Finished.Time(), int(s.Run().Records), s.NodeCount())
 	}
 	open := s.OpenAttempts(p.wf)
-	if len(open) != 1 || open[0].Step != "a" || open[0].Agent != "shop" || open[0].Purpose != sdk.PurposeDo || !open[0].CompleteBy.Equal(noon.Add(second(30))) {
+	if len(open) != 1 || open[0].Node != 0 || open[0].Call != 1 || open[0].Agent != "shop" || !open[0].CompleteBy.Equal(noon.Add(second(30))) {
 		t.Errorf("got %+v", open)
 	}
 	if s.Status().Final() {

@@ -62,7 +62,7 @@ func waiting(t *testing.T) (*operator.Operator, *memory.Store) {
 		Run: 1, At: state.Last(), Workflow: ids["top"], State: state.Status(), Owner: &e, NextCheck: store.Never,
 		Names: &naming.Names{Workflow: "top", Name: "o-1"},
 	}
-	if tr.Data, _, err = journal.EncodeRow(nil, &journal.Scratch{}, journal.Link{}, 1, 0, tr.At, []machine.Record{rec}); err != nil {
+	if tr.Data, _, err = (journal.NewRow{Run: 1, At: tr.At, Records: []machine.Record{rec}}).Encode(nil, &journal.Scratch{}); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := w.Commit(t.Context(), []store.Transition{tr}); err != nil || !out[0].Landed {

@@ -60,7 +60,7 @@ workflow "top" {
 			Run: ev.RunID, At: state.Last(), Workflow: ids[workflow], State: state.Status(), Owner: &e, NextCheck: store.Never,
 			Names: &naming.Names{Workflow: workflow, Name: ev.Name, Parent: ev.Parent},
 		}
-		if tr.Data, _, err = journal.EncodeRow(nil, &journal.Scratch{}, journal.Link{}, ev.RunID, 0, tr.At, records); err != nil {
+		if tr.Data, _, err = (journal.NewRow{Run: ev.RunID, At: tr.At, Records: records}).Encode(nil, &journal.Scratch{}); err != nil {
 			t.Fatal(err)
 		}
 		if out, err := w.Commit(t.Context(), []store.Transition{tr}); err != nil || !out[0].Landed {

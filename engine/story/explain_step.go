@@ -257,7 +257,7 @@ func (x *explainer) within(n *model.Node) string {
 
 // child returns a sentence about the open call of a node that waits for a child run.
 func (x *explainer) child(n *model.Node, name string, open *model.Attempt) string {
-	run := ChildName(x.s, x.wf, n)
+	run := childName(x.s, x.wf, n)
 	text := fmt.Sprintf("%s waits for child run %s%s", name, run, x.within(n))
 	switch {
 	case open.Kind == model.CallUndo:
@@ -276,9 +276,9 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 // than that. If no deadline comes first, complete-by of the call is ten years away.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
-// ChildName returns the public name of the child run that a node starts, or has started. The step
+// childName returns the public name of the child run that a node starts, or has started. The step
 // of the node must start child runs.
-func ChildName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
+func childName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
 	key, _ := machine.Keys(wf, s.Run(), n)
 	name := wf.Steps[n.Step].KeyName()
 	if n.Item {

@@ -146,7 +146,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 			v.Iteration, v.Iterations = int(n.Loop.Iteration)+1, mostIterations(wf, n, &dsl.Scope{Vars: r.Vars.V})
 		}
 		if wf.Steps[n.Step].Child != nil && !v.Each && n.Fwd.Began != 0 {
-			v.Child = ChildName(s, wf, n)
+			v.Child = childName(s, wf, n)
 		}
 		work, undo := machine.Keys(wf, r, n)
 		v.IdempotencyKey = work

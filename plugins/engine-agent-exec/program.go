@@ -15,6 +15,7 @@ import (
 
 	"github.com/saga-engine/engine/sdk"
 	"github.com/saga-engine/engine/sdk/plugin"
+	"github.com/saga-engine/engine/sdk/procgroup"
 )
 
 // defaultPath is the search path for programs if neither the call nor the environment of this
@@ -45,8 +46,8 @@ func newProgram(ctx context.Context, c *sdk.Call, in runIn) (*program, error) {
 	p.cmd = exec.CommandContext(ctx, path)
 	p.cmd.Args, p.cmd.Dir, p.cmd.Env = in.Argv, in.Cwd, environ(c, in.Env)
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.stdout, p.stderr, drain
-	p.cmd.SysProcAttr = groupAttr()
-	p.cmd.Cancel = func() error { return killGroup(p.cmd.Process) }
+	p.cmd.SysProcAttr = procgroup.OwnBound()
+	p.cmd.Cancel = func() error { return procgroup.Kill(p.cmd.Process) }
 	if in.Stdin != "" {
 		p.cmd.Stdin = strings.NewReader(in.Stdin)
 	}
@@ -156,7 +157,7 @@ func (p *program) own(started chan<- error) {
 	err = p.cmd.Wait()
 	// Kill the processes that the program has started and that still run, because after
 	// complete-by no process of this call may run.
-	_ = killGroup(p.cmd.Process)
+	_ = procgroup.Kill(p.cmd.Process)
 	p.done <- err
 }
 

@@ -96,7 +96,7 @@ func (in execIn) statements() ([]statement, error) {
 		return []statement{st}, err
 	}
 	if in.SQL != "" || in.Args != nil {
-		return nil, invalid("statements: cannot stand beside sql and args")
+		return nil, invalid("statements: cannot be used together with sql and args")
 	}
 	list, ok := in.Statements.([]any)
 	if !ok || len(list) == 0 {

@@ -72,7 +72,7 @@ func braces(pattern string) ([]string, error) {
 			}
 		}
 		if out = next; len(out) > maxVariants {
-			return nil, fmt.Errorf("the braces of a pattern may stand for at most %d patterns", maxVariants)
+			return nil, fmt.Errorf("the braces of a pattern may expand to at most %d patterns", maxVariants)
 		}
 	}
 	return out, nil

@@ -85,7 +85,7 @@ func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 	for _, n := range sorted.Keys(lib.Variables) {
 		if v := lib.Variables[n]; !v.hasDefault() {
 			d.Errorf(v.Where, "Library variable without default",
-				"This module is used as a library, and variables of a library always have their defaults. Variable %q needs one; env() may stand in it.", n)
+				"This module is used as a library, and variables of a library always have their defaults. Variable %q needs one; it may use env().", n)
 		}
 	}
 	d.libs.read[name] = lib

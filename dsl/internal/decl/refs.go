@@ -159,7 +159,7 @@ func (d referenceDecoder) reference(c *eval.Compiled, t hcl.Traversal, ns *names
 		}
 	}
 	if !named && (slices.Contains([]string{"var", "local", "step", "group", "args"}, root) || syntax.RootFields[root] != nil) {
-		d.Errorf(rng, "Invalid reference", "%q is not a value by itself; write %s.NAME.", root, root)
+		d.Errorf(rng, "Invalid reference", "%q is not a value; write %s.NAME.", root, root)
 		return false
 	}
 	if named {
@@ -384,7 +384,7 @@ func (d referenceDecoder) stepStars(c *eval.Compiled, ns *names) bool {
 	return ok
 }
 
-// instanceKey returns the text that stands after the name of a step in a reference: "[KEY]" if the
+// instanceKey returns the text that follows the name of a step in a reference: "[KEY]" if the
 // step has for_each, and otherwise "".
 func instanceKey(s *Step) string {
 	if s.Each() {

@@ -19,7 +19,7 @@ type Shape struct {
 	fields []shapeField // attributes of an object, sorted by name
 	marked bool         // true = the value has sensitive parts
 	hide   bool         // true = the whole value is sensitive, because its elements have sensitive parts
-	open   bool         // true = an object may have other attributes, which the copier drops
+	open   bool         // true = an object may have other attributes; they are dropped when the value is copied
 }
 
 // A shapeField is one attribute of an object.

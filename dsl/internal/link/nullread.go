@@ -139,7 +139,9 @@ type nullVisitor struct {
 // expression is a call of try() or can(), or an expression with a condition. The condition tests
 // the steps, or has the same text as the attribute `when` of the step that is read.
 type guard struct {
-	node  hclsyntax.Node  // the expression; nil = the attribute `when` of the step that contains the expression
+	// Expression inside of which the reads are safe; nil = the whole checked expression, because
+	// the condition is the attribute `when` of its step.
+	node  hclsyntax.Node
 	all   bool            // true = it is safe to read every step
 	steps map[string]bool // names of the steps that are safe to read
 	// outputs has the outputs of child runs that are safe to read, as STEP.OUTPUT.

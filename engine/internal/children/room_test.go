@@ -109,7 +109,7 @@ func (r *roomTest) accept(name string, parent status.RunID, void bool) status.Ru
 		Names: &naming.Names{Workflow: "kid", Name: name, Parent: parent},
 	}
 	var err error
-	if t.Data, _, err = journal.EncodeRow(nil, &journal.Scratch{}, journal.Link{}, r.next, 0, t.At, []machine.Record{rec}); err != nil {
+	if t.Data, _, err = (journal.NewRow{Run: r.next, At: t.At, Records: []machine.Record{rec}}).Encode(nil, &journal.Scratch{}); err != nil {
 		r.t.Fatal(err)
 	}
 	out, err := r.w.Commit(r.t.Context(), []store.Transition{t})
@@ -297,7 +297,7 @@ func (r *roomTest) undo(run status.RunID) {
 		r.t.Fatalf("the run is not undone: %+v", rec)
 	}
 	t := store.Transition{Run: run, Seq: 1, At: rec.At(), State: state, NextCheck: store.Never}
-	if t.Data, _, err = journal.EncodeRow(nil, &journal.Scratch{}, story.Next(), run, 1, t.At, []machine.Record{rec}); err != nil {
+	if t.Data, _, err = (journal.NewRow{Run: run, Seq: 1, At: t.At, Before: story.Next(), Records: []machine.Record{rec}}).Encode(nil, &journal.Scratch{}); err != nil {
 		r.t.Fatal(err)
 	}
 	out, err := r.w.Commit(r.t.Context(), []store.Transition{t})

@@ -1,8 +1,3 @@
-// Package clock returns the time of the store, and how long the engine's lease lasts.
-//
-// It computes both from the store's answers to ticks. A tick renews the lease and returns
-// the store's time. Two engines of one store read nearly the same time, even if their own
-// clocks differ. The returned times never go backwards.
 package clock
 
 import (

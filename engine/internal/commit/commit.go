@@ -1,10 +1,3 @@
-// Package commit is the group commit of an engine: it sends many transitions to the store in
-// one batch.
-//
-// The package takes transitions, and passes the outcome of each transition to its receiver.
-// It passes on the outcomes in the order in which the store answers. If the store does not
-// answer, the package sends the whole batch again (decision 18). It knows neither runs nor
-// agents.
 package commit
 
 import (

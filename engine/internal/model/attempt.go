@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // An Attempt describes one call that a node made: a call of its action, a call of its undo, or a
 // lookup. The state keeps all open attempts and the last KeptAttempts closed attempts.
@@ -16,6 +19,13 @@ type Attempt struct {
 	Silent Instant
 	Ended  Instant // time at which the attempt was closed; 0 = it is open
 	Said   *Saying // code and message of the failure with which it ended; nil = none
+}
+
+// An OpenCall describes a call in flight.
+type OpenCall struct {
+	Node, Call int       // number of the node, and of the call within its node
+	Agent      string    // key of the agent in the map Workflow.Agents
+	CompleteBy time.Time // complete-by of the call
 }
 
 // KeptAttempts is the largest number of closed attempts of a node that the state keeps. The

@@ -183,7 +183,7 @@ func (u *unsendable) Unwrap() error { return u.error }
 // by the notify blocks that it had at that time.
 func (a *Announcer) announce(ctx context.Context, w where, n notice.Notice) error {
 	cfg, defs := a.cfg, a.cfg.Shared.Defs
-	run, err := journal.LoadAt(ctx, cfg.Store, cfg.Sealer, defs, n.Run, n.Seq)
+	run, err := journal.Reader{Store: cfg.Store, Sealer: cfg.Sealer, Defs: defs}.LoadAt(ctx, n.Run, n.Seq)
 	if err != nil {
 		return err
 	}

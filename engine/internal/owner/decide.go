@@ -109,12 +109,13 @@ func (c *decider) recall(r *ownedRun, at time.Time) []*delivery {
 	}
 	var unsent []*delivery
 	for _, a := range r.state.ExpiredAttempts(r.wf, at) {
-		if !c.n.Calls.Recall(r.id, a.ID) {
+		id := machine.AttemptID{Node: a.Node, Call: a.Call}
+		if !c.n.Calls.Recall(r.id, id) {
 			continue
 		}
 		unsent = append(unsent, &delivery{Answer: call.Answer{
-			Event:   machine.AttemptDeferred{Attempt: a.ID, Until: at.Add(c.n.cfg.Options.MinScan), Why: call.WhyTooLate},
-			Arrived: at, Attempt: a.ID, CompleteBy: a.CompleteBy,
+			Event:   machine.AttemptDeferred{Attempt: id, Until: at.Add(c.n.cfg.Options.MinScan), Why: call.WhyTooLate},
+			Arrived: at, Attempt: id, CompleteBy: a.CompleteBy,
 		}})
 	}
 	return unsent

@@ -235,7 +235,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
 	r.tellRefused(&f.Transition)
-	data, after, err := journal.EncodeRow(c.n.cfg.Sealer, &c.rows, r.link, r.id, r.seq, f.Transition.At, x.records)
+	data, after, err := journal.NewRow{Run: r.id, Seq: r.seq, At: f.Transition.At, Before: r.link, Records: x.records}.Encode(c.n.cfg.Sealer, &c.rows)
 	if err != nil {
 		return err
 	}

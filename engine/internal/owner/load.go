@@ -103,7 +103,7 @@ func (n *Shared) loadState(ctx context.Context, run status.RunID, whole bool) (S
 		return Story{}, fmt.Errorf("load run %s: %w", naming.RunName(run), err)
 	}
 	story := Story{rows: l.Rows}
-	story.Run, err = journal.FoldShort(ctx, n.cfg.Store, n.cfg.Sealer, n.Defs, l, &journal.Scratch{}, &story.notes)
+	story.Run, err = journal.Reader{Store: n.cfg.Store, Sealer: n.cfg.Sealer, Defs: n.Defs}.FoldShort(ctx, l, &journal.Scratch{}, &story.notes)
 	if err == nil { // here and not in the shard, because costly expressions would delay the shard's other runs
 		story.specs, story.specsErr = n.Specs.Specs(story.Flow, story.State.Vars())
 	}
@@ -191,7 +191,7 @@ func (sh *shard) forget(r *ownedRun, mine bool) {
 func (n *Shared) Fold(ctx context.Context, l snapshots.Loaded, scratch *journal.Scratch) (Story, error) {
 	story := Story{rows: l.Rows}
 	var err error
-	story.Run, err = journal.FoldShort(ctx, n.cfg.Store, n.cfg.Sealer, n.Defs, l, scratch, &story.notes)
+	story.Run, err = journal.Reader{Store: n.cfg.Store, Sealer: n.cfg.Sealer, Defs: n.Defs}.FoldShort(ctx, l, scratch, &story.notes)
 	var aside *journal.RunError
 	if err != nil && !errors.As(err, &aside) && journal.Permanent(err) {
 		err = &journal.RunError{Run: int64(l.Head.Run), Name: l.Head.Name, Err: err, Hint: journal.HintFor(err)}

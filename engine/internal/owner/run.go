@@ -263,7 +263,7 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 	if last := r.state.Last(); at.Before(last) {
 		at = last
 	}
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, at, nil)
+	data, _, err := journal.NewRow{Run: r.id, Seq: r.seq, At: at, Before: r.link}.Encode(n.cfg.Sealer, &sh.decide.rows)
 	if err != nil {
 		n.cfg.Logger.Error("hand a run back", "run", r.name(), "error", err)
 		return

@@ -119,7 +119,7 @@ func (sh *shard) close(owned map[status.RunID]int32) {
 // alert contains the first line of the error in the parameter `cause`.
 func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	now := sh.s.n.Clock.Now()
-	data, _, err := journal.EncodeRow(sh.s.n.cfg.Sealer, &sh.decide.rows, r.link, r.id, r.seq, now, nil)
+	data, _, err := journal.NewRow{Run: r.id, Seq: r.seq, At: now, Before: r.link}.Encode(sh.s.n.cfg.Sealer, &sh.decide.rows)
 	if err != nil {
 		sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", err)
 		return
@@ -147,7 +147,7 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 	rec := machine.Lost(run.At, event, head.State)
 	t := store.Transition{Run: head.Run, Seq: run.Seq, At: run.At, Owner: &sh.s.engine, NextCheck: store.Never}
 	AddRecord(&t, rec, machine.NewState(), nil)
-	data, _, err := journal.EncodeRow(n.cfg.Sealer, &sh.decide.rows, run.Before, head.Run, run.Seq, run.At, []machine.Record{rec})
+	data, _, err := journal.NewRow{Run: head.Run, Seq: run.Seq, At: run.At, Before: run.Before, Records: []machine.Record{rec}}.Encode(n.cfg.Sealer, &sh.decide.rows)
 	if err != nil {
 		done(err)
 		return

@@ -64,7 +64,7 @@ type Observer interface {
 type Options struct {
 	Lease, MinScan, MaxScan, RetryStore time.Duration
 	Shards                              int
-	MaxBatchRows, MaxBatchBytes         int
+	MaxBatchBytes                       int
 	MaxRow, SnapshotRows                int
 	Ceilings                            machine.Ceilings
 	Alone                               bool

@@ -27,13 +27,13 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a snapshot is compared with the last row that it covers",
-		in:   "engine/journal.foldFrom",
+		in:   "engine/journal.Reader.foldFrom",
 		old:  "len(l.Rows) == 0 || !p.follows(l.Rows[0])", new: "len(l.Rows) == 0",
 		by: catches("engine", "^TestChangedSnapshotIsRefused$"),
 	},
 	{
 		name: "the size of the rows before a snapshot is counted",
-		in:   "engine/journal.foldFrom",
+		in:   "engine/journal.Reader.foldFrom",
 		old:  "story.State, story.Facts, story.Stored = p.State, p.Facts, p.Stored", new: "story.State, story.Facts = p.State, p.Facts",
 		by: catches("engine", "^TestLongRunIsLoadedFromItsSnapshot$"),
 	},
@@ -680,7 +680,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "the end of a run that is missing is found by what follows the run",
-		in:   "engine/journal.Follow",
+		in:   "engine/journal.Reader.Follow",
 		old:  "if loaded {",
 		new:  "if loaded && next < 0 {",
 		by:   catches("engine", "^TestVerifyFindsAMissingEnd$"),
@@ -688,8 +688,8 @@ var engineFaults = []fault{
 	{
 		name: "a row that hands a run back is bound to the row before",
 		in:   "engine/internal/owner.free",
-		old:  "r.link, r.id, r.seq, at, nil",
-		new:  "journal.Link{}, r.id, r.seq, at, nil",
+		old:  "At: at, Before: r.link}",
+		new:  "At: at}",
 		by:   catches("engine", "^TestDrainHandsBackWhatNeedsNoCall$"),
 	},
 	{

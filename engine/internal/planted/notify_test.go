@@ -58,7 +58,7 @@ var notifyFaults = []fault{
 	},
 	{
 		name: "a notification tells the state of that time",
-		in:   "engine/journal.LoadAt",
+		in:   "engine/journal.Reader.LoadAt",
 		old:  "if row.Seq > seq {", new: "if row.Seq < 0 {",
 		by: catches("engine", "^TestNotifyEveryTime$"),
 	},

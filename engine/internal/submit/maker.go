@@ -220,7 +220,7 @@ func (m *Maker) Unowned(st *owner.Start, event machine.Started, now time.Time) (
 		owner.AddRecord(&t, rec, state, st.Flow)
 		owner.SetRoom(&t, st.Names.Workflow, now, event)
 		t.At = rec.At()
-		t.Data, _, err = journal.EncodeRow(m.cfg.Sealer, &journal.Scratch{}, journal.Link{}, t.Run, 0, t.At, []machine.Record{rec})
+		t.Data, _, err = journal.NewRow{Run: t.Run, At: t.At, Records: []machine.Record{rec}}.Encode(m.cfg.Sealer, &journal.Scratch{})
 		return err
 	})
 	if err != nil {

@@ -19,9 +19,9 @@ const Format = 3
 
 var (
 	// ErrFormat says that records were written by a newer engine.
-	ErrFormat = errors.New("machine: records of a newer format")
+	ErrFormat = errors.New("journal: records of a newer format")
 	// ErrCorrupt says that bytes are not records.
-	ErrCorrupt = errors.New("machine: damaged records")
+	ErrCorrupt = errors.New("journal: damaged records")
 )
 
 type encoder struct {

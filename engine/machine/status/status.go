@@ -12,10 +12,12 @@ type RunState uint8
 
 // The states of a run.
 const (
-	RunInvalid            RunState = 0
-	RunQueued             RunState = 1 // accepted; nothing has started
-	RunRunning            RunState = 2
-	RunWaiting            RunState = 3 // not used yet: no run gets this state
+	RunInvalid RunState = 0
+	RunQueued  RunState = 1 // accepted; nothing has started
+	RunRunning RunState = 2
+	// No agent works for the run: each open step waits for a time or a signal, or the run waits
+	// for its place or key.
+	RunWaiting            RunState = 3
 	RunPaused             RunState = 4
 	RunCompensating       RunState = 5
 	RunParked             RunState = 6 // the run waits for a person

@@ -108,7 +108,7 @@ func (s *examiner) findings(have int64) []health.Finding {
 		out = append(out, f("failover", health.Error, "", "%v", lost))
 	case why != nil:
 		out = append(out, f("failover", health.Warning, "Let the database's user execute pg_current_wal_lsn, pg_walfile_name and pg_control_system.",
-			"Whether a failover lost history cannot be told here: %v.", why))
+			"Whether a failover lost history is not known here: %v.", why))
 	default:
 		out = append(out, f("failover", health.OK, "", "A failover that loses history would be noticed."))
 	}

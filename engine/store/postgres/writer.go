@@ -10,6 +10,7 @@ import (
 
 	"github.com/lib/pq"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
@@ -248,14 +249,7 @@ const giveUp = 5
 
 // backoff waits before the n-th repetition, or until ctx ends.
 func backoff(ctx context.Context, n int) error {
-	t := time.NewTimer(min(10*time.Millisecond<<min(n, 10), time.Second))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait.For(ctx, min(10*time.Millisecond<<min(n, 10), time.Second))
 }
 
 // errReplaced says that a former primary has confirmed a commit after another server had

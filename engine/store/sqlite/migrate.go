@@ -12,6 +12,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -86,10 +87,8 @@ func awaitVersion(ctx context.Context, db *sql.DB) error {
 		if !errors.As(err, &old) || old.Have > old.Want || time.Now().After(ends) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := wait.For(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/saga-engine/engine/engine/internal/wait"
 )
 
 // A tx is a writing transaction; only one exists at a time. Its statements are prepared once
@@ -133,10 +135,8 @@ func (x *tx) begin(ctx context.Context) error {
 		if !beside || code(err) != sqlite3.SQLITE_BUSY || time.Since(start) > turnWait {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(turnPause):
+		if err := wait.For(ctx, turnPause); err != nil {
+			return err
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/admission"
@@ -104,12 +105,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 		}
 		// The outcome is not known: send the same batch with the same token again.
 		if doubt {
-			timer := time.NewTimer(pause)
-			select {
-			case <-ctx.Done():
-			case <-timer.C:
-			}
-			timer.Stop()
+			_ = wait.For(ctx, pause) // if ctx has ended, the next try returns
 			pause = min(2*pause, askPauseMost)
 		}
 		doubt = true

@@ -64,8 +64,8 @@ func (damaged) Is(target error) bool { return target == store.ErrDamaged }
 // Unwrap returns the cause.
 func (d damaged) Unwrap() error { return d.error }
 
-// MaxIDs is the largest number of ids in store.RunFilter.IDs.
-const MaxIDs = 1000
+// maxIDs is the largest number of ids in store.RunFilter.IDs.
+const maxIDs = 1000
 
 // A Kind is the kind of a filter. The kind determines which index a store uses, and in
 // which order the store returns the runs.
@@ -108,7 +108,7 @@ func KindOf(f store.RunFilter) (Kind, error) {
 func familyKind(f store.RunFilter, listed bool) (Kind, error) {
 	foreign := f.Owners != 0 || f.Waiting || f.Asking != 0 || f.Overdue != 0
 	switch {
-	case listed, foreign, f.Name != "", f.Limit < 0, len(f.IDs) > MaxIDs:
+	case listed, foreign, f.Name != "", f.Limit < 0, len(f.IDs) > maxIDs:
 		return 0, errFilter
 	case f.Parent == 0 && f.After == 0 && f.Limit == 0:
 		return KindIDs, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine/store"
 )
 
@@ -99,9 +100,9 @@ func (h *Hook) Run(ctx context.Context) {
 			// The level Debug is enough, because other code of the engine logs that the store
 			// does not answer.
 			h.log.Debug("ask to push alerts", "error", err)
-			rest(ctx, h.poll)
+			_ = pause.For(ctx, h.poll)
 		case !mine:
-			rest(ctx, h.poll)
+			_ = pause.For(ctx, h.poll)
 		default:
 			h.stand(ctx, asked.Add(h.watch))
 		}
@@ -154,7 +155,7 @@ func (h *Hook) doze(ctx context.Context, d time.Duration) {
 func (h *Hook) drain(ctx context.Context, end time.Time) (int, error) {
 	sent := 0
 	for ctx.Err() == nil {
-		rest(ctx, time.Until(h.next))
+		_ = pause.For(ctx, time.Until(h.next))
 		alerts, err := h.store.Undelivered(ctx, hookBatch)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -237,19 +238,6 @@ func (h *Hook) push(ctx context.Context, a store.AlertRow, end time.Time) error 
 	err = h.to.push(ctx, a, body)
 	h.counts.Pushed(err == nil)
 	return err
-}
-
-// rest waits until d has passed or ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // A refusedError is the error of a receiver that will never take this alert.

@@ -19,6 +19,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl/secret"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/sdk/procgroup"
 )
 
 // webhookPatience is how long a webhook may take to answer.
@@ -106,8 +107,8 @@ func (p program) push(ctx context.Context, a store.AlertRow, body []byte) error 
 	cmd.Stdin = bytes.NewReader(append(body, '\n'))
 	said := &tail{most: 2 << 10}
 	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = ownGroup()
-	cmd.Cancel = func() error { return killGroup(cmd.Process) }
+	cmd.SysProcAttr = procgroup.Own()
+	cmd.Cancel = func() error { return procgroup.Kill(cmd.Process) }
 	cmd.WaitDelay = programGrace
 	err := cmd.Run()
 	switch {

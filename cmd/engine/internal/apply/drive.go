@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/engines"
 	"github.com/saga-engine/engine/cmd/engine/internal/follow"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
@@ -215,17 +216,12 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 // findAgain reads the row of a run that certainly exists. If the store does not answer,
 // findAgain asks it again until ctx ends.
 func findAgain(ctx context.Context, s *session.Session, name string) (store.RunRow, error) {
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	for again := 100 * time.Millisecond; ; again = min(2*again, 5*time.Second) {
 		row, err := s.Store.Find(ctx, name)
 		if err == nil || permanent(err) || ctx.Err() != nil {
 			return row, err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		_ = pause.For(ctx, again) // if ctx has ended, the next answer is returned
 	}
 }
 

@@ -44,7 +44,7 @@ func lookOn(ctx context.Context, w *work, locked *sqlite.LockedError) (end follo
 	go func() {
 		ends <- w.Following(followCtx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 			o.Poll = 500 * time.Millisecond
-			return journal.Follow(ctx, s.Store, s.Sealer, s.Defs, row.Run, from, fn, o)
+			return journal.Reader{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}.Follow(ctx, row.Run, from, fn, o)
 		})
 	}()
 	ticker := time.NewTicker(follow.TickEvery)

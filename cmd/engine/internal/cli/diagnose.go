@@ -66,8 +66,8 @@ func explain(err error) (summary, detail string) {
 		}
 		return "Cannot " + st.Doing, words.UpperFirst(text)
 	case errors.As(err, &locked):
-		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it; "+
-			"Commands that look at runs or say something to them (`engine list`, `show`, `cancel`, …) and `engine apply --detach` work beside it.", locked.Path, locked.Holder)
+		return "State file is in use", fmt.Sprintf("%s is held by %s. Wait until that command ends, or stop it. "+
+			"Commands that read runs or send verbs to them (`engine list`, `show`, `cancel`, …) and `engine apply --detach` work meanwhile.", locked.Path, locked.Holder)
 	case errors.As(err, &schema):
 		return explainSchema(schema)
 	case errors.Is(err, fs.ErrNotExist):

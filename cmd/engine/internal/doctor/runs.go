@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine"
 	"github.com/saga-engine/engine/engine/agents"
 	"github.com/saga-engine/engine/engine/journal"
@@ -113,12 +114,8 @@ func (c *checkup) leases(ctx context.Context) error {
 	if len(near) == 0 {
 		return nil
 	}
-	timer := time.NewTimer(leaseLook)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pause.For(ctx, leaseLook); err != nil {
+		return err
 	}
 	live, err := c.s.Store.Live(ctx)
 	if err != nil {

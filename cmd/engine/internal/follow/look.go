@@ -117,7 +117,7 @@ func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRo
 		}
 		ends <- w.Following(ctx, s, func(ctx context.Context, from int, fn func(int, []story.Fact), o journal.FollowOptions) (*machine.State, error) {
 			o.Poll = 500 * time.Millisecond
-			return journal.Follow(ctx, s.Store, s.Sealer, s.Defs, row.Run, from, fn, o)
+			return journal.Reader{Store: s.Store, Sealer: s.Sealer, Defs: s.Defs}.Follow(ctx, row.Run, from, fn, o)
 		})
 	}()
 	ticker := time.NewTicker(TickEvery)

@@ -190,13 +190,7 @@ func (v *server) snapshot(ctx context.Context) telemetry.Snapshot {
 		}
 	}
 	for _, a := range v.pool.Status() {
-		shown := telemetry.AgentSnapshot{Agent: a.Agent, InFlight: a.InFlight, Circuit: circuitNumber(a.Circuit)}
-		for _, i := range a.Instances {
-			if i.Healthy {
-				shown.Instances++
-			}
-		}
-		s.Agents = append(s.Agents, shown)
+		s.Agents = append(s.Agents, telemetry.AgentSnapshot{Agent: a.Agent, InFlight: a.InFlight, Instances: a.Healthy, Circuit: circuitNumber(a.Circuit)})
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
+	"github.com/saga-engine/engine/cmd/internal/pause"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
@@ -39,10 +40,8 @@ func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, 
 		if time.Now().After(end) {
 			return nil, cli.Failed("State without a key", "Another process has locked %s and has not begun to work on it. Try again when it has.", t.Shown)
 		}
-		select {
-		case <-time.After(keyPause):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := pause.For(ctx, keyPause); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (r runTables) ownerText() string {
 	case r.alive():
 		return fmt.Sprintf("engine %d, %s, alive", r.Owner.Engine, r.Owner.Address)
 	case r.Row.Owner == 0:
-		return "nobody yet"
+		return "no engine yet"
 	case r.Owner != nil:
 		return fmt.Sprintf("engine %d, %s, %s", r.Owner.Engine, r.Owner.Address, history.GoneText(r.Owner))
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os/exec"
 	"sync"
+
+	"github.com/saga-engine/engine/sdk/procgroup"
 )
 
 // CanRunFile reports whether Command.File can be used on this system.
@@ -22,7 +24,7 @@ type Process struct {
 // Start starts a process. It returns an error if the system refuses to run the process.
 func Start(c Command) (*Process, error) {
 	p := &Process{cmd: &exec.Cmd{
-		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: groupAttr(),
+		Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdout: c.Stdout, Stderr: c.Stderr, SysProcAttr: procgroup.Own(),
 	}}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func (p *Process) Wait() error {
 	p.mu.Lock()
 	p.reaped = true
 	p.mu.Unlock()
-	_ = killGroup(p.Pid())
+	_ = procgroup.Kill(p.cmd.Process)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return &ExitError{text: exit.Error()}
@@ -57,6 +59,6 @@ func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = killGroup(p.Pid())
+		_ = procgroup.Kill(p.cmd.Process)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	write := flag.Bool("write", false, "write points.txt beside the package instead of printing")
+	write := flag.Bool("write", false, "write points.txt next to the package instead of printing")
 	root := flag.String("root", "../../..", "directory of the module")
 	flag.Parse()
 	if err := run(*root, *write); err != nil {
