@@ -416,6 +416,7 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		c.EachKey = c.EachKey || name == "key"
 	case "self":
 		c.Self = true
+		c.SelfInput = c.SelfInput || name == "input"
 		c.SelfOutput = c.SelfOutput || name == "output"
 	case "failure":
 		c.Failure = true
