@@ -273,7 +273,8 @@ var nodeCodec = []codec[model.Node]{
 	{ // how far a repeat step has come, and the arguments that it gave to a declared action
 		bit: model.NodeLoopBit,
 		put: func(e *encoder, n *model.Node) {
-			if !n.Given.V.IsNull() {
+			// A reference has no value before the record is applied to a state.
+			if !n.Given.V.IsNull() || n.Given.From.Kind != model.OriginInline {
 				e.int(loopGiven)
 				e.held(n.Given)
 			}
