@@ -19,7 +19,7 @@ func storesArguments(s *spec) {
 		in, err := s.Input(sc)
 		return argumentsFor(in), err
 	}
-	s.Given = arguments
+	s.Given, s.Do.Keyed = arguments, true
 	if s.Undo == nil {
 		return
 	}

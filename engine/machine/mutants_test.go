@@ -192,6 +192,18 @@ var mutants = []mutant{
 		"inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)", "inv.ForwardKey, inv.IdempotencyKey = d.undoKey(n), d.undoKey(n)", nil},
 	{"a step that starts is written without its start", "../internal/wire/template.go",
 		"n.Fwd.Began = at", "n.Fwd.Began = 0", nil},
+	{"a loop keeps the arguments of its first call", "dispatch.go",
+		"if !n.Given.V.IsNull() || !given.IsNull() {", "if n.Given.V.IsNull() {", nil},
+	{"compensate sees no stored arguments", "scope.go",
+		"Given: n.Given.V, ", "", nil},
+	{"self.previous is lost if the input has the key", "dispatch.go",
+		"self = *scope.Self //", "_ = *scope.Self //", nil},
+	{"the journal forgets stored arguments", "../internal/wire/table.go",
+		"n.Given = d.held()\n", "_ = d.held()\n", nil},
+	{"stored arguments refer to an output that has changed", "loop.go",
+		"n.Given = d.s.keep(n.Given.V)", "_ = d.s.keep(n.Given.V)", nil},
+	{"the size of stored arguments is forgotten", "../internal/model/nodeview.go",
+		"&n.Data, &n.Last, &n.Given} {", "&n.Data, &n.Last} {", nil},
 }
 
 // T30: TestMutants plants the faults one by one and runs the random worlds against
