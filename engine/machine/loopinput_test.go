@@ -1,8 +1,11 @@
 package machine_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +111,26 @@ func TestStoredArgumentsOutliveTheNodeTheyWereSharedFrom(t *testing.T) {
 	if got := string(p.nodeOf("a[l]").Given.V.JSON()); got != long {
 		t.Errorf("the arguments are %s, want %s", got, long)
 	}
+}
+
+var updateArguments = flag.Bool("update-arguments", false, "write the golden journal of stored arguments anew")
+
+// A journal with stored arguments, as the first engine that knew them wrote it, folds to the same states
+// for ever.
+func TestStoredArgumentsGoldenJournal(t *testing.T) {
+	path := filepath.Join("testdata", "journal-v3-arguments.txt")
+	if *updateArguments {
+		loop := repeat(dsl.Repeat{Collect: output, Interval: every(15 * time.Second)}, 3)
+		p := start(t, flow(do("a", each("k", "l"), loop, storesArguments), do("b")), "do a[k]", "do a[l]", "do b")
+		long := `{"n":"a text that is worth sharing"}`
+		p.okWith("a[k]", long).okWith("a[l]", long).event(machine.PauseRequested{By: "ann"}).event(machine.ResumeRequested{By: "ann"}).wait(15*time.Second, "do a[k]", "do a[l]")
+		p.okWith("a[k]", `{"n":2}`).fail("b", "declined", "undo a[k]")
+		p.ok("a[k]").okWith("a[l]", `{"n":3}`, "undo a[l]").ok("a[l]").is("compensated")
+		if err := os.WriteFile(path, []byte(p.golden()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foldGolden(t, path, 3)
 }
 
 // The arguments count for the ceiling of values, as the input does.

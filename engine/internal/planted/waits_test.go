@@ -200,4 +200,10 @@ var waitsFaults = []fault{
 		old:  "$7::int8 = 0 OR", new: "$7::int8 >= 0 OR",
 		by: catches("engine/store/postgres", "^TestStore$/^inbox$"),
 	},
+	{
+		name: "self.signal forgets the signal of an earlier iteration",
+		in:   "engine/internal/model.(*Node).EndedBy",
+		old:  "if n.TimedOut {", new: "if n.TimedOut && n.More == nil {",
+		by: catches("engine/machine", "^TestSignalOfAnIteration$"),
+	},
 }
