@@ -200,10 +200,6 @@ var mutants = []mutant{
 		"self = *scope.Self //", "_ = *scope.Self //", nil},
 	{"the journal forgets stored arguments", "../internal/wire/table.go",
 		"n.Given = d.held()\n", "_ = d.held()\n", nil},
-	{"stored arguments refer to an output that has changed", "loop.go",
-		"n.Given = d.s.keep(n.Given.V)", "_ = d.s.keep(n.Given.V)", nil},
-	{"the size of stored arguments is forgotten", "../internal/model/nodeview.go",
-		"&n.Data, &n.Last, &n.Given} {", "&n.Data, &n.Last} {", nil},
 }
 
 // T30: TestMutants plants the faults one by one and runs the random worlds against

@@ -206,4 +206,16 @@ var waitsFaults = []fault{
 		old:  "if n.TimedOut {", new: "if n.TimedOut && n.More == nil {",
 		by: catches("engine/machine", "^TestSignalOfAnIteration$"),
 	},
+	{
+		name: "stored arguments get a new reference when they are stored again",
+		in:   "engine/machine.loops.keepGiven",
+		old:  "n.Given = d.s.keep(n.Given.V)", new: "_ = d.s.keep(n.Given.V)",
+		by: catches("engine/machine", "^TestStoredArgumentsOutliveTheNodeTheyWereSharedFrom$"),
+	},
+	{
+		name: "stored arguments count for the size of a node",
+		in:   "engine/internal/model.(*Node).Weight",
+		old:  "&n.Last, &n.Given}", new: "&n.Last}",
+		by: catches("engine/machine", "^TestStoredArgumentsCountAsValues$"),
+	},
 }
