@@ -81,6 +81,11 @@ func (w *Workflow) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagn
 	return w.lines.Evaluate(text, s)
 }
 
+// NotInGroup is the summary of the error that Evaluate returns if the workflow is a group, and the
+// expression refers to a value around the group that the run of the group does not have. The run
+// around the group has the value.
+const NotInGroup = "No value in the run of a group"
+
 // Complete returns the words that may replace text[from:], the unfinished reference or function
 // name at the end of the text. The words are sorted. The parameter `inRun` says whether the
 // expression may refer to steps and to run.*.
@@ -247,10 +252,14 @@ type Step struct {
 	// When is the condition of the step. The engine evaluates it once, before Settings and ForEach.
 	// If the condition uses each.*, it is in WhenEach instead of When. The engine evaluates
 	// WhenEach for each instance.
-	When           func(*eval.Scope) (bool, error)
-	WhenEach       func(*eval.Scope) (bool, error)
-	ForEach        func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
-	Input          ValueFunc                       // all arguments as one object; never nil
+	When     func(*eval.Scope) (bool, error)
+	WhenEach func(*eval.Scope) (bool, error)
+	ForEach  func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
+	Input    ValueFunc                       // all arguments as one object; never nil
+	// Given computes the arguments of a declared action for self.input. It is set only if the run must
+	// store them, because the step has a repeat block and its arguments use self.previous or
+	// self.collected. nil = self.input needs no stored arguments.
+	Given          ValueFunc
 	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
 	FailWhen       []Refusal // the fail_when blocks; the engine checks them before Post
