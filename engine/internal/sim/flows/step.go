@@ -53,20 +53,26 @@ func (w *writer) action(s scope, st *Step) {
 		w.line(s, "compensation = \"none\"")
 	}
 	w.special(s, st, a)
-	if !st.Loops && !st.Restarts && w.chance(6) {
-		use("idempotency_key")
-		key := fmt.Sprintf("${run.id}/%s", st.Name)
-		if st.Keys != nil || s.item { // inside a group, run.id is the id of the run that contains the group
-			key += "/${each.key}"
-		}
-		w.line(s, "idempotency_key = %q", key)
-	}
+	w.ownKey(s, st)
 	w.loop(s, st, st.Loops)
 	w.undo(s, st, a, undoes)
 	w.retry(s, st)
 	w.guards(s, st, a, substitutes[a == "raw"])
 	w.input(s, st, a)
 	w.line(s, "") // ends the block
+}
+
+// ownKey gives some steps an idempotency key of their own.
+func (w *writer) ownKey(s scope, st *Step) {
+	if st.Loops || st.Restarts || !w.chance(6) {
+		return
+	}
+	st.Uses = append(st.Uses, "idempotency_key")
+	key := fmt.Sprintf("${run.id}/%s", st.Name)
+	if st.Keys != nil || s.item { // inside a group, run.id is the id of the run that contains the group
+		key += "/${each.key}"
+	}
+	w.line(s, "idempotency_key = %q", key)
 }
 
 // substitutes holds the source text of catch.output for a step that calls an agent. The key true is
