@@ -149,9 +149,9 @@ func (p *progressSender) settled(t Member, d *Answer, err error) {
 		return
 	}
 	p.member = nil
-	var aside *journal.RunError
+	var quarantined *journal.RunError
 	switch {
-	case err == nil, errors.As(err, &aside), errors.Is(err, store.ErrNotFound):
+	case err == nil, errors.As(err, &quarantined), errors.Is(err, store.ErrNotFound):
 		p.sent, p.pause, p.foreign = nil, 0, false
 		p.sendLocked()
 		return

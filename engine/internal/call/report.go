@@ -56,11 +56,11 @@ func (c *Call) insist(a Answer, err error) {
 	defer c.Finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
 	for {
-		var aside *journal.RunError
+		var quarantined *journal.RunError
 		switch {
 		case err == nil:
 			return
-		case errors.As(err, &aside):
+		case errors.As(err, &quarantined):
 			// This engine does not work on the run (quarantine), so it does not decide the
 			// answer. It keeps the answer for the person who examines the run.
 			w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, a.Event, a.Arrived)

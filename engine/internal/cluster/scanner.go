@@ -108,7 +108,7 @@ func (p *scanner) deadLocked() []store.EngineID {
 	return dead
 }
 
-const doingPatrol = "scan the runs of other engines"
+const doingScan = "scan the runs of other engines"
 
 // run makes the scans that are due after a tick, until ctx ends. It repeats scans that
 // failed.
@@ -123,10 +123,10 @@ func (p *scanner) run(ctx context.Context) {
 		err := p.round(ctx)
 		p.setWorking(false)
 		if err == nil {
-			p.n.shared.Outage.Worked(doingPatrol, time.Time{})
+			p.n.shared.Outage.Worked(doingScan, time.Time{})
 		}
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			p.n.shared.Outage.Failed(doingPatrol, err)
+			p.n.shared.Outage.Failed(doingScan, err)
 			if wait.For(ctx, p.n.cfg.Options.MinScan) != nil {
 				return
 			}

@@ -214,8 +214,8 @@ func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool 
 }
 
 // readable reports whether this engine can decode at least one of the messages.
-func readable(letters []owner.Message) bool {
-	for _, l := range letters {
+func readable(messages []owner.Message) bool {
+	for _, l := range messages {
 		if l.Err == nil {
 			return true
 		}

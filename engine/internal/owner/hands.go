@@ -32,9 +32,9 @@ type HandKeeper struct {
 	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only
 	// while no other takeover is running: if the engine dies then, it is clear which run was the
 	// cause. All other takeovers may run at the same time. So the takeover of a suspect fills the
-	// whole channel `seats`, and every other takeover puts only one value into it.
-	turn  chan struct{} // holds a value while a goroutine fills the channel `seats`
-	seats chan struct{} // one value for each running takeover; full during the takeover of a suspect
+	// whole channel `reservations`, and every other takeover puts only one value into it.
+	turn         chan struct{} // holds a value while a goroutine fills the channel `reservations`
+	reservations chan struct{} // one value for each running takeover; full during the takeover of a suspect
 
 	mu      sync.Mutex           // protects the fields below
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
@@ -53,7 +53,7 @@ type handWait struct {
 func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
 		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[status.RunID]int{},
-		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*PagesAhead),
+		turn: make(chan struct{}, 1), reservations: make(chan struct{}, 2*PagesAhead),
 	}
 }
 
@@ -69,15 +69,15 @@ func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
 // no other takeover is running. No other takeover begins before the caller calls leave. If ctx
 // ends before the takeover can begin, Alone returns the error of ctx.
 func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
-	return k.enter(ctx, cap(k.seats))
+	return k.enter(ctx, cap(k.reservations))
 }
 
-// enter begins a takeover: it puts values into the channel `seats`, and waits until there is space
-// for all of them. The parameter `seats` is the number of values. With 1, other takeovers may be in
+// enter begins a takeover: it puts values into the channel `reservations`, and waits until there is space
+// for all of them. The parameter `reservations` is the number of values. With 1, other takeovers may be in
 // progress at the same time. With the capacity of the channel, this is the only takeover. Only one
 // goroutine at a time puts values in. The result `leave` is a function that removes the values. If
 // ctx ends first, enter removes them itself and returns the error of ctx.
-func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
+func (k *HandKeeper) enter(ctx context.Context, n int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -87,12 +87,12 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 	taken := 0
 	leave = func() {
 		for range taken {
-			<-k.seats
+			<-k.reservations
 		}
 	}
-	for range seats {
+	for range n {
 		select {
-		case k.seats <- struct{}{}:
+		case k.reservations <- struct{}{}:
 			taken++
 		case <-ctx.Done():
 			leave()

@@ -246,7 +246,7 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 
 // inboxRead continues a run after its messages were read.
 func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
-	r, letters, more, err := m.r, m.messages, m.more, m.err
+	r, messages, more, err := m.r, m.messages, m.more, m.err
 	b, n := &r.inbox, sh.s.n
 	if sh.runs[r.id] != r || b.epoch != m.epoch {
 		return
@@ -264,16 +264,16 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		return
 	case err != nil:
 		if ctx.Err() == nil {
-			n.Outage.Failed(doingMail, err, "run", r.name())
+			n.Outage.Failed(doingMessages, err, "run", r.name())
 		}
 	default:
-		n.Outage.Worked(doingMail, time.Time{})
+		n.Outage.Worked(doingMessages, time.Time{})
 	}
-	if len(letters) > 0 {
+	if len(messages) > 0 {
 		failpoint.Hit("inbox.read")
 	}
 	fresh, stuck := 0, 0
-	for _, l := range letters {
+	for _, l := range messages {
 		switch {
 		case l.Err != nil:
 			stuck++
@@ -315,7 +315,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		sh.unload(r)
 	case r.commit != nil: // this engine is already taking the run over
 	case err == nil && (fresh > 0 || r.wanted()):
-		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})
+		sh.takeOver(ctx, r, Adoption{Read: true, Messages: messages})
 	default:
 		if stuck > 0 {
 			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)

@@ -373,7 +373,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		r.heard = &heard
 	}
 	now := sh.s.n.Clock.Now()
-	var inTime, mail, rest []*delivery
+	var inTime, messages, rest []*delivery
 	// The variable `room` counts the bytes that are left for answers that came in time. The answers
 	// share one row of the journal with the takeover, so they must leave space for the takeover.
 	room := sh.s.n.cfg.Options.MaxBatchBytes
@@ -390,15 +390,15 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 			d.quiet = true
 			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
 		default:
-			mail = append(mail, d)
+			messages = append(messages, d)
 		}
 	}
-	slices.SortStableFunc(mail, earlier)
-	for i, d := range mail {
-		d.quiet = r.unheard || i < len(mail)-1
+	slices.SortStableFunc(messages, earlier)
+	for i, d := range messages {
+		d.quiet = r.unheard || i < len(messages)-1
 	}
-	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(mail) > 0}
-	r.pending = append(append(inTime, taken), mail...)
+	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(messages) > 0}
+	r.pending = append(append(inTime, taken), messages...)
 	if !r.unheard {
 		r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 	}

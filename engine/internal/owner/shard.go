@@ -189,9 +189,9 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop removes a run from memory, for example because another engine owns it or because it cannot
-// be read. All callers that wait for the run get err, which may be nil. If the parameter `trouble`
+// be read. All callers that wait for the run get err, which may be nil. If the parameter `noted`
 // is not nil, drop records it as the reason why the run is quarantined.
-func (sh *shard) drop(r *ownedRun, err, trouble error) {
+func (sh *shard) drop(r *ownedRun, err, cause error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
 	if r.commit != nil {
@@ -213,8 +213,8 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 		close(w)
 	}
 	r.waiters = nil
-	if trouble != nil {
-		sh.s.n.Quarantined.Note(r.id, trouble)
+	if cause != nil {
+		sh.s.n.Quarantined.Note(r.id, cause)
 	}
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
@@ -242,12 +242,12 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 		d.finish(err)
 	}
 	if !r.owned { // this engine may not write: another engine owns the run, or the run does not exist yet
-		var trouble error
+		var noted error
 		if r.seq > 0 {
-			trouble = err
+			noted = err
 			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
 		}
-		sh.drop(r, err, trouble)
+		sh.drop(r, err, noted)
 		return
 	}
 	sh.s.Hands.letGoOf(r)

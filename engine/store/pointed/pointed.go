@@ -99,12 +99,12 @@ func (s *pointed) Definitions(ctx context.Context, after string, limit int) ([]s
 	return r.Definitions(ctx, after, limit)
 }
 
-func (s *pointed) Letters(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error) {
+func (s *pointed) AllMessages(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error) {
 	r, err := s.resealer()
 	if err != nil {
 		return nil, nil, err
 	}
-	return r.Letters(ctx, runs...)
+	return r.AllMessages(ctx, runs...)
 }
 
 func (s *pointed) Reseal(ctx context.Context, d rekey.Resealed) error {

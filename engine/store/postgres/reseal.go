@@ -81,8 +81,8 @@ func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]
 	return out, nil
 }
 
-// Letters returns all messages and all late replies of the given runs.
-func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
+// AllMessages returns all messages and all late replies of the given runs.
+func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
 	ids := make(pq.Int64Array, len(runs))
 	for i, id := range runs {
 		ids[i] = int64(id)
@@ -91,7 +91,7 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 		late, err = s.late(ctx, ids)
 	}
 	if err != nil {
-		return nil, nil, wrap("read letters", err)
+		return nil, nil, wrap("read messages and late replies", err)
 	}
 	return messages, late, nil
 }

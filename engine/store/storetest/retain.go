@@ -232,7 +232,7 @@ func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 // The type aged has helper methods for tests of retention: they create runs with all kinds of
 // rows, and check what a store removes.
 type aged struct {
-	letters
+	messaging
 	shorts shortened
 }
 

@@ -60,7 +60,7 @@ type rule struct {
 // methods for the case.
 type world struct {
 	*frame
-	letters
+	messaging
 	suspects
 	shortened
 	aged
@@ -102,8 +102,8 @@ func newWorld(t *testing.T, h Harness) *world {
 		t.Fatalf("put definition: %v", err)
 	}
 	w.flow = ids[flowName]
-	l := letters{w}
-	return &world{frame: w, letters: l, suspects: suspects{w}, shortened: shortened{w}, aged: aged{l, shortened{w}}}
+	l := messaging{w}
+	return &world{frame: w, messaging: l, suspects: suspects{w}, shortened: shortened{w}, aged: aged{l, shortened{w}}}
 }
 
 // An actor is an engine with its writers.
