@@ -77,9 +77,9 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 		own := *now.Head
 		now.Head = &own
 	}
-	if p.Mask&model.TroubleBits != 0 {
-		own := *now.Trouble
-		now.Trouble = &own
+	if p.Mask&model.RareBits != 0 {
+		own := *now.Rare
+		now.Rare = &own
 	}
 	model.Overwrite(model.RunFields, p.Mask, &now, &p.To)
 	if p.Mask&model.RunOutputsBit != 0 {

@@ -99,12 +99,12 @@ type decider struct {
 	in Input
 	at model.Instant
 
-	event   Event
-	run     model.Run
-	head    model.Head    // copy of the run's Head that the decision may change
-	trouble model.Trouble // copy of the run's Trouble that the decision may change
-	draft   draft
-	added   int // number of nodes that the decision adds to those of the state
+	event Event
+	run   model.Run
+	head  model.Head // copy of the run's Head that the decision may change
+	rare  model.Rare // copy of the run's Trouble that the decision may change
+	draft draft
+	added int // number of nodes that the decision adds to those of the state
 
 	commands []Command
 	names    []NodeName
@@ -142,8 +142,8 @@ type decider struct {
 func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.wf, d.s, d.in = wf, s, in
 	d.run = s.run
-	d.head, d.trouble = *s.run.Head, *s.run.Trouble
-	d.run.Head, d.run.Trouble = &d.head, &d.trouble
+	d.head, d.rare = *s.run.Head, *s.run.Rare
+	d.run.Head, d.run.Rare = &d.head, &d.rare
 	d.at = max(model.ToInstant(in.At), s.run.Last)
 	s.private = false // from now on the record may share nodes with the state
 	d.event = normal(in.Event)

@@ -174,7 +174,7 @@ func (d ending) evaluateOutputs() {
 // when a person sends retry, cancel or compensate.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{
-		Head: &model.NoHead, Trouble: &model.Trouble{LostAt: model.ToInstant(at), LostWhy: ev.Why},
+		Head: &model.NoHead, Rare: &model.Rare{LostAt: model.ToInstant(at), LostWhy: ev.Why},
 	}}
 	r := Record{at: model.ToInstant(at), event: ev, run: &patch}
 	if !was.NeedsHuman() {

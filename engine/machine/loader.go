@@ -20,7 +20,7 @@ type Loader struct {
 	mask    uint64            // bit mask of the run's fields that change
 	patches []model.NodePatch // one patch for each changed node; only Node and Mask are set
 	head    model.Head
-	trouble model.Trouble
+	rare    model.Rare
 	slots   []*slot
 	change  Change
 }
@@ -50,9 +50,9 @@ func (l *Loader) Run(mask uint64) *model.Run {
 		l.head = *now.Head
 		now.Head = &l.head
 	}
-	if mask&model.TroubleBits != 0 {
-		l.trouble = *now.Trouble
-		now.Trouble = &l.trouble
+	if mask&model.RareBits != 0 {
+		l.rare = *now.Rare
+		now.Rare = &l.rare
 	}
 	return now
 }
@@ -111,13 +111,13 @@ func (l *Loader) Apply() {
 		now.Head = &own
 	}
 	switch {
-	case mask&model.TroubleBits == 0:
-	case s.private && was.Trouble != &model.NoTrouble:
-		*was.Trouble = l.trouble
-		now.Trouble = was.Trouble
+	case mask&model.RareBits == 0:
+	case s.private && was.Rare != &model.NoRare:
+		*was.Rare = l.rare
+		now.Rare = was.Rare
 	default:
-		own := l.trouble
-		now.Trouble = &own
+		own := l.rare
+		now.Rare = &own
 	}
 	s.installRun(now, l.at, mask&model.RunVarsBit != 0)
 	for k := range l.patches {

@@ -30,7 +30,7 @@ type State struct {
 
 // NewState returns an empty state, from before the first record of a run.
 func NewState() *State {
-	return &State{run: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, private: true}
+	return &State{run: model.Run{Head: &model.NoHead, Rare: &model.NoRare}, private: true}
 }
 
 // Clone returns a copy. The copy and the original share only data that neither of them

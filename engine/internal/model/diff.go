@@ -290,8 +290,8 @@ func DiffRun(a, b *Run) uint64 {
 	if a.Head != b.Head && *a.Head != *b.Head {
 		m |= diffSome(HeadBits, a, b)
 	}
-	if a.Trouble != b.Trouble {
-		m |= diffSome(TroubleBits, a, b)
+	if a.Rare != b.Rare {
+		m |= diffSome(RareBits, a, b)
 	}
 	return m
 }

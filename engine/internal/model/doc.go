@@ -16,6 +16,6 @@
 //     which nothing else points. No code changes a Saying.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number
 //     never changes its meaning and is never used twice.
-//   - Node.More, Run.Head and Run.Trouble are never nil. NoMore, NoHead and NoTrouble are
+//   - Node.More, Run.Head and Run.Rare are never nil. NoMore, NoHead and NoRare are
 //     used where there is no data.
 package model

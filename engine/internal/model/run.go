@@ -21,7 +21,7 @@ const (
 // So copying a Run costs little.
 type Run struct {
 	*Head
-	*Trouble
+	*Rare
 
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
@@ -103,7 +103,7 @@ type Parent struct {
 // Most runs use none of these fields before they end. Several states and records may point to
 // the same Trouble. A decision changes only its own copy. A state changes a Trouble in place
 // only if nothing else points to it.
-type Trouble struct {
+type Rare struct {
 	ParkedAt Instant
 	Failure  dsl.Failure
 
@@ -131,11 +131,11 @@ type Trouble struct {
 	Ancestors []Ancestor
 }
 
-// NoHead is the Head of a run that uses no field of Head. NoTrouble is the Trouble of a run
+// NoHead is the Head of a run that uses no field of Head. NoRare is the Trouble of a run
 // that uses no field of Trouble. No code may change them.
 var (
-	NoHead    = Head{}
-	NoTrouble = Trouble{}
+	NoHead = Head{}
+	NoRare = Rare{}
 )
 
 // A Hold describes an agent for which steps of the run wait or have waited.

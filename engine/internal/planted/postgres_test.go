@@ -286,7 +286,7 @@ var postgresFaults = []fault{
 	{
 		name: "every tenth scan begins at the first bound",
 		in:   "engine/store/postgres.(*minima).next",
-		old:  "|| m.scans+1 >= lowSkips",
+		old:  "|| m.scans+1 >= minimumSkips",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestLows$"),
 	},

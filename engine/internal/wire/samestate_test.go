@@ -19,7 +19,7 @@ func TestSameState(t *testing.T) {
 		n.Output = model.Held{V: dsl.NewValue([]byte(output), nil, nil), From: model.Origin{Kind: from}}
 		head := &model.Head{ID: 7, Name: "o-7", Vars: model.Held{V: vars}}
 		return new(machine.Loader).Restore(model.Image{
-			Run:   model.Run{Head: head, Trouble: &model.NoTrouble, Steps: 1, Records: 1, Last: 5, State: status.RunRunning},
+			Run:   model.Run{Head: head, Rare: &model.NoRare, Steps: 1, Records: 1, Last: 5, State: status.RunRunning},
 			Nodes: []*model.Node{n},
 		})
 	}
