@@ -9,8 +9,8 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// orphaned refuses to retry a child run whose parent has ended. Nobody needs the result of the child
-// any more, so it may only be undone. orphaned returns nil for all other runs and verbs.
+// orphaned refuses to retry a child run whose parent has ended. The parent does not
+// need the result of the child any more, so the child may only be undone. orphaned returns nil for all other runs and verbs.
 func (o *Operator) orphaned(ctx context.Context, state *machine.State, verb machine.Event) error {
 	r := state.Run()
 	if _, retry := verb.(machine.RetryRequested); !retry || r.Parent.Run == 0 || r.UndoStarted != 0 || r.State.Final() {

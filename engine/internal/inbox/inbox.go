@@ -206,7 +206,7 @@ func (x *Inbox) forget(flows []schedules.Workflow) {
 	x.kept = kept
 }
 
-// What an engine has achieved with an event.
+// These constants say what an engine has achieved with an event.
 const (
 	kept       = iota // the event stays claimed or is quarantined
 	finished          // no workflow needs the event any more

@@ -85,7 +85,7 @@ type More struct {
 	// The person who last used `engine settle` for the step, or who repeated or skipped its
 	// failed undo; "" = no person did.
 	Manual string
-	// What a person last decided with `engine settle`; StatedNothing = nothing can be corrected.
+	// Last decision of a person with `engine settle`; StatedNothing = nothing can be corrected.
 	Stated Statement
 	Signal Reception // signals of a wait step; zero = the step has not begun to wait for a signal
 	Point  int       // number of the last checkpoint of the action, as the agent gave it

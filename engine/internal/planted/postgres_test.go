@@ -300,7 +300,7 @@ var postgresFaults = []fault{
 	{
 		name: "the last notification of a burst is sent",
 		in:   "engine/store/postgres.(*bell).ring",
-		old:  "b.beside(after)",
+		old:  "b.background(after)",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestNotificationsAreCoalesced$"),
 	},

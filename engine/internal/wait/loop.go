@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What one search of a Loop has found.
+// These constants say what one search of a Loop has found.
 const (
 	Nothing = iota
 	Some    // there was work, and more may come soon

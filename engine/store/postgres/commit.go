@@ -96,7 +96,7 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	for i := range c.items {
 		if t := &c.items[i]; c.out[i].Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Replaces != nil || t.Room != nil && !t.Admit) {
 			if c.w.s.notifyNow() {
-				c.w.s.bell.beside(c.w.s.notifyLate)
+				c.w.s.bell.background(c.w.s.notifyLate)
 			}
 			break
 		}
