@@ -140,7 +140,7 @@ func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) e
 	if err != nil {
 		return err
 	}
-	if err := t.Runs.Tell(ctx, run, e); err != nil {
+	if err := t.Runs.DeliverAndWait(ctx, run, e); err != nil {
 		return fmt.Errorf("deliver to run %s: %w", naming.RunName(run), err)
 	}
 	return nil

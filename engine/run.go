@@ -44,7 +44,7 @@ func NewNode(cfg Config) (*Node, error) {
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{},
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
-	n.shared.Told = factsFor(cfg.Observer)
+	n.shared.FactKinds = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
 	n.kids = children.New(n.stopped, children.Config{
 		Submit: n.submitChild, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Defs: n.shared.Defs,

@@ -53,7 +53,7 @@ func TestNoBreaker(t *testing.T) {
 			t.Fatal(err)
 		}
 		done(errBroken)
-		b.tell()
+		b.report()
 	}
 	if _, _, limited := b.room(); limited {
 		t.Error("the breaker limits calls")

@@ -303,8 +303,8 @@ type activeCall struct {
 	// received the call, the call is given to another process.
 	sendings int
 
-	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // OnProgress must not be called any more; protected by the mutex `telling`
+	reporting sync.Mutex // held while OnProgress is called
+	quiet     bool       // OnProgress must not be called any more; protected by the mutex `reporting`
 }
 
 // Stop notifies the agent that the engine does not need the answer any more.

@@ -46,9 +46,9 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
 	for loaded := true; ; loaded = false {
-		told, err := f.tell(ctx, rows)
-		if told > 0 {
-			next, pause = rows[told-1].Seq+1, least
+		applied, err := f.applyRows(ctx, rows)
+		if applied > 0 {
+			next, pause = rows[applied-1].Seq+1, least
 		}
 		var broken *HistoryError
 		if !loaded && errors.As(err, &broken) {
@@ -58,8 +58,8 @@ func Follow(ctx context.Context, st store.Journal, sealer crypt.Sealer, defs *De
 			if err := ask.Do(ctx, load); err != nil {
 				return nil, followError(ctx, run, err)
 			}
-			told, err = f.tell(ctx, rows)
-			next, loaded = int32(told), true
+			applied, err = f.applyRows(ctx, rows)
+			next, loaded = int32(applied), true
 		}
 		if err != nil {
 			return nil, err
@@ -118,11 +118,11 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 	return rows, err
 }
 
-// tell applies the rows to the state, in order, and passes their facts to the function `fn`. It
+// applyRows applies the rows to the state, in order, and passes their facts to the function `fn`. It
 // returns the number of rows before the first error, and this error.
-func (f *following) tell(ctx context.Context, rows []store.Row) (int, error) {
+func (f *following) applyRows(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
-		if err := f.story.tell(ctx, f.defs, f.sealer, row, f.from, f.fn); err != nil {
+		if err := f.story.applyRow(ctx, f.defs, f.sealer, row, f.from, f.fn); err != nil {
 			return i, err
 		}
 	}
@@ -137,9 +137,9 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 	return fmt.Errorf("follow run %s: %w", naming.RunName(run), err)
 }
 
-// tell verifies one row and applies its records to the state. It passes the facts of the row to
+// applyRow verifies one row and applies its records to the state. It passes the facts of the row to
 // fn, except facts whose number is less than the parameter `from`.
-func (st *Run) tell(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
+func (st *Run) applyRow(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(sealer, row); err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 // fold applies the records of one row to the state, and counts their facts.
 func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	var moving error
-	tell := func(c *machine.Change) {
+	note := func(c *machine.Change) {
 		for _, m := range c.After().Moves[st.moved:] {
 			if moving == nil {
 				moving = st.move(ctx, defs, m.Workflow, m.Places)
@@ -144,14 +144,14 @@ func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 		each(c.Event())
 	}
 	if scratch == nil {
-		if err := st.foldRecords(sealer, row, tell); err != nil {
+		if err := st.foldRecords(sealer, row, note); err != nil {
 			return err
 		}
 		return moving
 	}
 	plain, err := openRow(sealer, st.Head.Run, row)
 	if err == nil {
-		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, tell) })
+		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, note) })
 	}
 	if err != nil {
 		return st.blame(row, err)
@@ -172,13 +172,13 @@ func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, plac
 }
 
 // foldRecords does the work of fold. It also adds the records to st.Records.
-func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, tell func(*machine.Change)) error {
+func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(*machine.Change)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
 			for _, rec := range records {
 				c := st.State.Change(&rec)
-				tell(&c)
+				each(&c)
 				c.Apply()
 			}
 			return nil

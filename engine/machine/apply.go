@@ -17,7 +17,7 @@ type Change struct {
 	patches []model.NodePatch
 	cache   *cache // values that the decision cached; nil = the record was read from a journal
 	empty   bool   // the record changes nothing
-	tells   bool   // the record has something to show to people
+	visible bool   // the record has something to show to people
 
 	run model.Run // the run after the record
 	// The changed nodes as they are after the record, in the order of the field `patches`. If this
@@ -33,9 +33,9 @@ func (c *Change) Apply() {
 	}
 }
 
-// Tells reports whether this record has something to show to people. It also returns true for an
+// Visible reports whether this record has something to show to people. It also returns true for an
 // event after the end of the run, although such an event changes nothing.
-func (c *Change) Tells() bool { return c.tells }
+func (c *Change) Visible() bool { return c.visible }
 
 // Event returns the event of the record.
 func (c *Change) Event() Event { return c.event }

@@ -17,7 +17,7 @@ const grace = 2 * time.Second
 // close ends the attempt `a` with the given status. The parameters `code` and `message` describe
 // the failure; both are "" if there is none.
 func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
-	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
+	a.Status, a.Ended, a.Said = status, d.at, model.NewFailureText(code, message)
 }
 
 // needless closes the open attempts of node i that have the given kind, because the outcome is
@@ -159,7 +159,7 @@ func (d caller) closeAttempts(i int, code string) {
 // work on the attempt until complete-by plus grace.
 func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
-	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
+	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.NewFailureText(code, message)
 	d.quiet(n, a)
 	n.Tally(a.Kind)
 	if a.Kind == model.CallDo || a.Kind == model.CallLearn {

@@ -217,17 +217,17 @@ type seen struct {
 	step     int32         // index of the step whose settings are in the field `settings`
 	settings *dsl.Settings // settings of the step in the field `step`; nil = not evaluated yet
 
-	undo         undoTold      // values with which the field `undoSettings` was computed
+	undo         undoInputs    // values with which the field `undoSettings` was computed
 	undoSettings *dsl.Settings // settings for the undo of the node in undo.n; nil = not evaluated yet
 }
 
-// An undoTold holds the values on which the settings of a node's undo may depend. While they
+// An undoInputs holds the values on which the settings of a node's undo may depend. While they
 // stay the same, the settings stay the same, too.
-type undoTold struct {
+type undoInputs struct {
 	n               *model.Node
 	output          model.Held
 	known, timedOut bool
-	said            *model.Saying
+	said            *model.FailureText
 	failure         dsl.Failure
 }
 

@@ -90,7 +90,7 @@ func (l *Loader) Change() *Change {
 	}
 	l.change.patches = l.patches
 	l.change.empty = l.mask == 0 && len(l.patches) == 0 && !says(l.event)
-	l.change.tells = !l.change.empty
+	l.change.visible = !l.change.empty
 	return &l.change
 }
 

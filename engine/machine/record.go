@@ -296,7 +296,7 @@ func (s *State) Apply(r Record) {
 // Change computes the change that a record makes to the state. It does not change the state.
 func (s *State) Change(r *Record) Change {
 	empty := r.Empty()
-	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, tells: r.final || !empty, run: s.run}
+	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, visible: r.final || !empty, run: s.run}
 	if r.decidedOn(s) {
 		if r.run != nil {
 			c.run = r.run.To

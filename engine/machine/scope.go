@@ -188,13 +188,13 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	if undo == nil || undo.Settings == nil {
 		return &undoDefaults
 	}
-	told := undoTold{n: n, output: n.Output, known: n.Known, timedOut: n.TimedOut, said: n.Fwd.Said, failure: d.run.Failure}
-	if d.seen.undoSettings == nil || d.seen.undo != told {
+	inputs := undoInputs{n: n, output: n.Output, known: n.Known, timedOut: n.TimedOut, said: n.Fwd.Said, failure: d.run.Failure}
+	if d.seen.undoSettings == nil || d.seen.undo != inputs {
 		s, err := undo.Settings(d.undoScope(n))
 		if err != nil {
 			return &undoDefaults
 		}
-		d.seen.undo, d.seen.undoSettings = told, s
+		d.seen.undo, d.seen.undoSettings = inputs, s
 	}
 	return d.seen.undoSettings
 }

@@ -357,7 +357,7 @@ func (s *session) take(list []answer, now time.Time) {
 		s.ring()
 	}
 	for i := range s.in {
-		s.in[i].tell()
+		s.in[i].report()
 		s.in[i] = arrival{}
 	}
 }
@@ -366,7 +366,7 @@ func (s *session) take(list []answer, now time.Time) {
 // that the check does not delay other replies.
 const largeReply = 32 << 10
 
-func (a *arrival) tell() {
+func (a *arrival) report() {
 	c := a.call
 	switch {
 	case a.final && len(a.reply.Output) > largeReply:

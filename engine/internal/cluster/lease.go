@@ -184,7 +184,7 @@ func (t *Membership) isBusy() bool {
 }
 
 // passed reports a scan of the engine's own runs to the function Config.Passed. The parameter
-// `told` is the number of runs that got the event TimePassed. The parameter `took` is the duration
+// `recorded` is the number of runs that got the event TimePassed. The parameter `took` is the duration
 // of the scan.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()

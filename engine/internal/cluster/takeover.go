@@ -369,8 +369,8 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 func (t *taker) unable(ctx context.Context, run status.RunID) {
 	_, err := t.take(ctx, []status.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {
-		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))
+		t.n.shared.Outage.Failed(outage.Unstaffed, err, "run", naming.RunName(run))
 	} else if err == nil {
-		t.n.shared.Outage.Worked(outage.Bystand, time.Time{})
+		t.n.shared.Outage.Worked(outage.Unstaffed, time.Time{})
 	}
 }

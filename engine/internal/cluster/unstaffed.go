@@ -68,7 +68,7 @@ func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere fun
 		return nil, err
 	}
 	if a.Transition.Data == nil {
-		if a.Told {
+		if a.Alerted {
 			n.shared.Backoffs.Reported(x.Head.Run, len(x.Rows))
 		}
 		return nil, nil
@@ -98,7 +98,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 		if err != nil {
 			return fmt.Errorf("list engines: %w", err)
 		}
-		a.Told = true
+		a.Alerted = true
 		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: naming.CleanText(missingAgentsMessage(&a.Unstaffed, t.engine, live))})
 	}
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
@@ -143,7 +143,7 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	for _, al := range a.Transition.Alerts {
 		n.cfg.Logger.Warn("alert", "run", a.Head.Name, "kind", al.Kind, "step", al.Step, "code", al.Code, "message", al.Message)
 	}
-	n.shared.Followers.Tell(run)
+	n.shared.Followers.Notify(run)
 	if a.Transition.State.Final() {
 		n.shared.Quarantined.Gone(run)
 		n.shared.Backoffs.Take(run)
@@ -152,7 +152,7 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	now := n.shared.Clock.Now()
 	a.Head.Owner, a.Head.NextCheck = 0, a.Transition.NextCheck
 	n.shared.Backoffs.AddUnstaffed(run, now, n.cfg.Options.MaxScan, a.Wake(now, n.cfg.Options.grace()), false)
-	if a.Told {
+	if a.Alerted {
 		n.shared.Backoffs.Reported(run, len(a.Rows)+1)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, el
 	}
 	for _, al := range alerts {
 		if al.Kind == "overdue" && al.Code == AlertAgentMissing && !al.At.Before(since) {
-			a.Told = true
+			a.Alerted = true
 			return false, nil
 		}
 	}

@@ -112,9 +112,9 @@ func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duratio
 	l.cfg.Outage.Worked(doing, sent)
 	switch {
 	case free:
-		l.tell(a, l.cfg.Free)
+		l.notify(a, l.cfg.Free)
 	case later:
-		l.tell(a, l.cfg.Later)
+		l.notify(a, l.cfg.Later)
 	}
 	return time.Millisecond, nil
 }

@@ -422,8 +422,8 @@ func (l *Limits) waiting(a *agent, which func(*invoke.AgentSpec) bool) (n int) {
 	return n
 }
 
-// tell calls a function of Config for each version of the agent.
-func (l *Limits) tell(a *agent, fn func(key string)) {
+// notify calls a function of Config for each version of the agent.
+func (l *Limits) notify(a *agent, fn func(key string)) {
 	l.mu.Lock()
 	keys := a.keysLocked()
 	l.mu.Unlock()

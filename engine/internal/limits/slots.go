@@ -130,7 +130,7 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 	l.mu.Unlock()
 	l.cfg.Outage.Worked(doing, sent)
 	if free {
-		l.tell(a, l.cfg.Free)
+		l.notify(a, l.cfg.Free)
 	}
 	return backEvery, nil
 }

@@ -14,8 +14,8 @@ type Attempt struct {
 	CompleteBy Instant
 	// time at which the attempt expires if no heartbeat comes; 0 = no heartbeat is necessary
 	Silent Instant
-	Ended  Instant // time at which the attempt was closed; 0 = it is open
-	Said   *Saying // code and message of the failure with which it ended; nil = none
+	Ended  Instant      // time at which the attempt was closed; 0 = it is open
+	Said   *FailureText // code and message of the failure with which it ended; nil = none
 }
 
 // KeptAttempts is the largest number of closed attempts of a node that the state keeps. The

@@ -300,12 +300,12 @@ var AttemptFields = []Field[Attempt]{
 	{
 		Bit:  AttemptCodeBit,
 		Same: func(a, b *Attempt) bool { return a.Said == b.Said || a.Code() == b.Code() },
-		Copy: func(dst, src *Attempt) { dst.Said = Said(src.Code(), dst.Message()) },
+		Copy: func(dst, src *Attempt) { dst.Said = NewFailureText(src.Code(), dst.Message()) },
 	},
 	{
 		Bit:  AttemptMessageBit,
 		Same: func(a, b *Attempt) bool { return a.Said == b.Said || a.Message() == b.Message() },
-		Copy: func(dst, src *Attempt) { dst.Said = Said(dst.Code(), src.Message()) },
+		Copy: func(dst, src *Attempt) { dst.Said = NewFailureText(dst.Code(), src.Message()) },
 	},
 	plainly(AttemptSilentBit, func(a *Attempt) *Instant { return &a.Silent }),
 	plainly(AttemptGenBit, func(a *Attempt) *int32 { return &a.Gen }),

@@ -185,13 +185,13 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 		}
 		k.n.Outage.Worked(doingHands, time.Time{})
 		pause = 20 * time.Millisecond
-		k.told(change)
+		k.recorded(change)
 	}
 }
 
-// told is called after the store has recorded all changes up to the change with the given number.
+// recorded is called after the store has recorded all changes up to the change with the given number.
 // It wakes the goroutines that wait for one of these changes.
-func (k *HandKeeper) told(change uint64) {
+func (k *HandKeeper) recorded(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.written = change

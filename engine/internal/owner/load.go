@@ -77,7 +77,7 @@ func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	r.phase, r.specs, r.moved = phaseLoading, nil, true
 	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 	sh.s.Timers.set(r.id, time.Time{}, false)
-	sh.s.n.Followers.Tell(r.id)
+	sh.s.n.Followers.Notify(r.id)
 	sh.load(ctx, r)
 }
 

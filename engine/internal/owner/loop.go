@@ -358,7 +358,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
 		if r.owned { // the method `fill` has counted the facts of the row already, and `act` will count them again
-			r.facts -= f.told
+			r.facts -= f.factCount
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)
 			return

@@ -85,7 +85,7 @@ type pendingCommit struct {
 	deliveries []*delivery        // events that the transition decides
 	link       journal.Link       // link of the run after the transition's row; see ownedRun.link
 	facts      []story.Fact       // facts of the kinds that an observer asked for
-	told       int                // number of facts of the transition, of all kinds
+	factCount  int                // number of facts of the transition, of all kinds
 	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
@@ -169,8 +169,8 @@ func (s *shortcut) pays(bytes int64, every int) bool {
 	return bytes >= s.size*int64(every)/rowsPerFactor
 }
 
-// tellRefused adds an alert to the transition t if the snapshot of the run was refused.
-func (r *ownedRun) tellRefused(t *store.Transition) {
+// reportRefused adds an alert to the transition t if the snapshot of the run was refused.
+func (r *ownedRun) reportRefused(t *store.Transition) {
 	if r.short.refused == nil {
 		return
 	}

@@ -98,8 +98,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	if len(f.facts) > 0 {
 		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
 	}
-	r.facts += f.told
-	sh.decide.spares.toldFacts(f)
+	r.facts += f.factCount
+	sh.decide.spares.keepFacts(f)
 	sh.gotOn(ctx, r, &f.Transition)
 	if len(f.Transition.Announce) > 0 {
 		wait.Wake(n.Notices)
@@ -144,7 +144,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		reload(ctx, sh, r)
 		return
 	}
-	n.Followers.Tell(r.id)
+	n.Followers.Notify(r.id)
 	takeSnapshot(ctx, sh, r, f.Transition.Data)
 	sh.settle(ctx, r)
 	if sh.runs[r.id] == r {

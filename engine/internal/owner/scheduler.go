@@ -66,8 +66,8 @@ func (s *Scheduler) deliver(run status.RunID, d *delivery) bool {
 func (s *Scheduler) Conclude(c *call.Call) bool { return s.shard(c.Run).give(task{call: c}) }
 
 // Deliver implements call.Member.
-func (s *Scheduler) Deliver(run status.RunID, a call.Answer, told func(error)) bool {
-	return s.deliver(run, &delivery{Answer: a, done: told})
+func (s *Scheduler) Deliver(run status.RunID, a call.Answer, reported func(error)) bool {
+	return s.deliver(run, &delivery{Answer: a, done: reported})
 }
 
 // Done implements call.Member.
@@ -100,7 +100,7 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	s.deliver(run, &delivery{
 		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
-		decided: func() { s.Queue.told(key) },
+		decided: func() { s.Queue.decided(key) },
 	})
 }
 
@@ -210,10 +210,10 @@ func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// Tell delivers an event and waits until its decision is committed. It returns the error of the
+// DeliverAndWait delivers an event and waits until its decision is committed. It returns the error of the
 // decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
 // first: then the outcome is not known.
-func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
+func (s *Scheduler) DeliverAndWait(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }
 

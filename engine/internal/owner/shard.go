@@ -94,12 +94,12 @@ func (sh *shard) quiet() <-chan struct{} {
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
-		var told []*delivery
+		var deciding []*delivery
 		if r.commit != nil {
 			r.commit.release(sh.s.capacity)
-			told = r.commit.deliveries
+			deciding = r.commit.deliveries
 		}
-		for _, d := range slices.Concat(told, r.pending) {
+		for _, d := range slices.Concat(deciding, r.pending) {
 			d.finish(call.ErrNotOwner) // if d is a call's answer, it now goes to the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
@@ -159,7 +159,7 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 			failpoint.HitEvent("record.after", event)
 			n.cfg.Logger.Error("run is parked: engines ended with it in hand", "run", head.Name, "code", machine.CodeEngineLost, "deaths", event.Deaths, "message", event.Why)
 			n.Quarantined.Gone(head.Run)
-			n.Followers.Tell(head.Run)
+			n.Followers.Notify(head.Run)
 		}
 		done(l.Err)
 	})

@@ -32,7 +32,7 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        story.FactKinds                    // the kinds of facts that an observer asked for
+	FactKinds   story.FactKinds                    // the kinds of facts that an observer asked for
 	Ended       func(status.RunID, *machine.State) // called when a child run has ended here; must not keep the run's state; nil = not called
 	Posted      func(sink string)                  // called with the sink after a row with replies is stored; nil = not called
 	Idle        string                             // why this node starts no work at all; "" = it works

@@ -323,7 +323,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "people are told once that a run takes long to decide",
-		in:   "engine/internal/owner.(*ownedRun).tellSlow",
+		in:   "engine/internal/owner.(*ownedRun).reportSlow",
 		old:  "took < slowDecision || r.slow",
 		new:  "took < slowDecision",
 		by:   catches("engine", "^TestSlowDecisionsAreTold$"),

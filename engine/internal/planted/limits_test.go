@@ -59,7 +59,7 @@ var limitFaults = []fault{
 	{
 		name: "a run that must wait long for its rate_limit gets a time",
 		in:   "engine/internal/limits.(*Limits).askCalls",
-		old:  "l.tell(a, l.cfg.Later)", new: "_ = later",
+		old:  "l.notify(a, l.cfg.Later)", new: "_ = later",
 		by: catches("engine/internal/limits", "^TestRunsInLineLearnWhenTheNextCallMayStart$"),
 	},
 	{

@@ -45,9 +45,9 @@ type part struct{ from, to int }
 // manyParts is the largest length of a list of parts that is searched without a map.
 const manyParts = 24
 
-// said looks for the given text among the earlier strings of the record. It returns the index of
+// earlier looks for the given text among the earlier strings of the record. It returns the index of
 // this string in e.strings, and whether the string was found.
-func (e *encoder) said(text string) (int, bool) {
+func (e *encoder) earlier(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
 		return k, ok
@@ -121,7 +121,7 @@ func (e *encoder) string(s string) {
 		e.b = append(e.b, s...)
 		return
 	}
-	if k, ok := e.said(s); ok {
+	if k, ok := e.earlier(s); ok {
 		e.uint(uint64(k)<<1 | 1)
 		return
 	}

@@ -75,7 +75,7 @@ func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] 
 		get: func(d *decoder, n *model.Node) {
 			x := p(n)
 			x.Miss = model.MissKind(d.int())
-			x.Said = model.Said(d.string(), d.string())
+			x.Said = model.NewFailureText(d.string(), d.string())
 		},
 	}
 }
@@ -299,12 +299,12 @@ var attemptCodec = []codec[model.Attempt]{
 	{
 		bit: model.AttemptCodeBit,
 		put: func(e *encoder, a *model.Attempt) { e.string(a.Code()) },
-		get: func(d *decoder, a *model.Attempt) { a.Said = model.Said(d.string(), a.Message()) },
+		get: func(d *decoder, a *model.Attempt) { a.Said = model.NewFailureText(d.string(), a.Message()) },
 	},
 	{
 		bit: model.AttemptMessageBit,
 		put: func(e *encoder, a *model.Attempt) { e.string(a.Message()) },
-		get: func(d *decoder, a *model.Attempt) { a.Said = model.Said(a.Code(), d.string()) },
+		get: func(d *decoder, a *model.Attempt) { a.Said = model.NewFailureText(a.Code(), d.string()) },
 	},
 	momentCodec(model.AttemptSilentBit, func(a *model.Attempt) *model.Instant { return &a.Silent }),
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),

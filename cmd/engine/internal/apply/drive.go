@@ -139,7 +139,7 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 		case <-ticker.C:
 			now := w.a.Now()
 			w.View.Tick(now)
-			w.tellTaken(ctx, s, w.own)
+			w.showTaken(ctx, s, w.own)
 			if err := e.node.Quarantined()[run.Run]; err != nil {
 				return follow.Outcome{}, err
 			}
@@ -208,7 +208,7 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	}
 	w.own = row.Run
 	w.begin(row, sub.Exists)
-	w.tellTaken(ctx, s, w.own)
+	w.showTaken(ctx, s, w.own)
 	return row, nil
 }
 

@@ -99,9 +99,9 @@ func latest(a, b time.Time) time.Time {
 // mostNamed is the highest number of runs or calls that a text names one by one.
 const mostNamed = 8
 
-// tellTaken shows the runs that were taken over since the last call of tellTaken, and the
+// showTaken shows the runs that were taken over since the last call of showTaken, and the
 // current steps of each run. The parameter `own` is the command's run; 0 = not known yet.
-func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
+func (w *work) showTaken(ctx context.Context, s *session.Session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
 		w.View.Note("Continuing " + w.takenText(ctx, s, run))

@@ -42,9 +42,9 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	wf := read.Flow
 	view := NewView(a)
 	a.Runs.Follow(row)
-	told := StoryOf(wf, row, true)
-	told.Past = from == 1
-	view.Begin(told)
+	head := StoryOf(wf, row, true)
+	head.Past = from == 1
+	view.Begin(head)
 	if abandoned(ctx, s, row) {
 		view.Note("No engine is alive that could continue this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
