@@ -19,8 +19,8 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/faultpoints"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
 // whyUnowned is the text that says why no step of a run starts while the run has no owner.
@@ -98,7 +98,7 @@ func (e *enqueuer) enqueue(ctx context.Context) (why, left error) {
 		return err, nil
 	}
 	writers := min(cfg.Options.Writers, len(e.all))
-	cfg.Store = pointed.Store(cfg.Store)
+	cfg.Store = faultpoints.Store(cfg.Store)
 	e.cfg = cfg
 	e.n = &Node{shared: owner.NewShared(cfg.forRuns()), cfg: cfg, ids: &naming.RunIDSource{}}
 	var err error

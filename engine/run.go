@@ -16,12 +16,12 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/events"
+	"github.com/saga-engine/engine/engine/store/faultpoints"
 	"github.com/saga-engine/engine/engine/store/firings"
 	"github.com/saga-engine/engine/engine/store/goals"
 	"github.com/saga-engine/engine/engine/store/intake"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/store/notice"
-	"github.com/saga-engine/engine/engine/store/pointed"
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
@@ -37,7 +37,7 @@ func NewNode(cfg Config) (*Node, error) {
 	sent, _ := events.Of(cfg.Store)
 	keys, _ := goals.Of(cfg.Store)
 	selected, _ := firings.Of(cfg.Store)
-	cfg.Store = pointed.Store(cfg.Store)
+	cfg.Store = faultpoints.Store(cfg.Store)
 	n := &Node{
 		ticking: role, submitted: submitted, hints: make(chan struct{}, 1), firings: selected, fired: make(chan struct{}, 1),
 		sent: sent, sentHints: make(chan struct{}, 1), keys: keys, quiet: &quiet{most: 2 * cfg.Options.MaxScan}, due: make(chan struct{}, 1),
