@@ -222,7 +222,7 @@ func (n *Node) hinted() {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted, Looked: n.quiet.looked,
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.hinted, Searched: n.quiet.looked,
 		Announce: (&announcer{n: n, later: map[notice.Notice]time.Time{}}).run,
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,

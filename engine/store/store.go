@@ -129,11 +129,11 @@ type Tick struct {
 	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit). The
 	// outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
-	// Looked is true if the store has also looked for work that starts runs, or that delivers replies:
+	// Searched is true if the store has also looked for work that starts runs, or that delivers replies:
 	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
 	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
 	// it. If Looked is false, the store has not looked, and engines must look themselves.
-	Looked, Starts bool
+	Searched, Starts bool
 	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Looked
 	// is true.
 	Notices bool

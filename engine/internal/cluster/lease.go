@@ -135,8 +135,8 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	if hinted {
 		t.n.shared.Backoffs.WakeResting()
 	}
-	if tick.Looked {
-		t.n.cfg.Looked(tick.Starts)
+	if tick.Searched {
+		t.n.cfg.Searched(tick.Starts)
 	}
 	for _, run := range tick.Inbox {
 		if t.n.shared.Backoffs.IgnoresMessages(run, tick.Now) || t.Runs.Quarantined.Has(run) || t.Runs.Undecidable.Has(run, tick.Now) {

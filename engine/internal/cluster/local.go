@@ -36,11 +36,11 @@ type Config struct {
 	// `runs` and `to` belong to the membership: its Scheduler and its Committer.
 	Announce func(ctx context.Context, runs *owner.Scheduler, to *commit.Committer)
 	Hinted   func() // called for each hint of the store; it does not block
-	// Looked is called after each tick in which the store has looked for work that starts runs or
+	// Searched is called after each tick in which the store has looked for work that starts runs or
 	// delivers replies (store.Tick). The parameter `found` says whether there is any. It does not
 	// block.
-	Looked  func(found bool)
-	Options Options
+	Searched func(found bool)
+	Options  Options
 }
 
 // An Observer receives the facts that follow from this engine's decisions about unstaffed

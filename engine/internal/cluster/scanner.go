@@ -203,7 +203,7 @@ func (p *scanner) round(ctx context.Context) error {
 	if stats.Taken > 0 {
 		p.soon() // there may be more runs
 	}
-	if p.by.looksAgain() {
+	if p.by.scansAgain() {
 		p.mu.Lock()
 		p.hinted, p.passed = true, map[store.EngineID]bool{}
 		p.mu.Unlock()
@@ -216,7 +216,7 @@ func (p *scanner) round(ctx context.Context) error {
 func (p *scanner) wakeAnnouncer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.tick.Looked || p.tick.Notices {
+	if !p.tick.Searched || p.tick.Notices {
 		wait.Wake(p.n.shared.Notices)
 	}
 }

@@ -71,9 +71,9 @@ func (t *taker) leaves(run status.RunID) bool {
 	return true
 }
 
-// looksAgain reports whether this engine has left a run to another engine since the last
-// call of looksAgain. If so, another scan should follow soon.
-func (t *taker) looksAgain() bool {
+// scansAgain reports whether this engine has left a run to another engine since the last
+// call of scansAgain. If so, another scan should follow soon.
+func (t *taker) scansAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	again := t.again

@@ -125,7 +125,7 @@ func New(cfg Config) *Inbox { return &Inbox{cfg: cfg, kept: map[store.WorkflowID
 // Run starts the runs of events until ctx ends. While there are no events, the pause between two
 // scans doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Inbox) Run(ctx context.Context) {
-	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Search: func(ctx context.Context) (int, error) {
 		n, err := x.Scan(ctx)
 		if n == page || x.more {
 			return wait.More, err

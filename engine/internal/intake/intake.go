@@ -94,17 +94,17 @@ func New(cfg Config) *Intake {
 // Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
 // doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
-	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
-		n, err := x.look(ctx)
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Search: func(ctx context.Context) (int, error) {
+		n, err := x.scanDue(ctx)
 		return min(n, wait.Some), err
 	}, Failed: func(err error) {
 		x.cfg.Logger.Warn("accept submissions", "error", err)
 	}}.Run(ctx)
 }
 
-// look makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
+// scanDue makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
 // there were submissions.
-func (x *Intake) look(ctx context.Context) (int, error) {
+func (x *Intake) scanDue(ctx context.Context) (int, error) {
 	some, err := x.cfg.Store.Submissions(ctx, 0, 1)
 	if err != nil || len(some) == 0 {
 		return 0, err

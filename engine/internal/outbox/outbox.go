@@ -106,7 +106,7 @@ func (p *Postman) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.hint(ctx)
 		for _, kind := range slices.Sorted(maps.Keys(p.cfg.Send)) {
-			if err := p.look(ctx, kind, &work); err != nil && ctx.Err() == nil {
+			if err := p.scan(ctx, kind, &work); err != nil && ctx.Err() == nil {
 				p.cfg.Logger.Warn("look for replies to send", "error", err)
 			}
 		}
@@ -151,9 +151,9 @@ func (p *Postman) pause() time.Duration {
 	return max(pause, p.cfg.First/10)
 }
 
-// look finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
+// scan finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
 // these sinks that has none yet.
-func (p *Postman) look(ctx context.Context, kind string, work *sync.WaitGroup) error {
+func (p *Postman) scan(ctx context.Context, kind string, work *sync.WaitGroup) error {
 	after, end := kind, strings.TrimSuffix(kind, ":")+";"
 	for {
 		due, err := p.cfg.Box.Due(ctx, after, end, replies.MaxSinks)

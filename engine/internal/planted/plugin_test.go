@@ -3,14 +3,14 @@ package planted
 var pluginFaults = []fault{
 	{
 		name: "memory is counted over all that a process has started",
-		in:   "sdk/plugin/internal/leash.(*watch).look",
+		in:   "sdk/plugin/internal/leash.(*watch).measure",
 		old:  "memory+m.memory(), cpu+m.cpu()",
 		new:  "members[0].memory(), cpu+m.cpu()",
 		by:   catches("sdk/plugin", "^TestHogs$"),
 	},
 	{
 		name: "threads of an agent are bounded",
-		in:   "sdk/plugin/internal/leash.(*watch).look",
+		in:   "sdk/plugin/internal/leash.(*watch).measure",
 		old:  "threads > most",
 		new:  "false",
 		by:   catches("sdk/plugin", "^TestHogs$"),

@@ -292,7 +292,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "people's questions are read-only transactions",
-		in:   "engine/store/postgres.lookBegin",
+		in:   "engine/store/postgres.readBegin",
 		old:  "READ ONLY",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestReadersKeepToThemselves$"),

@@ -51,7 +51,7 @@ func New(cfg Config) *Worker { return &Worker{cfg} }
 // Run works on firings until ctx ends. While there are none, the pause between two searches doubles
 // each time, up to Config.MaxPause. A hint ends the pause.
 func (w *Worker) Run(ctx context.Context) {
-	wait.Loop{Least: leastPause, Most: w.cfg.MaxPause, Hints: w.cfg.Hints, Quiet: w.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
+	wait.Loop{Least: leastPause, Most: w.cfg.MaxPause, Hints: w.cfg.Hints, Quiet: w.cfg.Quiet, Search: func(ctx context.Context) (int, error) {
 		worked, err := w.Work(ctx)
 		if worked {
 			return wait.More, err

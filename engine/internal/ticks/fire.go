@@ -83,7 +83,7 @@ func New(cfg Config) *Firer {
 // error and works on the next schedule.
 func (f *Firer) Run(ctx context.Context) {
 	for {
-		due, err := f.look(ctx)
+		due, err := f.scanDue(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -112,9 +112,9 @@ func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	return err
 }
 
-// look makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
+// scanDue makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
 // next tick of all schedules, as it was before the scan; zero = there is none.
-func (f *Firer) look(ctx context.Context) (time.Time, error) {
+func (f *Firer) scanDue(ctx context.Context) (time.Time, error) {
 	now := f.cfg.Now()
 	due, err := f.cfg.Store.Schedules(ctx, store.Never, 1)
 	if err != nil || len(due) == 0 {

@@ -20,8 +20,8 @@ type Loop struct {
 	// Quiet reports whether the store has said a short time ago that there is no work. Then the Loop
 	// pauses again instead of searching. nil = the store says nothing about this.
 	Quiet func() bool
-	// Look searches once and works on what it finds. It returns Nothing, Some or More.
-	Look func(ctx context.Context) (found int, err error)
+	// Search searches once and works on what it finds. It returns Nothing, Some or More.
+	Search func(ctx context.Context) (found int, err error)
 	// Failed is called with each error of Look. After an error the pause doubles, too.
 	Failed func(err error)
 }
@@ -29,7 +29,7 @@ type Loop struct {
 // Run searches until ctx ends.
 func (l Loop) Run(ctx context.Context) {
 	for pause := l.Least; ; {
-		found, err := l.Look(ctx)
+		found, err := l.Search(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return

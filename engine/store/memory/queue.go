@@ -54,12 +54,12 @@ func (q *queue) due(at time.Time, limit int) []*run {
 	// A run can be due only if its parent in the heap is due, because the parent's
 	// next_check is not later.
 	next := &places{q: q}
-	next.look(0, at)
+	next.add(0, at)
 	for len(out) < limit && next.Len() > 0 {
 		i := heap.Pop(next).(int)
 		out = append(out, q.runs[i])
-		next.look(2*i+1, at)
-		next.look(2*i+2, at)
+		next.add(2*i+1, at)
+		next.add(2*i+2, at)
 	}
 	return out
 }
@@ -71,9 +71,9 @@ type places struct {
 	at []int
 }
 
-// look adds the index i to the heap if the queue has a run with this index, and the
+// add adds the index i to the heap if the queue has a run with this index, and the
 // next_check of this run is not later than the parameter `at`.
-func (p *places) look(i int, at time.Time) {
+func (p *places) add(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
 	}

@@ -81,7 +81,7 @@ func (s *access) begin(ctx context.Context) (*sql.Tx, error) {
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people; only the type `look` uses it
+	reads   *sql.DB // pool for the queries of people; only the type `read` uses it
 	tables  *sql.DB // pool for the queries of select blocks on business tables
 	log     *slog.Logger
 	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server

@@ -140,10 +140,10 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	return err == nil && (values[0] == m.token || values[0] == int64(0)), err
 }
 
-// lookAgain compares the identity of the server with the lineage again, on a connection
+// identifyAgain compares the identity of the server with the lineage again, on a connection
 // that may be open already. A standby may have been promoted since the connection was
 // opened.
-func (s *access) lookAgain(ctx context.Context) (err error) {
+func (s *access) identifyAgain(ctx context.Context) (err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return wrap("look at the server", err)

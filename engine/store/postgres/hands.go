@@ -135,7 +135,7 @@ func (s *notices) Announced(ctx context.Context, done ...notice.Notice) error {
 
 // OfRun returns all notices of a run, ascending by row and state.
 func (s *notices) OfRun(ctx context.Context, run status.RunID) ([]notice.Kept, error) {
-	rows, err := s.look(ctx, noticeOfRun, int64(run))
+	rows, err := s.read(ctx, noticeOfRun, int64(run))
 	if err != nil {
 		return nil, wrap("list notices of a run", err)
 	}

@@ -31,7 +31,7 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
 		var locked *sqlite.LockedError
 		if errors.As(err, &locked) {
-			end, done, err := lookOn(ctx, w, locked)
+			end, done, err := followOther(ctx, w, locked)
 			if err != nil || done {
 				return end, err
 			}

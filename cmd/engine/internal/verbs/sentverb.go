@@ -125,7 +125,7 @@ func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operato
 	}
 	a.Note("%s", y.text())
 	y.row.State = y.now
-	if err := follow.Look(ctx, a, s, y.row, y.seen+1, answered); err != nil {
+	if err := follow.Show(ctx, a, s, y.row, y.seen+1, answered); err != nil {
 		return y.problem(ctx, a, s, y.row, err)
 	}
 	return nil
