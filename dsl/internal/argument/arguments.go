@@ -32,7 +32,7 @@ type Argument struct {
 	Path     []byte         // JSON pointer of the argument, such as /amount
 	Compiled *eval.Compiled // expression of the argument; nil = not in the source, use the default
 	At       diag.Range     // position of the argument in the source
-	Direct   *fasteval.Expr // expression for the fast evaluator; nil = use the general evaluator
+	Fast     *fasteval.Expr // expression for the fast evaluator; nil = use the general evaluator
 	Ready    *ready         // encoded value; nil = not known before a run
 	Preset   *ready         // encoded default; nil = the argument has no default
 }
@@ -109,7 +109,7 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 			e.ready(r)
 			continue
 		}
-		if x.Direct != nil && e.direct(x, fasteval.Context{Evaluator: a.Evaluator, Scope: s, Self: a.Self}) {
+		if x.Fast != nil && e.fast(x, fasteval.Context{Evaluator: a.Evaluator, Scope: s, Self: a.Self}) {
 			continue
 		}
 		v, err := a.evaluate(x, s)
@@ -172,17 +172,17 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct evaluates the argument x with the fast evaluator, and writes the value to e. It
+// fast evaluates the argument x with the fast evaluator, and writes the value to e. It
 // returns false and does not change e in two cases: the fast evaluator cannot evaluate x, or
 // the value needs more checks.
-func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
+func (e *argumentWriter) fast(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()
 	e.Out = append(append(append(e.Out, '"'), x.Name...), '"', ':')
 	from := len(e.Out)
 	hidden := x.Spec.Field.Sensitive || x.Spec.hide
 	var ok bool
-	e.Out, e.Sensitive, ok = x.Direct.WriteInto(&at, e.Out, x.Path[:len(x.Path):len(x.Path)], e.Sensitive, hidden)
+	e.Out, e.Sensitive, ok = x.Fast.WriteInto(&at, e.Out, x.Path[:len(x.Path):len(x.Path)], e.Sensitive, hidden)
 	if ok = ok && x.Spec.takes(e.Out[from:]); !ok {
 		e.Out, e.Sensitive = e.Out[:before], e.Sensitive[:marks]
 	}

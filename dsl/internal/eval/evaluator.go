@@ -83,7 +83,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 		}
 		vals["var"] = v
 	}
-	if len(c.Direct) > 0 {
+	if len(c.StepRefs) > 0 {
 		steps := make(map[string]cty.Value, len(c.Named))
 		for _, i := range c.Named {
 			v, err := w.step(i)

@@ -73,7 +73,7 @@ func ShapeOfFields(fields []schema.Field) *Shape {
 		}
 		x := shapeField{name: f.Name, shape: s, optional: f.Optional, sensitive: f.Sensitive}
 		for _, raw := range f.Enum {
-			c := copier{Lexer: value.Lex(raw)}
+			c := canonicalWriter{Lexer: value.Lex(raw)}
 			if !c.value(s, true) || !c.End() || string(c.out) != string(raw) {
 				return nil
 			}

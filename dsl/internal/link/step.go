@@ -125,7 +125,7 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 		return false
 	}
 	fields := map[string]bool{}
-	for i := range e.Compiled.Direct {
+	for i := range e.Compiled.StepRefs {
 		if a := l.steps[i].action; a != nil && l.ev.Steps[i].Each {
 			for _, f := range a.schema.Outputs {
 				if f.Sensitive || value.HasSensitive(f.Type) {
