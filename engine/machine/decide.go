@@ -135,7 +135,7 @@ func (d *decider) advance() {
 		case d.undo.len() > 0:
 			d.undoing().considerUndo(d.undo.next())
 		default:
-			d.ending().settle()
+			d.ending().conclude()
 			return
 		}
 	}

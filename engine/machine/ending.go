@@ -61,10 +61,10 @@ func (d ending) reopen(i int) {
 	}
 }
 
-// settle ends the run if no work is left. If work is left, but no node can continue without a
+// conclude ends the run if no work is left. If work is left, but no node can continue without a
 // person, settle parks the run. If the run is being undone, it instead raises the alert that
 // the compensation has failed.
-func (d ending) settle() {
+func (d ending) conclude() {
 	r := &d.run
 	switch {
 	case r.Finished != 0:

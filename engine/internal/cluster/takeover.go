@@ -136,7 +136,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 		}
 	}
 	for _, row := range asides {
-		if err := t.unstaffed.settle(ctx, row); err != nil {
+		if err := t.unstaffed.awaitCommit(ctx, row); err != nil {
 			return taken, err
 		}
 	}

@@ -46,7 +46,7 @@ type unstaffed struct {
 }
 
 // decide decides the waiting events of an unstaffed run, if this is possible without an agent. It
-// puts the run into the backoff set and starts to commit a row; the method `settle` waits for the
+// puts the run into the backoff set and starts to commit a row; the method `mustCharge` waits for the
 // outcome. decide returns nil if there is nothing to write. The parameter `elsewhere` is a function
 // that reports whether other engines have runs of a workflow in progress.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
@@ -113,10 +113,10 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	return a.Row()
 }
 
-// settle waits until the row of the decision a is committed or refused. After the commit it
+// awaitCommit waits until the row of the decision a is committed or refused. After the commit it
 // notifies the observer, logs the alerts, and updates the backoff of the run. If the store refused
 // the row, it quarantines the run. settle returns an error only if it cannot wait any longer.
-func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) error {
+func (t *unstaffed) awaitCommit(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
 	case l = <-a.Landed:

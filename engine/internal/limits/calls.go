@@ -139,9 +139,9 @@ func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Du
 		ask.Want = min(waiting, max(1, c.most/4))
 	}
 	if over {
-		ask.Settled = quota.Settled{Until: c.grant.Until, Calls: c.grant.Calls, Used: c.used}
+		ask.Usage = quota.Usage{Until: c.grant.Until, Calls: c.grant.Calls, Used: c.used}
 		if c.used > 0 {
-			ask.Settled.Spare = max(0, c.sent.Add(ask.Valid).Sub(c.last))
+			ask.Usage.Spare = max(0, c.sent.Add(ask.Valid).Sub(c.last))
 		}
 		c.grant, c.used = quota.CallGrant{}, 0
 	}

@@ -380,7 +380,7 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 			a.Done(nil)
 		}
 		r.adopts = nil
-		sh.settle(ctx, r)
+		sh.afterDecision(ctx, r)
 		sh.readInbox(ctx, r)
 		sh.step(ctx, r)
 	case r.state.Status().Final():

@@ -49,7 +49,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		if f != nil {
 			sh.keepMessages(ctx, r, f)
 		}
-		sh.settle(ctx, r)
+		sh.afterDecision(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
 			// This decision changed nothing, but the run is still due. So decide again after a pause.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
@@ -146,17 +146,17 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 	n.Followers.Notify(r.id)
 	takeSnapshot(ctx, sh, r, f.Transition.Data)
-	sh.settle(ctx, r)
+	sh.afterDecision(ctx, r)
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)
 	}
 }
 
-// settle is called when no event of the run is being decided. It sets the run's timer and sends the
+// afterDecision is called when no event of the run is being decided. It sets the run's timer and sends the
 // state to the callers that wait for it. If the run waits for slots, settle puts it into the queues
 // of the agents. If the run has ended or is at rest, settle removes it from memory. If the engine
 // is stopping, settle may release the run.
-func (sh *shard) settle(ctx context.Context, r *ownedRun) {
+func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
 	}

@@ -275,7 +275,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 // It also makes the store reset the number of engines that died with the run in hand. The start
 // of an attempt is not enough, because its answer may still crash an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
-	if !r.suspect || !settles(t) {
+	if !r.suspect || !endsWork(t) {
 		return
 	}
 	r.suspect = false

@@ -63,7 +63,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a run that has ended takes no memory any more",
-		in:   "engine/internal/owner.(*shard).settle",
+		in:   "engine/internal/owner.(*shard).afterDecision",
 		old:  "delete(sh.runs, r.id)\n\t\t\tr.weigh(&sh.held, sh.runs[r.id] == r)", new: "delete(sh.runs, r.id)",
 		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
 	},

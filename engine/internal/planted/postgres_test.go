@@ -264,7 +264,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "another engine's row is not taken for one's own",
-		in:   "engine/store/postgres.(*commit).settle",
+		in:   "engine/store/postgres.(*commit).setOutcomes",
 		old:  "there && token == c.token",
 		new:  "there && token != 0",
 		by:   catches("engine/store/postgres", "^TestStore$"),
@@ -469,7 +469,7 @@ var postgresFaults = []fault{
 	{
 		name: "the sessions that look for a pooler are settled too",
 		in:   "engine/store/postgres.detectPooler",
-		old:  "return false, settle(ctx, conns[:])",
+		old:  "return false, applySettings(ctx, conns[:])",
 		new:  "return false, nil",
 		by:   catches("engine/store/postgres", "^TestSearchPath$"),
 	},

@@ -51,10 +51,10 @@ type Goal struct {
 // Held reports whether no other run of the key can start.
 func (g *Goal) Held() bool { return g.State != Free }
 
-// Settle sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter `ended` is
+// SetState sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter `ended` is
 // the time at which the run ended; zero = it is open. The parameter `reset` is true if the goal was
 // reset after this run had reached it.
-func (g *Goal) Settle(ended time.Time, reset bool, now time.Time) {
+func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 	g.ReachedAt, g.FreeAt = time.Time{}, time.Time{}
 	if g.RunState == status.RunSucceeded {
 		g.ReachedAt = ended

@@ -48,7 +48,7 @@ func (s *contexts) goalLocked(k key, h *holder) goals.Goal {
 	if h.waits() {
 		g.Next, g.NextName = h.next.head.Run, h.next.head.Name
 	}
-	g.Settle(head.FinishedAt, h.reset, s.now())
+	g.SetState(head.FinishedAt, h.reset, s.now())
 	return g
 }
 

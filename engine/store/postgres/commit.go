@@ -126,7 +126,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 		}
 		alive, landed, err := c.send(ctx, s.ifNone)
 		if err == nil {
-			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
+			if err = c.setOutcomes(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
 			// This try has not committed all transitions, and settle could not read whether an
@@ -323,11 +323,11 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
-// results of the method `send`. The method `settle` returns ErrFenced if the engine was declared
+// setOutcomes sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
+// results of the method `send`. The method `mustCharge` returns ErrFenced if the engine was declared
 // dead and nothing is committed. If `open` is true, an earlier try may have committed these
 // transitions.
-func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
+func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
 			c.out[i] = store.Outcome{Landed: true}

@@ -100,7 +100,7 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 	if !c.s.keeps() {
 		return out, nil
 	}
-	if err := settleBare(ctx, out.wire); err != nil {
+	if err := applySettingsBare(ctx, out.wire); err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
 	return out, nil

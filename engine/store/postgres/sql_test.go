@@ -22,7 +22,7 @@ import (
 // queries are all SQL constants of the package by name; TestEveryQueryIsListed
 // keeps the list complete.
 var queries = map[string]string{
-	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaThere": schemaThere, "schemaStrange": schemaStrange, "sessionSettle": sessionSettle, "schemaVersions": schemaVersions,
+	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaThere": schemaThere, "schemaStrange": schemaStrange, "sessionSettle": sessionApply, "schemaVersions": schemaVersions,
 	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalHeard": journalHeard, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "checkLock": checkLock, "submissionsMet": submissionsMet,

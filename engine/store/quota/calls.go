@@ -45,7 +45,7 @@ func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant
 			changes = append(changes, c)
 		}
 	}
-	if s := ask.Settled; s.Calls > 0 && s.Until.After(now) && counted[s.Until.UnixMicro()] >= s.Calls {
+	if s := ask.Usage; s.Calls > 0 && s.Until.After(now) && counted[s.Until.UnixMicro()] >= s.Calls {
 		put(s.Until, -s.Calls)
 		if until := grain(s.Until.Add(-max(0, s.Spare)), ask.Per); s.Used > 0 && until.After(now) {
 			put(until, s.Used)

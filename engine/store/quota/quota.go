@@ -61,13 +61,13 @@ type CallAsk struct {
 	Per   time.Duration // the length of a period
 	Want  int           // calls that the engine wants to start now; 0 = none, only Settled counts
 	Valid time.Duration // how long the engine may use the answer
-	// Settled corrects the engine's last CallGrant of this limit. The engine starts no further calls
+	// Usage corrects the engine's last CallGrant of this limit. The engine starts no further calls
 	// with that CallGrant. Zero = there is nothing to correct.
-	Settled Settled
+	Usage Usage
 }
 
 // A Settled says how much of a CallGrant an engine has used.
-type Settled struct {
+type Usage struct {
 	Until time.Time     // the field Until of the CallGrant; zero = there is no CallGrant
 	Calls int           // the field Calls of the CallGrant
 	Used  int           // calls that the engine has started

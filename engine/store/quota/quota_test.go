@@ -176,9 +176,9 @@ func TestCallsOfManyEngines(t *testing.T) {
 			}
 			ask := CallAsk{Limit: "a", Most: most, Per: per, Want: 1 + rng.IntN(5), Valid: valid}
 			if g.Calls > 0 && rng.IntN(10) > 0 {
-				ask.Settled = Settled{Until: g.Until, Calls: g.Calls, Used: g.used, Spare: g.until.Sub(g.last)}
+				ask.Usage = Usage{Until: g.Until, Calls: g.Calls, Used: g.used, Spare: g.until.Sub(g.last)}
 				if g.used == 0 {
-					ask.Settled.Spare = 0
+					ask.Usage.Spare = 0
 				}
 			}
 			*g = grant{CallGrant: table.TakeCalls(ask, now), until: now.Add(valid)}

@@ -80,7 +80,7 @@ func scanGoal(r row, at time.Time) (goals.Goal, error) {
 	if g.Name == "" {
 		g.Name = naming.RunName(g.Run)
 	}
-	g.Settle(time.UnixMicro(ended).UTC(), reset, at)
+	g.SetState(time.UnixMicro(ended).UTC(), reset, at)
 	if last != 0 {
 		l.Workflow, l.Key, l.Run, l.At = g.Workflow, g.Key, status.RunID(last), time.UnixMicro(resetAt).UTC()
 		g.LastReset = l

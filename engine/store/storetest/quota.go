@@ -125,10 +125,10 @@ var quotaRules = []rule{
 		if g := takeCalls(w, w.Other, b, ask); g.Calls != 0 {
 			w.Fatalf("the second engine got %+v", g)
 		}
-		ask.Want, ask.Settled = 0, quota.Settled{Until: g.Until, Calls: g.Calls, Used: 2, Spare: 5 * time.Minute}
+		ask.Want, ask.Usage = 0, quota.Usage{Until: g.Until, Calls: g.Calls, Used: 2, Spare: 5 * time.Minute}
 		takeCalls(w, w.Store, a, ask)
 		takeCalls(w, w.Store, a, ask) // the repetition does not give the same calls back twice
-		ask.Want, ask.Settled = 5, quota.Settled{}
+		ask.Want, ask.Usage = 5, quota.Usage{}
 		if g := takeCalls(w, w.Other, b, ask); g.Calls != 3 {
 			w.Errorf("the second engine got %+v, want the 3 calls that the first one did not use", g)
 		}

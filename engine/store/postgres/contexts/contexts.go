@@ -102,7 +102,7 @@ func scan(row interface{ Scan(...any) error }) (goals.Goal, error) {
 	if g.Name == "" {
 		g.Name = naming.RunName(g.Run)
 	}
-	g.Settle(ended.Time, reset, now)
+	g.SetState(ended.Time, reset, now)
 	if last.Valid {
 		g.LastReset = goals.Reset{Workflow: g.Workflow, Key: g.Key, Run: status.RunID(last.Int64), Name: name.String, At: at.Time, By: who.String, Reason: why.String}
 	}

@@ -55,7 +55,7 @@ ON CONFLICT (workflow, event) WHERE event <> '' DO NOTHING`
 
 	badList    = `SELECT quarantine_id, firing_id, coalesce(key, ''), at, error FROM engine.quarantine WHERE firing_id = $1 AND quarantine_id > $2 ORDER BY quarantine_id LIMIT $3`
 	badExplain = `UPDATE engine.quarantine SET error = $2, at = pg_catalog.clock_timestamp() WHERE quarantine_id = $1`
-	badSettle  = `
+	badResolve = `
 WITH gone AS (DELETE FROM engine.quarantine WHERE quarantine_id = $1 RETURNING firing_id)
 UPDATE engine.firing f SET quarantined = quarantined - 1, started = started + CASE WHEN $2 THEN 0 ELSE 1 END, refused = refused + CASE WHEN $2 THEN 1 ELSE 0 END
 FROM gone WHERE f.firing_id = gone.firing_id`
@@ -266,9 +266,9 @@ func (s *Part) Quarantined(ctx context.Context, firing, after int64, limit int) 
 	return list, s.wrapped("list quarantined rows", rows.Err())
 }
 
-// Settle removes an entry of the quarantine, and counts its row as started or refused.
-func (s *Part) Settle(ctx context.Context, b firings.Bad, refused bool) error {
-	_, err := s.changed(ctx, badSettle, b.ID, refused)
+// Resolve removes an entry of the quarantine, and counts its row as started or refused.
+func (s *Part) Resolve(ctx context.Context, b firings.Bad, refused bool) error {
+	_, err := s.changed(ctx, badResolve, b.ID, refused)
 	return s.wrapped("settle a quarantined row", err)
 }
 
