@@ -37,7 +37,7 @@ type Config struct {
 	Options  Options
 }
 
-// DefaultMaxHeld is the default of Options.MaxHeld, in bytes. An engine on a machine with 512
+// DefaultMaxHeld is the default of Options.MaxRunMemory, in bytes. An engine on a machine with 512
 // MiB has approximately this much memory for runs.
 const DefaultMaxHeld = 256 << 20
 
@@ -93,14 +93,14 @@ type Options struct {
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
 	Ceilings machine.Ceilings
-	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
+	// MaxRunMemory is the approximate limit, in bytes, for the memory of all runs in this engine.
 	// Above the limit the engine claims and takes over no more runs. Default DefaultMaxHeld.
 	MaxHeld int64
 
 	// Grace is how long a stopping node waits for a call after the call's complete-by.
 	// Default 2 s.
 	Grace time.Duration
-	// RetryHeld is the pause before the engine tries again a call that could not be
+	// RetryRefused is the pause before the engine tries again a call that could not be
 	// prepared, for example because a secret was missing. Default 10 s.
 	RetryHeld time.Duration
 	// Poll is the longest pause between two reads of a run that another engine owns.

@@ -219,7 +219,7 @@ func (n *Node) assignID(s Submission, st *owner.Start, now time.Time) (status.Ru
 		if st.Names.Key == "" {
 			return 0, errors.New("unique.key is empty")
 		}
-		st.Names.Hold = holdOf(st.Flow)
+		st.Names.KeyScope = holdOf(st.Flow)
 	}
 	scope.Run.Key = st.Names.Key
 	if !s.void() {

@@ -225,7 +225,7 @@ type seen struct {
 // stay the same, the settings stay the same, too.
 type undoInputs struct {
 	n               *model.Node
-	output          model.Held
+	output          model.StoredValue
 	known, timedOut bool
 	said            *model.FailureText
 	failure         dsl.Failure

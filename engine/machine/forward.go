@@ -12,7 +12,7 @@ import (
 func (d forward) accept(ev Started) {
 	r := &d.run
 	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key
-	r.Vars = model.Held{V: ev.Vars}
+	r.Vars = model.StoredValue{V: ev.Vars}
 	r.Trigger, r.StartedBy, r.Workflow = ev.Trigger, ev.StartedBy, d.wf.Name
 	r.Steps = int32(len(d.wf.Steps))
 	r.Line, r.Awaits = ev.Line, ev.Waits && r.Steps > 0

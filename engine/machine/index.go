@@ -250,7 +250,7 @@ func (k *known) clone() known {
 
 // remember adds a value to the index, so that later records can refer to the value. It ignores
 // values that are too short, and references to other values.
-func (k *known) remember(h model.Held, o model.Origin) {
+func (k *known) remember(h model.StoredValue, o model.Origin) {
 	if h.From.Kind != model.OriginInline || len(h.V.JSON()) < model.WorthSharing {
 		return
 	}

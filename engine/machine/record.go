@@ -229,7 +229,7 @@ func (r Record) NewNodes() []NodeName { return r.names }
 // a secret, such as `Bearer ` before a token.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
-	r.values(func(h model.Held) {
+	r.values(func(h model.StoredValue) {
 		if h.From.Kind != model.OriginInline {
 			return
 		}
@@ -246,18 +246,18 @@ func (r Record) Sensitive() bool {
 }
 
 // values calls the function `f` with every value that the record contains.
-func (r Record) values(f func(model.Held)) {
+func (r Record) values(f func(model.StoredValue)) {
 	switch ev := r.event.(type) {
 	case Started:
-		f(model.Held{V: ev.Vars})
+		f(model.StoredValue{V: ev.Vars})
 	case AttemptOK:
-		f(model.Held{V: ev.Output})
+		f(model.StoredValue{V: ev.Output})
 	case SettleRequested:
-		f(model.Held{V: ev.Output})
+		f(model.StoredValue{V: ev.Output})
 	case AttemptFailed:
-		f(model.Held{V: ev.Data})
+		f(model.StoredValue{V: ev.Data})
 	case SignalReceived:
-		f(model.Held{V: ev.Payload})
+		f(model.StoredValue{V: ev.Payload})
 	}
 	if r.run != nil && r.run.Mask&model.RunVarsBit != 0 {
 		f(r.run.To.Vars)
@@ -276,7 +276,7 @@ func (r Record) values(f func(model.Held)) {
 		}
 		if p.Mask&model.NodeGatheredBit != 0 && p.To.Collected != nil {
 			for _, v := range p.To.Collected.Tail(p.To.Collected.Fresh) {
-				f(model.Held{V: v})
+				f(model.StoredValue{V: v})
 			}
 		}
 	}

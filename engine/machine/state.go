@@ -109,13 +109,13 @@ func (s *schedule) due(r *model.Run) model.Instant {
 
 // keep returns what a record stores for the value v: v itself or, if the state already has an equal
 // value of at least WorthSharing bytes, a reference to that value.
-func (s *State) keep(v dsl.Value) model.Held {
+func (s *State) keep(v dsl.Value) model.StoredValue {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
-			return model.Held{V: v, From: o}
+			return model.StoredValue{V: v, From: o}
 		}
 	}
-	return model.Held{V: v}
+	return model.StoredValue{V: v}
 }
 
 // at returns the value to which an origin refers; null if there is no such value.
@@ -137,7 +137,7 @@ func (s *State) at(o model.Origin) dsl.Value {
 
 // resolve sets h.V if h is a reference to a value in s, the state before the record, or to the
 // each.key of the node. The parameter `key` is this each.key.
-func (s *State) resolve(h *model.Held, key string) {
+func (s *State) resolve(h *model.StoredValue, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:
 	case model.OriginKey:

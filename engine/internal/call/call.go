@@ -30,8 +30,8 @@ type Config struct {
 	Present  func() Member   // returns the engine's current membership, or nil if there is none
 	Stopped  context.Context // ends when the engine stops without waiting for open work; an orderly stop does not end it
 
-	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
-	MaxValue                              int           // largest size of a reply, in bytes
+	Lease, MinScan, RetryRefused, RetryStore time.Duration // see engine.Options
+	MaxValue                                 int           // largest size of a reply, in bytes
 }
 
 // A Member is a membership of the engine. It passes the answers of calls to the runs that the

@@ -21,7 +21,7 @@ import (
 type Local struct {
 	cfg    Config
 	shared *owner.Shared
-	full   atomic.Bool // the runs in memory need all the memory that Options.MaxHeld allows
+	full   atomic.Bool // the runs in memory need all the memory that Options.MaxRunMemory allows
 }
 
 // Config holds the parameters of New. See engine.Config. All functions are required.
@@ -58,7 +58,7 @@ type Options struct {
 	ClaimInterval, Retention                   time.Duration
 	Writers                                    int
 	MaxBatchRows, MaxBatchBytes                int
-	MaxHeld                                    int64
+	MaxRunMemory                               int64
 }
 
 // New returns the Local of a node.

@@ -50,7 +50,7 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 			return taken, err
 		// Another engine has the run in hand. Either that engine takes the run over, or it dies
 		// and its death counts against the run.
-		case x.Held && t.leaves(run):
+		case x.InHand && t.leaves(run):
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
@@ -76,7 +76,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	}
 	how.woken = n.shared.Backoffs.Woken()
 	held := make(chan error, 1)
-	go func() { held <- t.runs.Hands.Hold(ctx, runs...) }()
+	go func() { held <- t.runs.Hands.PutInHand(ctx, runs...) }()
 	defer t.runs.Hands.LetGo(runs...)
 	loaded, err := snapshots.Load(ctx, n.cfg.Store, runs...)
 	if e := <-held; e != nil {
@@ -319,7 +319,7 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	}
 	deaths := known[run].Deaths
 	switch {
-	case known[run].Held:
+	case known[run].InHand:
 		return fmt.Errorf("take over run %s: another engine is taking it over: %w", naming.RunName(run), call.ErrNotOwner)
 	case deaths >= store.MaxDeaths:
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
@@ -335,7 +335,7 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	}
 	defer leave()
 	defer hands.LetGo(run)
-	if err := hands.Hold(ctx, run); err != nil {
+	if err := hands.PutInHand(ctx, run); err != nil {
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
 	story, err := n.shared.Fold(ctx, l, &journal.Scratch{})

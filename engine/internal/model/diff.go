@@ -22,19 +22,19 @@ func DiffNode(a, b *Node) uint64 {
 	if a.Deps != b.Deps {
 		m |= NodeDepsBit
 	}
-	if a.Input != b.Input && !SameHeld(a.Input, b.Input) {
+	if a.Input != b.Input && !SameStored(a.Input, b.Input) {
 		m |= NodeInputBit
 	}
 	if a.Prepared != b.Prepared {
 		m |= NodePreparedBit
 	}
-	if a.Output != b.Output && !SameHeld(a.Output, b.Output) {
+	if a.Output != b.Output && !SameStored(a.Output, b.Output) {
 		m |= NodeOutputBit
 	}
 	if a.Known != b.Known {
 		m |= NodeKnownBit
 	}
-	if a.Item != b.Item || a.Step != b.Step || a.Key != b.Key || !SameHeld(a.Each, b.Each) {
+	if a.Item != b.Item || a.Step != b.Step || a.Key != b.Key || !SameStored(a.Each, b.Each) {
 		m |= NodeInstanceBit
 	}
 	m |= diffRest(a, b)
@@ -148,7 +148,7 @@ func diffMore(a, b *More) uint64 {
 	if a.Past != b.Past {
 		m |= NodePastBit
 	}
-	if a.UndoInput != b.UndoInput && !SameHeld(a.UndoInput, b.UndoInput) {
+	if a.UndoInput != b.UndoInput && !SameStored(a.UndoInput, b.UndoInput) {
 		m |= NodeUndoInputBit
 	}
 	if a.UndoDoubt != b.UndoDoubt {
@@ -157,7 +157,7 @@ func diffMore(a, b *More) uint64 {
 	if a.First != b.First || a.Count != b.Count {
 		m |= NodeExpansionBit
 	}
-	if a.Caught != b.Caught && !SameHeld(a.Caught, b.Caught) {
+	if a.Caught != b.Caught && !SameStored(a.Caught, b.Caught) {
 		m |= NodeCaughtBit
 	}
 	if a.BizKey != b.BizKey {
@@ -172,7 +172,7 @@ func diffMore(a, b *More) uint64 {
 	if a.Stated != b.Stated {
 		m |= NodeStatedBit
 	}
-	if a.Data != b.Data && !SameHeld(a.Data, b.Data) {
+	if a.Data != b.Data && !SameStored(a.Data, b.Data) {
 		m |= NodeDataBit
 	}
 	if a.Signal != b.Signal {
@@ -193,7 +193,7 @@ func diffLoop(a, b *More) (m uint64) {
 	if a.Loop != b.Loop {
 		m |= NodeLoopBit
 	}
-	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
+	if a.Last != b.Last && !SameStored(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
 		m |= NodeGatheredBit
 	}
 	return m

@@ -46,12 +46,12 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type Held, which is compared with SameHeld. The function
+// value returns a Field for a value of the type Held, which is compared with SameStored. The function
 // `p` returns a pointer to the value.
-func value[T any](bit uint64, p func(*T) *Held) Field[T] {
+func value[T any](bit uint64, p func(*T) *StoredValue) Field[T] {
 	return Field[T]{
 		Bit:  bit,
-		Same: func(a, b *T) bool { return SameHeld(*p(a), *p(b)) },
+		Same: func(a, b *T) bool { return SameStored(*p(a), *p(b)) },
 		Copy: func(dst, src *T) { *p(dst) = *p(src) },
 	}
 }
@@ -87,7 +87,7 @@ var RunFields = []Field[Run]{
 	plainly(RunIDBit, func(r *Run) *status.RunID { return &r.ID }),
 	plainly(RunNameBit, func(r *Run) *string { return &r.Name }),
 	plainly(RunKeyBit, func(r *Run) *string { return &r.Key }),
-	value(RunVarsBit, func(r *Run) *Held { return &r.Vars }),
+	value(RunVarsBit, func(r *Run) *StoredValue { return &r.Vars }),
 	plainly(RunTriggerBit, func(r *Run) *string { return &r.Trigger }),
 	plainly(RunStartedByBit, func(r *Run) *string { return &r.StartedBy }),
 	plainly(RunWorkflowBit, func(r *Run) *string { return &r.Workflow }),
@@ -171,7 +171,7 @@ const (
 )
 
 func sameOutput(a, b Output) bool {
-	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameHeld(a.Value, b.Value)
+	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameStored(a.Value, b.Value)
 }
 
 // NodeFields are the fields of a node, in the order of their bits. The fields that change most
@@ -189,9 +189,9 @@ var NodeFields = []Field[Node]{
 	plainly(NodeFwdReadyBit, func(n *Node) *Instant { return &n.Fwd.Ready }),
 	plainly(NodeFwdBeganBit, func(n *Node) *Instant { return &n.Fwd.Began }),
 	plainly(NodeFwdEndedBit, func(n *Node) *Instant { return &n.Fwd.Ended }),
-	value(NodeInputBit, func(n *Node) *Held { return &n.Input }),
+	value(NodeInputBit, func(n *Node) *StoredValue { return &n.Input }),
 	plainly(NodePreparedBit, func(n *Node) *bool { return &n.Prepared }),
-	value(NodeOutputBit, func(n *Node) *Held { return &n.Output }),
+	value(NodeOutputBit, func(n *Node) *StoredValue { return &n.Output }),
 	plainly(NodeKnownBit, func(n *Node) *bool { return &n.Known }),
 	plainly(NodeFwdDeadlineBit, func(n *Node) *Instant { return &n.Fwd.Deadline }),
 	plainly(NodeFwdUntilBit, func(n *Node) *Instant { return &n.Fwd.Until }),
@@ -200,7 +200,7 @@ var NodeFields = []Field[Node]{
 	{ // only for an instance: its step, each.key and each.value
 		Bit: NodeInstanceBit,
 		Same: func(a, b *Node) bool {
-			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameHeld(a.Each, b.Each)
+			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameStored(a.Each, b.Each)
 		},
 		Copy: func(dst, src *Node) { dst.Item, dst.Step, dst.Key, dst.Each = src.Item, src.Step, src.Key, src.Each },
 	},
@@ -215,7 +215,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndKindBit, func(n *Node) *CallKind { return &n.Und.Kind }),
 	plainly(NodeUndAttemptBit, func(n *Node) *int32 { return &n.Und.Attempt }),
 	plainly(NodeUndTotalBit, func(n *Node) *int32 { return &n.Und.Total }),
-	value(NodeUndoInputBit, func(n *Node) *Held { return &n.UndoInput }),
+	value(NodeUndoInputBit, func(n *Node) *StoredValue { return &n.UndoInput }),
 	plainly(NodeUndoReadyBit, func(n *Node) *bool { return &n.UndoReady }),
 	plainly(NodeUndBeganBit, func(n *Node) *Instant { return &n.Und.Began }),
 	plainly(NodeUndEndedBit, func(n *Node) *Instant { return &n.Und.Ended }),
@@ -239,7 +239,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeFwdRoundsBit, func(n *Node) *int16 { return &n.Fwd.Rounds }),
 	plainly(NodeFwdLookupsBit, func(n *Node) *int16 { return &n.Fwd.Lookups }),
 	plainly(NodeUndLookupsBit, func(n *Node) *int16 { return &n.Und.Lookups }),
-	value(NodeCaughtBit, func(n *Node) *Held { return &n.Caught }),
+	value(NodeCaughtBit, func(n *Node) *StoredValue { return &n.Caught }),
 	plainly(NodeTimedOutBit, func(n *Node) *bool { return &n.TimedOut }),
 	plainly(NodeBizKeyBit, func(n *Node) *string { return &n.BizKey }),
 	plainly(NodeGenBit, func(n *Node) *int32 { return &n.Gen }),
@@ -259,11 +259,11 @@ var NodeFields = []Field[Node]{
 	},
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
 	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
-	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
+	value(NodeDataBit, func(n *Node) *StoredValue { return &n.Data }),
 	plainly(NodeLoopBit, func(n *Node) *Loop { return &n.Loop }),
 	{ // output of the previous iteration, and the values that the loop has collected
 		Bit:  NodeGatheredBit,
-		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
+		Same: func(a, b *Node) bool { return SameStored(a.Last, b.Last) && a.Collected.Same(b.Collected) },
 		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
 	},
 }
@@ -282,8 +282,8 @@ var ValueBits = [7]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaug
 
 // NodeValues returns pointers to the values of a node. It leaves out the values in the field
 // Collected, because no code changes them.
-func NodeValues(n *Node) [7]*Held {
-	return [7]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last}
+func NodeValues(n *Node) [7]*StoredValue {
+	return [7]*StoredValue{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last}
 }
 
 // SaidBits are the bits of an attempt's code and message.

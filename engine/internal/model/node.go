@@ -7,11 +7,11 @@ import (
 // A Node is a step or one instance of a for_each step. The struct More holds the fields that
 // most nodes never use.
 type Node struct {
-	Key  string // each.key of an instance; "" for a step
-	Each Held   // each.value of an instance; zero for a step
+	Key  string      // each.key of an instance; "" for a step
+	Each StoredValue // each.value of an instance; zero for a step
 
-	Input    Held
-	Output   Held // output of the action
+	Input    StoredValue
+	Output   StoredValue // output of the action
 	Attempts []Attempt
 
 	Fwd   Track
@@ -79,9 +79,9 @@ type More struct {
 	Bad    int // number of instances that have failed
 	Past   int // number of instances whose undo has ended or was not needed
 
-	Data   Held   // data of the last failure (error.data); null = no data
-	Caught Held   // output that the catch block gave to a failed step
-	BizKey string // value of idempotency_key; "" = the step does not set it
+	Data   StoredValue // data of the last failure (error.data); null = no data
+	Caught StoredValue // output that the catch block gave to a failed step
+	BizKey string      // value of idempotency_key; "" = the step does not set it
 	// The person who last used `engine settle` for the step, or who repeated or skipped its
 	// failed undo; "" = no person did.
 	Manual string
@@ -91,12 +91,12 @@ type More struct {
 	Point  int       // number of the last checkpoint of the action, as the agent gave it
 	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
-	Loop      Loop       // present iteration of a repeat step
-	Last      Held       // output of the previous iteration; null = this is the first iteration
-	Collected *Collected // values that a repeat step has collected
+	Loop      Loop        // present iteration of a repeat step
+	Last      StoredValue // output of the previous iteration; null = this is the first iteration
+	Collected *Collected  // values that a repeat step has collected
 
 	Und       Track
-	UndoInput Held
+	UndoInput StoredValue
 	UndoDoubt int    // number of undo attempts whose outcome is unknown
 	UndoPoint int    // number of the last checkpoint of the undo, as the agent gave it
 	UndoBlob  []byte // data of the last checkpoint of the undo; empty = no data

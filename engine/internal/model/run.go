@@ -65,7 +65,7 @@ type Run struct {
 type Head struct {
 	ID        status.RunID
 	Name, Key string
-	Vars      Held
+	Vars      StoredValue
 	Trigger   string
 	StartedBy string
 	Workflow  string    // name of the workflow; only for display
@@ -148,7 +148,7 @@ type Hold struct {
 // An Output is one evaluated output of the workflow.
 type Output struct {
 	Name      string
-	Value     Held
+	Value     StoredValue
 	Sensitive bool
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }

@@ -28,7 +28,7 @@ const (
 	sinksAtOnce = 256              // largest number of sinks to which one engine sends at the same time
 	batch       = 16               // largest number of replies sent to one sink at the same time
 	sendTime    = 10 * time.Second // longest time of one try
-	hold        = 60 * time.Second // how long a claim lasts; much longer than a try
+	claimTime   = 60 * time.Second // how long a claim lasts; much longer than a try
 	leastPause  = time.Second      // pause of a sink after its first failure; each further failure doubles it
 	mostPause   = 5 * time.Minute
 )
@@ -211,7 +211,7 @@ func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Con
 			limit = 1
 		}
 		p.mu.Unlock()
-		list, err := p.cfg.Box.Claim(ctx, to, limit, hold)
+		list, err := p.cfg.Box.Claim(ctx, to, limit, claimTime)
 		if err != nil {
 			if ctx.Err() == nil {
 				p.cfg.Logger.Warn("claim replies", "error", err)

@@ -62,7 +62,7 @@ func (x *decision) one(i int) (next, error) {
 	}
 	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
 		r.inbox.wanted = true // so the method `clear` handles the message when the run is removed from memory
-		delete(r.inbox.held, d.message)
+		delete(r.inbox.received, d.message)
 		return nextEvent, nil
 	}
 	if d.start != nil {

@@ -159,12 +159,12 @@ type inbox struct {
 	reading bool // a goroutine is reading messages now
 	first   bool // no event may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
-	// held contains the messages that were read. Each is being decided, or cannot be decided
+	// received contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
-	held  map[store.MessageID]bool
-	stuck int                      // number of messages in the field `held` that cannot be decided here
-	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
-	read  time.Time                // store time at which the last reading began
+	received map[store.MessageID]bool
+	stuck    int                      // number of messages in the field `granted` that cannot be decided here
+	gone     map[store.MessageID]bool // messages that were consumed after the present reading began
+	read     time.Time                // store time at which the last reading began
 	// quiet is the store time until which the engine does not read the inbox. It is set after the
 	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
 	quiet time.Time
@@ -173,27 +173,27 @@ type inbox struct {
 	pause time.Duration
 }
 
-// hold records that a message was read.
-func (b *inbox) hold(id store.MessageID) {
-	if b.held == nil {
-		b.held = map[store.MessageID]bool{}
+// receive records that a message was read.
+func (b *inbox) receive(id store.MessageID) {
+	if b.received == nil {
+		b.received = map[store.MessageID]bool{}
 	}
-	b.held[id] = true
+	b.received[id] = true
 }
 
 // busy reports whether the inbox holds messages that are not decided yet, or may hold some.
-func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.held) > 0 }
+func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.received) > 0 }
 
 // reset forgets which messages were read, so that the engine reads them again. It drops the
 // result of a read that is in progress.
 func (b *inbox) reset() {
-	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
+	*b = inbox{wanted: b.wanted || len(b.received) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
 }
 
 // consumed records that a committed row has removed the messages with the given ids from the inbox.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
-		delete(b.held, id)
+		delete(b.received, id)
 		if b.reading {
 			if b.gone == nil {
 				b.gone = map[store.MessageID]bool{}

@@ -102,10 +102,10 @@ func (k *HandKeeper) enter(ctx context.Context, n int) (leave func(), err error)
 	return leave, nil
 }
 
-// Hold takes runs in hand. It waits until the store has recorded this, and returns nil. If ctx
+// PutInHand takes runs in hand. It waits until the store has recorded this, and returns nil. If ctx
 // or the membership ends first, it returns an error. The caller must call LetGo, even after an
 // error.
-func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
+func (k *HandKeeper) PutInHand(ctx context.Context, runs ...status.RunID) error {
 	k.mu.Lock()
 	for _, run := range runs {
 		k.runs[run]++
@@ -168,7 +168,7 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 		if change == k.written {
 			continue
 		}
-		err := k.n.cfg.Store.Hold(ctx, k.engine, runs)
+		err := k.n.cfg.Store.PutInHand(ctx, k.engine, runs)
 		switch {
 		case errors.Is(err, store.ErrFenced):
 			return err

@@ -42,7 +42,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		if sh.s.Hands.Hold(ctx, r.id) != nil { // the membership is over
+		if sh.s.Hands.PutInHand(ctx, r.id) != nil { // the membership is over
 			sh.s.Hands.LetGo(r.id)
 			return
 		}
@@ -126,7 +126,7 @@ func (sh *shard) unload(r *ownedRun) {
 	}
 	delete(sh.runs, r.id)
 	sh.resting[r.id] = r.seq
-	r.weigh(&sh.held, false)
+	r.weigh(&sh.memory, false)
 }
 
 // notLoaded removes a run from memory after reading the run has failed with err. The callers
@@ -155,7 +155,7 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.seq, r.fence, r.bound = story.Rows(), head.Fence, head.NextCheck
 	r.stored = story.Stored
 	r.short = shortcut{next: story.Covered, stored: story.CoveredBytes, size: story.SnapshotBytes, busy: r.short.busy, refused: story.Refused}
-	r.weigh(&sh.held, sh.runs[r.id] == r)
+	r.weigh(&sh.memory, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
 	if len(story.State.Run().Moves) > 0 { // a new definition may have sensitive defaults
@@ -266,7 +266,7 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 		return
 	}
 	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.Clock.Now()
-	limit, epoch, first := InboxLimit+len(b.held), b.epoch, b.first
+	limit, epoch, first := InboxLimit+len(b.received), b.epoch, b.first
 	var specs map[string]invoke.AgentSpec
 	if !r.owned {
 		specs = r.specs

@@ -277,11 +277,11 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		switch {
 		case l.Err != nil:
 			stuck++
-			if !b.held[l.ID] {
+			if !b.received[l.ID] {
 				n.cfg.Logger.Error("a message cannot be read here and is left", "run", r.name(), "message", l.ID, "error", l.Err)
 				n.Quarantined.Note(r.id, &journal.RunError{Run: int64(r.id), Name: r.name(), Err: l.Err, Hint: journal.HintFor(l.Err)})
 			}
-		case b.held[l.ID] || gone[l.ID]:
+		case b.received[l.ID] || gone[l.ID]:
 			continue
 		default:
 			fresh++
@@ -289,7 +289,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 			d.quiet = r.unheard
 			r.pending = append(r.pending, d)
 		}
-		b.hold(l.ID)
+		b.receive(l.ID)
 	}
 	b.stuck = stuck
 	switch {

@@ -52,7 +52,7 @@ type ownedRun struct {
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut
-	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
+	weight int64 // estimated memory of the run, in bytes; shard.granted is the sum for all runs
 
 	pending []*delivery           // events that wait for their decision
 	commit  *pendingCommit        // transition that is being committed; nil = none
@@ -268,15 +268,15 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startB
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
-// weigh estimates again how much memory the run needs. The parameter `held` is the sum of the
+// weigh estimates again how much memory the run needs. The parameter `granted` is the sum of the
 // estimates for all runs of the shard, in bytes. weigh corrects this sum. The parameter `present`
 // is false if the run is not in memory any more.
-func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
+func (r *ownedRun) weigh(memory *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
 		weight = r.state.Weight()
 	}
-	held.Add(weight - r.weight)
+	memory.Add(weight - r.weight)
 	r.weight = weight
 }
 

@@ -88,7 +88,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = nil
 	r.seq, r.link, r.owned = f.Transition.Seq+1, f.link, true
 	r.stored += int64(len(f.Transition.Data))
-	r.weigh(&sh.held, sh.runs[r.id] == r)
+	r.weigh(&sh.memory, sh.runs[r.id] == r)
 	if f.Transition.Owner != nil {
 		r.fence = f.Transition.Seq
 	}
@@ -184,7 +184,7 @@ func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 				sh.clear(ctx, r)
 			}
 			delete(sh.runs, r.id)
-			r.weigh(&sh.held, sh.runs[r.id] == r)
+			r.weigh(&sh.memory, sh.runs[r.id] == r)
 		}
 		return
 	}
@@ -223,7 +223,7 @@ func (sh *shard) grasp(r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold also returns when the membership ends
+		err := sh.s.Hands.PutInHand(context.Background(), r.id) // Hold also returns when the membership ends
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false
@@ -362,8 +362,8 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	r.suspect, r.deaths = a.Suspect, a.Deaths
 	for _, l := range a.Messages {
-		if l.Err == nil && !r.inbox.held[l.ID] {
-			r.inbox.hold(l.ID)
+		if l.Err == nil && !r.inbox.received[l.ID] {
+			r.inbox.receive(l.ID)
 			r.pending = append(r.pending, l.delivery())
 		}
 	}
@@ -439,7 +439,7 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 		}
 		sh.s.n.cfg.Observer.LateReply(r.id, d.Attempt)
 		sh.post(func(ctx context.Context) {
-			if sh.runs[r.id] != r || !r.inbox.held[d.message] {
+			if sh.runs[r.id] != r || !r.inbox.received[d.message] {
 				return
 			}
 			again := *d

@@ -262,7 +262,7 @@ func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State,
 func (s *Scheduler) Memory() int64 {
 	sum := int64(0)
 	for _, sh := range s.shards {
-		sum += sh.held.Load()
+		sum += sh.memory.Load()
 	}
 	return sum
 }

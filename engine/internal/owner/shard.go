@@ -53,9 +53,9 @@ type shard struct {
 	taskQueue
 	s *common
 
-	size atomic.Int64 // number of runs in memory
-	held atomic.Int64 // estimated memory of the runs, in bytes
-	turn turn         // the task that the shard is doing now
+	size   atomic.Int64 // number of runs in memory
+	memory atomic.Int64 // estimated memory of the runs, in bytes
+	turn   turn         // the task that the shard is doing now
 
 	ended chan struct{} // closed when the goroutine has ended
 	// left is true if the shard's goroutine did not end in time. Only the goroutine that ends
@@ -219,7 +219,7 @@ func (sh *shard) drop(r *ownedRun, err, cause error) {
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
 	delete(sh.resting, r.id)
-	r.weigh(&sh.held, sh.runs[r.id] == r)
+	r.weigh(&sh.memory, sh.runs[r.id] == r)
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The

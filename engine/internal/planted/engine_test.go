@@ -40,7 +40,7 @@ var engineFaults = []fault{
 	{
 		name: "an engine whose runs take as much memory as they may takes up no more",
 		in:   "engine/internal/cluster.(*taker).roomy",
-		old:  "full := held >= n.cfg.Options.MaxHeld", new: "full := held < 0",
+		old:  "full := memory >= n.cfg.Options.MaxRunMemory", new: "full := memory < 0",
 		by: catches("engine", "^TestMemoryIsHeldBack$"),
 	},
 	{
@@ -58,19 +58,19 @@ var engineFaults = []fault{
 	{
 		name: "a run that has left memory is not counted any more",
 		in:   "engine/internal/owner.(*shard).unload",
-		old:  "r.weigh(&sh.held, false)", new: "_ = r.weight",
+		old:  "r.weigh(&sh.memory, false)", new: "_ = r.weight",
 		by: catches("engine", "^TestRunsAtRestTakeNoMemory$"),
 	},
 	{
 		name: "a run that has ended takes no memory any more",
 		in:   "engine/internal/owner.(*shard).afterDecision",
-		old:  "delete(sh.runs, r.id)\n\t\t\tr.weigh(&sh.held, sh.runs[r.id] == r)", new: "delete(sh.runs, r.id)",
+		old:  "delete(sh.runs, r.id)\n\t\t\tr.weigh(&sh.memory, sh.runs[r.id] == r)", new: "delete(sh.runs, r.id)",
 		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
 	},
 	{
 		name: "a run that has grown takes more memory",
 		in:   "engine/internal/owner.(*shard).act",
-		old:  "r.weigh(&sh.held, sh.runs[r.id] == r)", new: "_ = r.weight",
+		old:  "r.weigh(&sh.memory, sh.runs[r.id] == r)", new: "_ = r.weight",
 		by: catches("engine", "^TestMemoryOfARunIsCounted$"),
 	},
 	{
@@ -114,8 +114,8 @@ var engineFaults = []fault{
 	{
 		name: "a run that another engine has in hand is left to it",
 		in:   "engine/internal/cluster.(*taker).take",
-		old:  "case x.Held && t.leaves(run):",
-		new:  "case x.Held && x.Deaths > 100:",
+		old:  "case x.InHand && t.leaves(run):",
+		new:  "case x.InHand && x.Deaths > 100:",
 		by:   catches("engine", "^TestPoisonousRunIsParked$"),
 	},
 	{

@@ -11,7 +11,7 @@ var limitFaults = []fault{
 	{
 		name: "the slots of all engines are no more than the limit",
 		in:   "engine/store/quota.Slots",
-		old:  "free := max(0, most-taken-hold)", new: "free := max(0, most-hold)",
+		old:  "free := max(0, most-taken-reserve)", new: "free := max(0, most-reserve)",
 		by: catches("engine/store/quota", "^TestSlotsOfManyEngines$"),
 	},
 	{
@@ -23,7 +23,7 @@ var limitFaults = []fault{
 	{
 		name: "a row whose time has passed gives no right to its slots",
 		in:   "engine/store/quota.Slots",
-		old:  "hold := max(0, min(ask.Hold, former))", new: "hold := max(0, ask.Hold)",
+		old:  "reserve := max(0, min(ask.Reserve, former))", new: "reserve := max(0, ask.Reserve)",
 		by: catches("engine/store/quota", "^TestSlotsOfManyEngines$"),
 	},
 	{

@@ -52,11 +52,11 @@ func textCodec[T any](bit uint64, p func(*T) *string) codec[T] {
 	}
 }
 
-func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
+func valueCodec[T any](bit uint64, p func(*T) *model.StoredValue) codec[T] {
 	return codec[T]{
 		bit: bit,
-		put: func(e *encoder, v *T) { e.held(*p(v)) },
-		get: func(d *decoder, v *T) { *p(v) = d.held() },
+		put: func(e *encoder, v *T) { e.stored(*p(v)) },
+		get: func(d *decoder, v *T) { *p(v) = d.stored() },
 	}
 }
 
@@ -94,7 +94,7 @@ var runCodec = []codec[model.Run]{
 	numberCodec(model.RunIDBit, func(r *model.Run) *status.RunID { return &r.ID }),
 	textCodec(model.RunNameBit, func(r *model.Run) *string { return &r.Name }),
 	textCodec(model.RunKeyBit, func(r *model.Run) *string { return &r.Key }),
-	valueCodec(model.RunVarsBit, func(r *model.Run) *model.Held { return &r.Vars }),
+	valueCodec(model.RunVarsBit, func(r *model.Run) *model.StoredValue { return &r.Vars }),
 	textCodec(model.RunTriggerBit, func(r *model.Run) *string { return &r.Trigger }),
 	textCodec(model.RunStartedByBit, func(r *model.Run) *string { return &r.StartedBy }),
 	textCodec(model.RunWorkflowBit, func(r *model.Run) *string { return &r.Workflow }),
@@ -189,9 +189,9 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeFwdReadyBit, func(n *model.Node) *model.Instant { return &n.Fwd.Ready }),
 	momentCodec(model.NodeFwdBeganBit, func(n *model.Node) *model.Instant { return &n.Fwd.Began }),
 	momentCodec(model.NodeFwdEndedBit, func(n *model.Node) *model.Instant { return &n.Fwd.Ended }),
-	valueCodec(model.NodeInputBit, func(n *model.Node) *model.Held { return &n.Input }),
+	valueCodec(model.NodeInputBit, func(n *model.Node) *model.StoredValue { return &n.Input }),
 	booleanCodec(model.NodePreparedBit, func(n *model.Node) *bool { return &n.Prepared }),
-	valueCodec(model.NodeOutputBit, func(n *model.Node) *model.Held { return &n.Output }),
+	valueCodec(model.NodeOutputBit, func(n *model.Node) *model.StoredValue { return &n.Output }),
 	booleanCodec(model.NodeKnownBit, func(n *model.Node) *bool { return &n.Known }),
 	momentCodec(model.NodeFwdDeadlineBit, func(n *model.Node) *model.Instant { return &n.Fwd.Deadline }),
 	momentCodec(model.NodeFwdUntilBit, func(n *model.Node) *model.Instant { return &n.Fwd.Until }),
@@ -199,9 +199,14 @@ var nodeCodec = []codec[model.Node]{
 	blameCodec(model.NodeFwdFailureBit, func(n *model.Node) *model.Track { return &n.Fwd }),
 	{ // whether the node is an instance of a for_each step; step, key and value of the instance
 		bit: model.NodeInstanceBit,
-		put: func(e *encoder, n *model.Node) { e.bool(n.Item); e.int(int64(n.Step)); e.string(n.Key); e.held(n.Each) },
+		put: func(e *encoder, n *model.Node) {
+			e.bool(n.Item)
+			e.int(int64(n.Step))
+			e.string(n.Key)
+			e.stored(n.Each)
+		},
 		get: func(d *decoder, n *model.Node) {
-			n.Item, n.Step, n.Key, n.Each = d.bool(), int32(d.index()), d.string(), d.held()
+			n.Item, n.Step, n.Key, n.Each = d.bool(), int32(d.index()), d.string(), d.stored()
 		},
 	},
 	numberCodec(model.NodeNextBit, func(n *model.Node) *int { return &n.Next }),
@@ -215,7 +220,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeUndKindBit, func(n *model.Node) *model.CallKind { return &n.Und.Kind }),
 	numberCodec(model.NodeUndAttemptBit, func(n *model.Node) *int32 { return &n.Und.Attempt }),
 	numberCodec(model.NodeUndTotalBit, func(n *model.Node) *int32 { return &n.Und.Total }),
-	valueCodec(model.NodeUndoInputBit, func(n *model.Node) *model.Held { return &n.UndoInput }),
+	valueCodec(model.NodeUndoInputBit, func(n *model.Node) *model.StoredValue { return &n.UndoInput }),
 	booleanCodec(model.NodeUndoReadyBit, func(n *model.Node) *bool { return &n.UndoReady }),
 	momentCodec(model.NodeUndBeganBit, func(n *model.Node) *model.Instant { return &n.Und.Began }),
 	momentCodec(model.NodeUndEndedBit, func(n *model.Node) *model.Instant { return &n.Und.Ended }),
@@ -239,7 +244,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeFwdRoundsBit, func(n *model.Node) *int16 { return &n.Fwd.Rounds }),
 	numberCodec(model.NodeFwdLookupsBit, func(n *model.Node) *int16 { return &n.Fwd.Lookups }),
 	numberCodec(model.NodeUndLookupsBit, func(n *model.Node) *int16 { return &n.Und.Lookups }),
-	valueCodec(model.NodeCaughtBit, func(n *model.Node) *model.Held { return &n.Caught }),
+	valueCodec(model.NodeCaughtBit, func(n *model.Node) *model.StoredValue { return &n.Caught }),
 	booleanCodec(model.NodeTimedOutBit, func(n *model.Node) *bool { return &n.TimedOut }),
 	textCodec(model.NodeBizKeyBit, func(n *model.Node) *string { return &n.BizKey }),
 	numberCodec(model.NodeGenBit, func(n *model.Node) *int32 { return &n.Gen }),
@@ -269,7 +274,7 @@ var nodeCodec = []codec[model.Node]{
 			n.Signal = model.Reception{Awaits: d.string(), Name: d.string(), Number: int32(d.index())}
 		},
 	},
-	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
+	valueCodec(model.NodeDataBit, func(n *model.Node) *model.StoredValue { return &n.Data }),
 	{ // how far a repeat step has come
 		bit: model.NodeLoopBit,
 		put: func(e *encoder, n *model.Node) {
@@ -284,8 +289,8 @@ var nodeCodec = []codec[model.Node]{
 	},
 	{ // output of the previous iteration, and the collected values that this record adds
 		bit: model.NodeGatheredBit,
-		put: func(e *encoder, n *model.Node) { e.held(n.Last); putCollected(e, n.Collected) },
-		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(getCollected(d)) },
+		put: func(e *encoder, n *model.Node) { e.stored(n.Last); putCollected(e, n.Collected) },
+		get: func(d *decoder, n *model.Node) { n.Last = d.stored(); n.Collected = n.Collected.Join(getCollected(d)) },
 	},
 }
 

@@ -99,7 +99,7 @@ func scramble[T any](rng *rand.Rand, f codec[T], v *T, at model.Instant) bool {
 func TestCodecLaterAttemptToTheLetter(t *testing.T) {
 	at := model.Instant(1_700_000_000_000_000)
 	for _, call := range []int32{1, 2, 300} {
-		n, a := model.Node{More: &model.NoMore, Deps: 1, Input: model.Held{V: js(`{"x":1}`)}}, model.Attempt{Call: call, CompleteBy: at + 5}
+		n, a := model.Node{More: &model.NoMore, Deps: 1, Input: model.StoredValue{V: js(`{"x":1}`)}}, model.Attempt{Call: call, CompleteBy: at + 5}
 		setStart(&n, startFollow, at, call)
 		setAttempt(&a, templates[stepStarts].attemptFollow, at)
 		delta := model.Delta{At: at, Nodes: []model.NodePatch{{

@@ -187,10 +187,10 @@ func (s *faultStore) Leave(ctx context.Context, engine store.EngineID) error {
 	return s.Full.Leave(ctx, engine)
 }
 
-func (s *faultStore) Hold(ctx context.Context, engine store.EngineID, runs []status.RunID) error {
+func (s *faultStore) PutInHand(ctx context.Context, engine store.EngineID, runs []status.RunID) error {
 	failpoint.Hit("store.Hold.before")
 	defer failpoint.Hit("store.Hold.after")
-	return s.Full.Hold(ctx, engine, runs)
+	return s.Full.PutInHand(ctx, engine, runs)
 }
 
 func (s *faultStore) Absolve(ctx context.Context, runs ...status.RunID) error {

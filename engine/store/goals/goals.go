@@ -38,7 +38,7 @@ type Goal struct {
 	Name          string       // public name of Run
 	Gone          bool         // retention has removed Run; the goal is kept because Run holds the key
 	RunState      status.RunState
-	Hold          naming.Hold // how long Run holds the key
+	KeyScope      naming.KeyScope // how long Run holds the key
 	State         State
 	Next          status.RunID // the open run that waits until the key is free; 0 = none
 	NextName      string       // public name of Next
@@ -64,13 +64,13 @@ func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 		g.State = NeedsPerson
 	case !g.RunState.Final():
 		g.State = Open
-	case !g.Hold.Holds(g.RunState, ended, reset, now):
+	case !g.KeyScope.Holds(g.RunState, ended, reset, now):
 		if g.State = Free; g.Next != 0 {
 			g.State = Open // the key belongs to the run that waits for it
 		}
 	case g.RunState == status.RunSucceeded:
-		if g.State = Reached; g.Hold.Scope == naming.ScopeGoal && g.Hold.Retain > 0 {
-			g.FreeAt = ended.Add(g.Hold.Retain)
+		if g.State = Reached; g.KeyScope.Scope == naming.ScopeGoal && g.KeyScope.Retain > 0 {
+			g.FreeAt = ended.Add(g.KeyScope.Retain)
 		}
 	default:
 		g.State = Used
@@ -139,7 +139,7 @@ func (g *Goal) Resettable() error {
 		return ErrOpen
 	case g.State == Free:
 		return ErrNotReached
-	case g.Hold.Scope == naming.ScopeEver:
+	case g.KeyScope.Scope == naming.ScopeEver:
 		return ErrEver
 	}
 	return nil

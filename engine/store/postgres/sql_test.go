@@ -30,7 +30,7 @@ var queries = map[string]string{
 	"keyAwait": keyAwait, "keyCancel": keyCancel, "keyOf": keyOf, "keyLock": keyLock, "keyTake": keyTake, "keyNext": keyNext,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
-	"handHold": handHold, "handDrop": handDrop, "suspectList": suspectList, "suspectAbsolve": suspectAbsolve,
+	"handHold": handPut, "handDrop": handDrop, "suspectList": suspectList, "suspectAbsolve": suspectAbsolve,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
 	"settingGet": settingGet, "settingPin": settingPin, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,

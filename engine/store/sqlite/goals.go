@@ -14,7 +14,7 @@ import (
 
 const (
 	// contextHeld says whether the run `r` holds the unique key in the row `c` of the table
-	// `context` at the time ?3 (naming.Hold.Holds).
+	// `context` at the time ?3 (naming.PutInHand.Holds).
 	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
   AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
 	goalFields = `
@@ -76,7 +76,7 @@ func scanGoal(r row, at time.Time) (goals.Goal, error) {
 	}
 	g.Next = status.RunID(next)
 	g.Run, g.RunState = status.RunID(run), status.RunState(state)
-	g.Hold = naming.Hold{Scope: naming.Scope(scope), Retain: time.Duration(retain) * time.Microsecond}
+	g.KeyScope = naming.KeyScope{Scope: naming.Scope(scope), Retain: time.Duration(retain) * time.Microsecond}
 	if g.Name == "" {
 		g.Name = naming.RunName(g.Run)
 	}

@@ -134,7 +134,7 @@ func (x *tx) replace(t *store.Transition) error {
 	if err != nil || c.next == int64(t.Run) { // an earlier try has written it
 		return err
 	}
-	if _, err := x.exec(keyAwait, n.Workflow, n.Key, int64(t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()); err != nil {
+	if _, err := x.exec(keyAwait, n.Workflow, n.Key, int64(t.Run), int64(n.KeyScope.Scope), n.KeyScope.Retain.Microseconds()); err != nil {
 		return err
 	}
 	var open []int64

@@ -69,7 +69,7 @@ func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow
 		w.a.Note("Warning: it is not known whether an engine works on this state: %s", s.Wrap("look for engines", err))
 		live = -1
 	}
-	if s.Held {
+	if s.Locked {
 		live = max(live, 1)
 	}
 	if w.a.JSON {

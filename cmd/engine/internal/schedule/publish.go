@@ -88,7 +88,7 @@ func warnIdle(ctx context.Context, a *cli.App, s *session.Session) error {
 	if err != nil {
 		return s.Wrap("look for engines", err)
 	}
-	if len(members) == 0 && !s.Held {
+	if len(members) == 0 && !s.Locked {
 		a.Note("Warning: no engine works on this state now, so no tick starts a run. Start one with `engine serve`.")
 	}
 	return nil

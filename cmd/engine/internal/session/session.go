@@ -21,7 +21,7 @@ type Session struct {
 	opened io.Closer
 	Sealer crypt.Sealer // nil = no key is known
 	Defs   *journal.Definitions
-	Held   bool // another process has locked the embedded file
+	Locked bool // another process has locked the embedded file
 }
 
 // Close closes the store. It returns no error, because each write has reported its own error.
