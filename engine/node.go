@@ -172,7 +172,7 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 
 // TakeOver makes this engine the owner of all open runs that have no owner or whose owner is
 // gone (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got.
-// A node takes over runs automatically from time to time, unless Options.Alone is set. TakeOver
+// A node takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. TakeOver
 // does it now.
 //
 // TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
@@ -211,7 +211,7 @@ func (n *Node) Status() NodeStatus {
 	}
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
-		s.Held, s.QueueAge = t.Runs.Memory(), t.QueueAge()
+		s.Memory, s.QueueAge = t.Runs.Memory(), t.QueueAge()
 		s.Slowest = max(s.Slowest, t.Runs.Slowest())
 		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
 	}

@@ -37,9 +37,9 @@ type Config struct {
 	Options  Options
 }
 
-// DefaultMaxHeld is the default of Options.MaxRunMemory, in bytes. An engine on a machine with 512
+// DefaultMaxRunMemory is the default of Options.MaxRunMemory, in bytes. An engine on a machine with 512
 // MiB has approximately this much memory for runs.
-const DefaultMaxHeld = 256 << 20
+const DefaultMaxRunMemory = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
 type Options struct {
@@ -68,7 +68,7 @@ type Options struct {
 	Retention time.Duration
 	// If Alone is true, the engine ignores the runs of other engines, even if those engines
 	// die. It works only on runs that were submitted to it or given to Adopt.
-	Alone bool
+	OnlyOwnRuns bool
 
 	// Writers is the number of connections over which this engine commits. Default 2; use 1
 	// for an embedded store.
@@ -94,15 +94,15 @@ type Options struct {
 	// ceilings.
 	Ceilings machine.Ceilings
 	// MaxRunMemory is the approximate limit, in bytes, for the memory of all runs in this engine.
-	// Above the limit the engine claims and takes over no more runs. Default DefaultMaxHeld.
-	MaxHeld int64
+	// Above the limit the engine claims and takes over no more runs. Default DefaultMaxRunMemory.
+	MaxRunMemory int64
 
 	// Grace is how long a stopping node waits for a call after the call's complete-by.
 	// Default 2 s.
 	Grace time.Duration
 	// RetryRefused is the pause before the engine tries again a call that could not be
 	// prepared, for example because a secret was missing. Default 10 s.
-	RetryHeld time.Duration
+	RetryRefused time.Duration
 	// Poll is the longest pause between two reads of a run that another engine owns.
 	// Default 1 s.
 	Poll time.Duration
@@ -139,11 +139,11 @@ func (o Options) withDefaults() Options {
 	setInt(&o.MaxRow, store.MaxRowBytes)
 	setInt(&o.SnapshotRows, 1000)
 	o.Ceilings = o.Ceilings.WithDefaults()
-	if o.MaxHeld == 0 {
-		o.MaxHeld = DefaultMaxHeld
+	if o.MaxRunMemory == 0 {
+		o.MaxRunMemory = DefaultMaxRunMemory
 	}
 	set(&o.Grace, 2*time.Second)
-	set(&o.RetryHeld, 10*time.Second)
+	set(&o.RetryRefused, 10*time.Second)
 	set(&o.Poll, time.Second)
 	set(&o.RetryStore, 5*time.Second)
 	return o
@@ -157,7 +157,7 @@ func (o Options) validate() error {
 		d    time.Duration
 	}{
 		{"Lease", o.Lease}, {"MinScan", o.MinScan}, {"MaxScan", o.MaxScan}, {"Grace", o.Grace},
-		{"RetryHeld", o.RetryHeld}, {"ClaimInterval", o.ClaimInterval}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
+		{"RetryRefused", o.RetryRefused}, {"ClaimInterval", o.ClaimInterval}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
 	} {
 		if d.d <= 0 {
 			return fmt.Errorf("engine: Options.%s must be above zero, not %s", d.name, d.d)
@@ -178,8 +178,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("engine: Options.Ceilings: %w", err)
 	}
 	switch {
-	case o.MaxHeld <= 0:
-		return fmt.Errorf("engine: Options.MaxHeld must be above zero, not %d", o.MaxHeld)
+	case o.MaxRunMemory <= 0:
+		return fmt.Errorf("engine: Options.MaxHeld must be above zero, not %d", o.MaxRunMemory)
 	case o.Retention < 0:
 		return fmt.Errorf("engine: Options.Retention must not be negative, as %s is", o.Retention)
 	case o.MinScan > o.MaxScan:
@@ -229,7 +229,7 @@ func (c Config) forRuns() owner.Config {
 		Store: store.Complete(c.Store), Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
 		Options: owner.Options{
 			Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, RetryStore: o.RetryStore, Shards: o.Shards,
-			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, Alone: o.Alone,
+			MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, OnlyOwnRuns: o.OnlyOwnRuns,
 		},
 	}
 }

@@ -59,7 +59,7 @@ func NewNode(cfg Config) (*Node, error) {
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
-		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryRefused: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
+		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryRefused: cfg.Options.RetryRefused, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
 	})
 	n.local = cluster.New(n.forMembers(), n.shared)
 	if cfg.Capacity != nil {
@@ -227,7 +227,7 @@ func (n *Node) forMembers() cluster.Config {
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
-			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRunMemory: o.MaxHeld,
+			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRunMemory: o.MaxRunMemory,
 		},
 	}
 }

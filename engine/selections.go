@@ -35,7 +35,7 @@ const selectPause = 5 * time.Second
 // business tables, or if the engine works only on its own runs. Then the result is closed already.
 func (n ticker) startSelects(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
-	if n.firings == nil || n.cfg.Options.Alone {
+	if n.firings == nil || n.cfg.Options.OnlyOwnRuns {
 		close(done)
 		return done
 	}

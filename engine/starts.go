@@ -46,7 +46,7 @@ type ticker struct {
 // engine works only on its own runs. Then the result is closed already.
 func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan struct{} {
 	done := make(chan struct{})
-	if role == nil || n.cfg.Options.Alone {
+	if role == nil || n.cfg.Options.OnlyOwnRuns {
 		close(done)
 		return done
 	}
@@ -107,7 +107,7 @@ func (n ticker) cancelTick(ctx context.Context, name, reason string) error {
 // already.
 func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan struct{} {
 	done := make(chan struct{})
-	if role == nil || n.cfg.Options.Alone {
+	if role == nil || n.cfg.Options.OnlyOwnRuns {
 		close(done)
 		return done
 	}
@@ -143,7 +143,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 // published workflows, or if the engine works only on its own runs. Then the result is closed already.
 func (n ticker) startEvents(ctx context.Context, role events.Store, published schedules.Store) <-chan struct{} {
 	done := make(chan struct{})
-	if role == nil || published == nil || n.cfg.Options.Alone {
+	if role == nil || published == nil || n.cfg.Options.OnlyOwnRuns {
 		close(done)
 		return done
 	}

@@ -296,7 +296,7 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 // run again for the same duration. leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
-	if n.cfg.Options.Alone || r.leaving || !leavable(r) {
+	if n.cfg.Options.OnlyOwnRuns || r.leaving || !leavable(r) {
 		return
 	}
 	now := n.Clock.Now()

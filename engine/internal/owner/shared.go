@@ -67,7 +67,7 @@ type Options struct {
 	MaxBatchRows, MaxBatchBytes         int
 	MaxRow, SnapshotRows                int
 	Ceilings                            machine.Ceilings
-	Alone                               bool
+	OnlyOwnRuns                         bool
 }
 
 // NewShared returns a Shared. It starts no goroutine.
@@ -82,7 +82,7 @@ func NewShared(cfg Config) *Shared {
 
 // Claims reports whether this node claims runs without an owner.
 func (n *Shared) Claims() bool {
-	return !n.cfg.Options.Alone && !n.Draining.Load() && n.Idle == ""
+	return !n.cfg.Options.OnlyOwnRuns && !n.Draining.Load() && n.Idle == ""
 }
 
 // Check returns an error if this node cannot call the agent. It returns nil if the Invoker

@@ -65,7 +65,7 @@ func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, er
 		return follow.Outcome{}, err
 	}
 	node, err := engines.NewNode(w.a, s, pool, engines.Parts{
-		Replies: sinks, Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, Alone: w.o.Only}),
+		Replies: sinks, Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, OnlyOwnRuns: w.o.Only}),
 	})
 	if err != nil {
 		return follow.Outcome{}, err
