@@ -70,7 +70,7 @@ func TestPartsOfSteps(t *testing.T) {
 // step keeps the name that it has in idempotency keys, and no other step can get this name.
 func TestPlaced(t *testing.T) {
 	before, after := linkText(t, movedBefore), linkText(t, movedAfter)
-	flow := after.Placed(before, []int32{1, 2, -1, 0})
+	flow := after.Renumbered(before, []int32{1, 2, -1, 0})
 	var names, keys []string
 	for i, s := range flow.Steps {
 		if s.Index != i {
@@ -87,7 +87,7 @@ func TestPlaced(t *testing.T) {
 	if !slices.Equal(flow.Steps[1].After, []int{0}) || flow.NodeOf(0) != 3 || !flow.Steps[2].Instance {
 		t.Errorf("after %v, node %d, instance %v", flow.Steps[1].After, flow.NodeOf(0), flow.Steps[2].Instance)
 	}
-	again := before.Placed(flow, []int32{-1, 1, -1, -1, 0})
+	again := before.Renumbered(flow, []int32{-1, 1, -1, -1, 0})
 	if s := again.Steps[4]; s.Name != "a" || s.KeyName() != "a@4" {
 		t.Errorf("a new step named %q has the name %q in keys", s.Name, s.KeyName())
 	}

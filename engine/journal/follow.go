@@ -151,7 +151,7 @@ func (st *Run) applyRow(ctx context.Context, defs *Definitions, sealer crypt.Sea
 		for _, rec := range records {
 			c := st.State.Change(&rec)
 			for _, m := range c.After().Moves[st.moved:] {
-				if err := st.move(ctx, defs, m.Workflow, m.Places); err != nil {
+				if err := st.move(ctx, defs, m.Workflow, m.StepOf); err != nil {
 					return err
 				}
 			}

@@ -137,7 +137,7 @@ func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 	note := func(c *machine.Change) {
 		for _, m := range c.After().Moves[st.moved:] {
 			if moving == nil {
-				moving = st.move(ctx, defs, m.Workflow, m.Places)
+				moving = st.move(ctx, defs, m.Workflow, m.StepOf)
 			}
 		}
 		st.Facts += story.Count(st.Flow, c)
@@ -161,12 +161,12 @@ func (st *Run) fold(ctx context.Context, defs *Definitions, sealer crypt.Sealer,
 
 // move replaces the workflow of the run with the workflow to which the run was moved. The parameters
 // are the fields of a model.Move.
-func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, places []int32) error {
+func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, stepOf []int32) error {
 	next, err := defs.Workflow(ctx, store.WorkflowID(workflow))
 	if err != nil {
 		return err
 	}
-	st.Flow = next.Placed(st.Flow, places)
+	st.Flow = next.Renumbered(st.Flow, stepOf)
 	st.moved++
 	return nil
 }

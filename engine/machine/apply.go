@@ -210,7 +210,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	s.limits.change(i, old.Limit(), n.Limit())
 	s.wakes.change(i, old.Wake(), n.Wake())
 	for h := range s.queues {
-		s.queues[h].change(i, old.Place(h), n.Place(h))
+		s.queues[h].change(i, old.QueuedFor(h), n.QueuedFor(h))
 	}
 	s.values.bytes += n.Weight() - old.Weight()
 	if n.Signal.Number != old.Signal.Number {
@@ -239,7 +239,7 @@ func (s *State) prune() {
 	s.limits.prune(func(i int) model.Instant { return s.nodes[i].Limit() })
 	s.wakes.prune(func(i int) model.Instant { return s.nodes[i].Wake() })
 	for h := range s.queues {
-		s.queues[h].prune(func(i int) model.Instant { return s.nodes[i].Place(h) })
+		s.queues[h].prune(func(i int) model.Instant { return s.nodes[i].QueuedFor(h) })
 	}
 }
 

@@ -228,7 +228,7 @@ func (d mover) migrated(ev Migrated) {
 	if vars := (model.StoredValue{V: plan.Vars}); !model.SameStored(vars, d.run.Vars) {
 		d.run.Vars = vars
 	}
-	d.run.Moves = append(slices.Clip(d.run.Moves), model.Move{Workflow: ev.Workflow, Places: plan.Places})
+	d.run.Moves = append(slices.Clip(d.run.Moves), model.Move{Workflow: ev.Workflow, StepOf: plan.StepOf})
 	d.switchTo(plan)
 	for _, s := range plan.Steps {
 		d.moveNode(s)
@@ -296,7 +296,7 @@ func (d mover) switchTo(plan moving.Plan) {
 	d.wf, d.still = plan.Flow, true
 	d.seen = seen{}
 	d.s.cache = &cache{pending: true}
-	d.run.Steps = int32(len(plan.Places))
+	d.run.Steps = int32(len(plan.StepOf))
 	d.ready.reset() // these steps are planned again, by the new definition
 }
 

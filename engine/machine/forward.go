@@ -201,7 +201,7 @@ func (d forward) wakeUp() {
 }
 
 // drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in the
-// order of their ranks (slots.place). Nodes with the same rank start in the order of the graph.
+// order of their ranks (slots.searchDir). Nodes with the same rank start in the order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return
@@ -210,7 +210,7 @@ func (d slots) drain() {
 		agent := d.run.Holds[h].Agent
 		for e := range d.s.queues[h].inOrder {
 			n := d.get(e.node)
-			if n.Place(h) != e.key {
+			if n.QueuedFor(h) != e.key {
 				continue
 			}
 			if !d.canStart(e.node, agent) {

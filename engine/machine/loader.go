@@ -134,7 +134,7 @@ func (l *Loader) Apply() {
 // pass a Clone of its state.
 func (l *Loader) Image(s *State) model.Image {
 	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.list, SignalIDs: s.signals.order,
-		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
+		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.origins(s.at)}
 }
 
 // Restore returns a state that equals the one from which Image made the parameter `im`. The new state
@@ -147,7 +147,7 @@ func (l *Loader) Restore(im model.Image) *State {
 		s.limits.change(i, 0, n.Limit())
 		s.wakes.change(i, 0, n.Wake())
 		for h := range s.queues {
-			s.queues[h].change(i, 0, n.Place(h))
+			s.queues[h].change(i, 0, n.QueuedFor(h))
 		}
 		s.values.bytes += n.Weight() - model.Blank.Weight()
 	}

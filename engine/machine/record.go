@@ -397,5 +397,5 @@ func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
 		return before
 	}
 	moves := r.run.To.Moves
-	return next.Placed(before, moves[len(moves)-1].Places)
+	return next.Renumbered(before, moves[len(moves)-1].StepOf)
 }

@@ -61,7 +61,7 @@ type schedule struct {
 	limits lazyHeap // nodes whose forward work or undo has a deadline, ordered by that deadline
 	wakes  lazyHeap // nodes in a pause, ordered by the end of the pause
 	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by rank
-	// (slots.place).
+	// (slots.searchDir).
 	queues []lazyHeap
 }
 

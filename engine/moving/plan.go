@@ -20,7 +20,7 @@ type Plan struct {
 	Refusals []Refusal
 	Vars     dsl.Value     // the run's variables for the new definition
 	Flow     *dsl.Workflow // the new workflow; the index of each step is the number of its node. nil if there is a refusal
-	Places   []int32       // see model.Move
+	StepOf   []int32       // see model.Move
 }
 
 // A Step says what the move does with one step of the run.
@@ -135,10 +135,10 @@ func (c *comparison) match() {
 	for i, s := range c.next.Steps {
 		byName[s.Name] = i
 	}
-	places := make([]int32, len(c.nodes), len(c.nodes)+len(c.next.Steps))
+	stepOf := make([]int32, len(c.nodes), len(c.nodes)+len(c.next.Steps))
 	taken := map[int]string{}
 	for i, n := range c.nodes {
-		places[i] = -1
+		stepOf[i] = -1
 		if n.Item || i >= len(c.now.Steps) || c.now.Steps[i].Gone {
 			continue
 		}
@@ -157,7 +157,7 @@ func (c *comparison) match() {
 			continue
 		}
 		taken[k] = was
-		places[i] = int32(k)
+		stepOf[i] = int32(k)
 		s := Step{Node: i, Name: name, Fate: Kept, State: n.State, Ended: n.Ended()}
 		if name != was {
 			s.Was = was
@@ -166,12 +166,12 @@ func (c *comparison) match() {
 	}
 	for _, k := range c.next.Order {
 		if _, ok := taken[k]; !ok {
-			c.plan.Steps = append(c.plan.Steps, Step{Node: len(places), Name: c.next.Steps[k].Name, Fate: Added, State: status.StepPending})
-			places = append(places, int32(k))
+			c.plan.Steps = append(c.plan.Steps, Step{Node: len(stepOf), Name: c.next.Steps[k].Name, Fate: Added, State: status.StepPending})
+			stepOf = append(stepOf, int32(k))
 		}
 	}
-	c.plan.Places = places
-	c.plan.Flow = c.next.Placed(c.now, places)
+	c.plan.StepOf = stepOf
+	c.plan.Flow = c.next.Renumbered(c.now, stepOf)
 }
 
 // judge sets the fields Changed and Anew of a step, and refuses the move if it is not safe for this

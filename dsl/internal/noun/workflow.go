@@ -63,9 +63,9 @@ type Workflow struct {
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
 	// step was moved.
 	Moved map[string]string
-	// place[i] is the number of the node that belongs to the step with the index i in the definition.
+	// nodeOf[i] is the number of the node that belongs to the step with the index i in the definition.
 	// nil = the number of the node is i, because the workflow is not a result of Placed.
-	place []int
+	nodeOf []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
 	// deployed does the work of BindDeployed.
@@ -262,7 +262,7 @@ type Step struct {
 	// Parts returns the parts of the step as text, by name (PartAction and others). If a part has the
 	// same text in two definitions, the part counts as unchanged.
 	Parts func() map[string]string
-	// Gone is true if the present definition of the run does not have the step (Workflow.Placed).
+	// Gone is true if the present definition of the run does not have the step (Workflow.Renumbered).
 	// Then the step does nothing. Instance is true if the step is Gone and its node is an instance
 	// of another step.
 	Gone, Instance bool

@@ -62,10 +62,10 @@ func (a *Attempt) Message() string {
 // earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// place searches a list of attempts for the attempt with the given call number. It returns the
+// indexOfCall searches a list of attempts for the attempt with the given call number. It returns the
 // index of this attempt, and true. If there is none, it returns the index at which the caller
 // can insert it, and false.
-func place(list []Attempt, call int32) (i int, found bool) {
+func indexOfCall(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {
 			return i - 1, true

@@ -75,7 +75,7 @@ func (n *Node) Wipe(newKey bool) {
 // Attempt returns the attempt with this call number. If there is none, Attempt adds one. The
 // caller may change the result.
 func (n *Node) Attempt(call int32) *Attempt {
-	i, found := place(n.Attempts, call)
+	i, found := indexOfCall(n.Attempts, call)
 	if !found {
 		n.Attempts = insert(n.Attempts, i, Attempt{Call: call})
 	}

@@ -144,8 +144,8 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the field Queue if the node waits for the agent Run.Holds[h], and 0 otherwise.
-func (n *Node) Place(h int) Instant {
+// QueuedFor returns the field Queue if the node waits for the agent Run.Holds[h], and 0 otherwise.
+func (n *Node) QueuedFor(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue
 	}

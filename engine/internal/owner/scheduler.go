@@ -174,17 +174,17 @@ func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 
 // await posts a task to the run's shard. The task calls shard.await and sends the result to the
 // channel `answer`.
-func (s *Scheduler) await(run status.RunID, answer chan<- place) {
+func (s *Scheduler) await(run status.RunID, answer chan<- awaited) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
 		w, err := sh.await(run)
-		answer <- place{w, err}
+		answer <- awaited{w, err}
 	})
 }
 
 // A place (this type, not the place that a limit gives) is the result of shard.await. The channel
 // in its field `waiter` receives the run's state once the run has ended or needs a person.
-type place struct {
+type awaited struct {
 	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined
 	err    error               // reason why the run is quarantined; nil = the run is not quarantined
 }
@@ -231,7 +231,7 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 // If the run is not in the memory of this membership, Wait returns nil and false at once. If
 // this membership stops working on the run first, Wait returns nil and true.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
-	answer := make(chan place, 1)
+	answer := make(chan awaited, 1)
 	s.await(run, answer)
 	var waiter chan *machine.State
 	select {

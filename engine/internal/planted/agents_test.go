@@ -194,7 +194,7 @@ var agentsFaults = []fault{
 	{
 		name: "the first place that has a binary which fits wins",
 		in:   "engine/agents.(*Catalog).find",
-		old:  "best != nil && f.Place != best.Place",
+		old:  "best != nil && f.Dir != best.Dir",
 		new:  "false",
 		by:   catches("engine/agents", "^TestFind$"),
 	},

@@ -101,7 +101,7 @@ type run struct {
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
-	place int // index of the run in queue.runs
+	index int // index of the run in queue.runs
 }
 
 // A post is a reply, with the time before which no engine can claim it.

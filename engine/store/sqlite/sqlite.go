@@ -140,13 +140,13 @@ func newStore(f *file) *Store {
 }
 
 // prepareFile creates the file (mode 0600) and its directory (0700) if they are missing. It
-// returns the error of checkPlace, if there is one. The parameter `shown` is the name of the
+// returns the error of checkFiles, if there is one. The parameter `shown` is the name of the
 // file in errors.
 func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := checkPlace(path, shown, true); err != nil {
+	if err := checkFiles(path, shown, true); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|careful, 0o600)
@@ -195,7 +195,7 @@ func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
 	}
-	if err := checkPlace(path, s.path, s.beside != ""); err != nil {
+	if err := checkFiles(path, s.path, s.beside != ""); err != nil {
 		return err
 	}
 	var errs []error

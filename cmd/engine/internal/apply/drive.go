@@ -41,7 +41,7 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 			return follow.Outcome{}, err
 		}
 		if !w.begun {
-			session.NotePlace(w.a, s)
+			session.NoteState(w.a, s)
 		}
 		end, err := w.with(ctx, s)
 		s.Close()

@@ -43,7 +43,7 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 		return err
 	}
 	defer s.Close()
-	session.NotePlace(a, s)
+	session.NoteState(a, s)
 	rows, err := engine.Publish(ctx, engines.Visitor(a, s, engine.Options{}), p)
 	var vars *engine.VariableError
 	var sel *engine.SelectionError

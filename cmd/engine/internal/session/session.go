@@ -82,8 +82,8 @@ func (s *Session) ReadKey(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// NotePlace prints where the state is, if neither --dsn nor ENGINE_DSN says so.
-func NotePlace(a *cli.App, s *Session) {
+// NoteState prints where the state is, if neither --dsn nor ENGINE_DSN says so.
+func NoteState(a *cli.App, s *Session) {
 	if s.implied {
 		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)
 	}
