@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/dsl/parts"
+	"github.com/saga-engine/engine/dsl/aspects"
 )
 
 const movedBefore = `
@@ -58,10 +58,10 @@ func TestMovedNames(t *testing.T) {
 // The text of a part contains its locals, and neither the order of attributes nor comments.
 func TestPartsOfSteps(t *testing.T) {
 	before, after := linkText(t, movedBefore), linkText(t, movedAfter)
-	if a, b := before.Steps[0].Parts(), after.Steps[1].Parts(); a["value"] == b["value"] {
+	if a, b := before.Steps[0].Aspects(), after.Steps[1].Aspects(); a["value"] == b["value"] {
 		t.Errorf("the local has changed, and both values are %q", a["value"])
 	}
-	if a, b := before.Steps[1].Parts(), after.Steps[2].Parts(); !maps.Equal(a, b) {
+	if a, b := before.Steps[1].Aspects(), after.Steps[2].Aspects(); !maps.Equal(a, b) {
 		t.Errorf("step b has not changed: %q and %q", a, b)
 	}
 }
@@ -98,14 +98,14 @@ func TestPlaced(t *testing.T) {
 
 // The values of a run stay, and a new variable gets its default.
 func TestRebind(t *testing.T) {
-	vars, diags := parts.Rebind(linkText(t, movedAfter), dsl.NewValue([]byte(`{"x":"${1}","gone":1}`), nil, nil))
+	vars, diags := aspects.Rebind(linkText(t, movedAfter), dsl.NewValue([]byte(`{"x":"${1}","gone":1}`), nil, nil))
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
 	if got, want := string(vars.JSON()), `{"x":"${1}","y":6}`; got != want {
 		t.Errorf("variables %s, want %s", got, want)
 	}
-	_, diags = parts.Rebind(linkText(t, `
+	_, diags = aspects.Rebind(linkText(t, `
 variable "z" { type = number }
 workflow "w" {
   deadline = "1h"

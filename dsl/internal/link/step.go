@@ -194,7 +194,7 @@ func (l stepLinker) step(i int) {
 	undoLinker(l).undo(d, ls, out)
 	checkLoopedRerun(l, d)
 	l.rerun(d, ls, out)
-	addParts(l.m, d, ls, out)
+	addAspects(l.m, d, ls, out)
 }
 
 // ownPriority sets l.out.StepPriorities if a step has the attribute `priority`. It reports an error if

@@ -9,12 +9,12 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names that Step.Parts gives to parts of a step. Each other part has the name of an attribute or
+// Names that Step.Aspects gives to parts of a step. Each other part has the name of an attribute or
 // of an inner block of the step.
 const (
-	PartKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
-	PartAction = "action"
-	PartUndo   = "undo"
+	AspectKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
+	AspectAction = "action"
+	AspectUndo   = "undo"
 )
 
 // Renumbered returns a copy of w for a run that moves from the workflow `before` to w. A run numbers its
@@ -107,7 +107,7 @@ func goneStep(i int, was *Step) *Step {
 		Input:     func(*eval.Scope) (value.Value, error) { return value.Value{}, nil },
 		Retryable: func(string) bool { return false },
 		Settings:  func(*eval.Scope) (*Settings, error) { return settings, nil },
-		Parts:     func() map[string]string { return nil },
+		Aspects:   func() map[string]string { return nil },
 	}
 	if was != nil {
 		s.Name, s.keyName, s.Where = was.Name, was.KeyName(), was.Where

@@ -259,9 +259,9 @@ type Step struct {
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
 
-	// Parts returns the parts of the step as text, by name (PartAction and others). If a part has the
+	// Aspects returns the parts of the step as text, by name (AspectAction and others). If a part has the
 	// same text in two definitions, the part counts as unchanged.
-	Parts func() map[string]string
+	Aspects func() map[string]string
 	// Gone is true if the present definition of the run does not have the step (Workflow.Renumbered).
 	// Then the step does nothing. Instance is true if the step is Gone and its node is an instance
 	// of another step.

@@ -74,7 +74,7 @@ func (e *encoder) value(v dsl.Value) {
 		e.uint(uint64(k))
 		return
 	}
-	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
+	e.docs, e.valued = e.note(e.docs, e.valued, byteRange{from, len(e.b)})
 }
 
 // same compares the last written value with the earlier values of the record. The bytes of the

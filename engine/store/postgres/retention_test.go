@@ -119,7 +119,7 @@ func (y *yard) wantRows(id status.RunID, n int) {
 // between them there is no gap.
 func (y *yard) names() string {
 	y.Helper()
-	parts, _, err := y.s.parts(context.WithoutCancel(y.Context()))
+	parts, _, err := y.s.partitions(context.WithoutCancel(y.Context()))
 	if err != nil {
 		y.Fatal(err)
 	}
@@ -404,7 +404,7 @@ func TestLargeTailIsCut(t *testing.T) {
 				}
 			}
 			y.retain(now.Add(-24 * time.Hour))
-			parts, _, err := y.s.parts(t.Context())
+			parts, _, err := y.s.partitions(t.Context())
 			if err != nil || len(parts) != 2 || parts[0].bytes <= smallTail {
 				t.Fatalf("partitions = %+v, err = %v, want a large one and another", parts, err)
 			}

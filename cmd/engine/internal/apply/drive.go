@@ -64,7 +64,7 @@ func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, er
 	if err != nil {
 		return follow.Outcome{}, err
 	}
-	node, err := engines.NewNode(w.a, s, pool, engines.Parts{
+	node, err := engines.NewNode(w.a, s, pool, engines.Settings{
 		Replies: sinks, Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, OnlyOwnRuns: w.o.Only}),
 	})
 	if err != nil {
