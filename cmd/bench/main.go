@@ -43,7 +43,7 @@ func main() {
 	// `engine`.
 	procs.Spare()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go heap.Pace(ctx, heap.EngineRoom)
+	go heap.Pace(ctx, heap.EngineGrowth)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	if errors.Is(err, flag.ErrHelp) {

@@ -158,10 +158,10 @@ func (b *breaker) state() Circuit {
 	return s
 }
 
-// room returns how many calls the breaker lets through now, as the result `n`. If the result
+// allowed returns how many calls the breaker lets through now, as the result `n`. If the result
 // `limited` is false, it lets all calls through, and `n` has no meaning. If the circuit is open, the
 // result `until` is the time of the next probe; otherwise `until` is zero.
-func (b *breaker) room() (n int, until time.Time, limited bool) {
+func (b *breaker) allowed() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
 	}

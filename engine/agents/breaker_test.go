@@ -55,7 +55,7 @@ func TestNoBreaker(t *testing.T) {
 		done(errBroken)
 		b.report()
 	}
-	if _, _, limited := b.room(); limited {
+	if _, _, limited := b.allowed(); limited {
 		t.Error("the breaker limits calls")
 	}
 }

@@ -34,7 +34,7 @@ type Pool struct {
 type crowd struct {
 	most   int         // largest number of processes
 	wanted atomic.Bool // true = an agent waits until it may start a process
-	making atomic.Bool // true = Pool.makeRoom is running or will run soon
+	making atomic.Bool // true = Pool.endIdle is running or will run soon
 
 	mu      sync.Mutex // protects the fields below; no other lock is taken while it is held
 	running int        // number of processes that are running or starting

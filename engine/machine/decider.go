@@ -363,10 +363,10 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor checks whether the run may have new instances. If so, it adds the sizes of the
+// fits checks whether the run may have new instances. If so, it adds the sizes of the
 // each.values of these instances to the size of the run, and returns true. If the run would exceed
-// its ceiling for instances or for values, roomFor returns the failure and false.
-func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
+// its ceiling for instances or for values, fits returns the failure and false.
+func (d *decider) fits(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if len(d.run.Moves) > 0 { // a move adds the instances so far to the workflow's list of steps
 		for _, step := range d.wf.Steps {

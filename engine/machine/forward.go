@@ -117,7 +117,7 @@ func (d forward) expand(i int) {
 		d.missed(i, expressionMiss("for_each", err))
 		return
 	}
-	if m, ok := d.roomFor(each); !ok {
+	if m, ok := d.fits(each); !ok {
 		d.missed(i, m)
 		return
 	}

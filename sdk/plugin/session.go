@@ -62,7 +62,7 @@ func (p *Process) openSession(ctx context.Context) error {
 	}
 	s := &session{
 		process: p, stream: stream, end: cancel, wake: make(chan struct{}, 1), over: make(chan struct{}),
-		limit: min(batchBytes, p.options.PayloadLimit+messageRoom), window: hello.window, calls: map[uint64]*call{},
+		limit: min(batchBytes, p.options.PayloadLimit+messageOverhead), window: hello.window, calls: map[uint64]*call{},
 	}
 	p.session = s
 	go s.send()

@@ -22,7 +22,7 @@ type List struct {
 	// value, and Build returns the error. Instead is nil, except in a notify block.
 	Instead func(x *Argument, s *eval.Scope) (cty.Value, bool)
 	konst   *value.Value // object of all arguments, if it is known before a run; otherwise nil
-	room    int          // estimated size in bytes of the JSON object of all arguments
+	size    int          // estimated size in bytes of the JSON object of all arguments
 }
 
 // An Argument is one attribute of an input or config block.
@@ -65,12 +65,12 @@ const usualSize = 112
 // Fold estimates the size of the object of all arguments. If all arguments are known before a
 // run, Fold also builds this object, so that Build need not do so for each call.
 func (a *List) Fold() {
-	a.room = 2
+	a.size = 2
 	for _, x := range a.List {
 		if x.Ready == nil {
-			a.room += len(x.Name) + 4 + usualSize
+			a.size += len(x.Name) + 4 + usualSize
 		} else {
-			a.room += len(x.Ready.json) + 1
+			a.size += len(x.Ready.json) + 1
 		}
 	}
 	for _, x := range a.List {
@@ -94,7 +94,7 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
 	}
-	e := argumentWriter{value.Encoder{AllowSecrets: true, Out: make([]byte, 0, a.room)}}
+	e := argumentWriter{value.Encoder{AllowSecrets: true, Out: make([]byte, 0, a.size)}}
 	e.Out = append(e.Out, '{')
 	var failed error
 	for i := range a.List {

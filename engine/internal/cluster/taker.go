@@ -131,10 +131,10 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 	return nil
 }
 
-// roomy reports whether this engine has memory for more runs (Options.MaxRunMemory). If not, the
+// hasMemory reports whether this engine has memory for more runs (Options.MaxRunMemory). If not, the
 // engine takes over no more runs, so that other engines can take them. roomy logs once that
 // the allowed memory is used up, and once that there is memory again.
-func (t *taker) roomy() bool {
+func (t *taker) hasMemory() bool {
 	n, memory := t.n, t.runs.Memory()
 	full := memory >= n.cfg.Options.MaxRunMemory
 	if n.full.Swap(full) != full {

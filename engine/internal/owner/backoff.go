@@ -208,14 +208,14 @@ func (s *backoffSet) WakeResting() {
 
 // A Claimset is a set of runs, for example of the runs that an engine has quarantined. It is safe for
 // concurrent use.
-type Claimset struct {
+type runSet struct {
 	mu   sync.Mutex // protects the field below
 	runs map[status.RunID]bool
 }
 
 // begin puts a run into the Claimset and returns true. If the Claimset already contains the run,
 // begin returns false.
-func (c *Claimset) begin(run status.RunID) bool {
+func (c *runSet) begin(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.runs[run] {
@@ -229,13 +229,13 @@ func (c *Claimset) begin(run status.RunID) bool {
 }
 
 // Has reports whether the Claimset contains the run.
-func (c *Claimset) Has(run status.RunID) bool {
+func (c *runSet) Has(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs[run]
 }
 
-func (c *Claimset) end(run status.RunID) {
+func (c *runSet) end(run status.RunID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, run)

@@ -374,9 +374,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, messages, rest []*delivery
-	// The variable `room` counts the bytes that are left for answers that came in time. The answers
+	// The variable `space` counts the bytes that are left for answers that came in time. The answers
 	// share one row of the journal with the takeover, so they must leave space for the takeover.
-	room := sh.s.n.cfg.Options.MaxBatchBytes
+	left := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
 		r.time(d)
 		switch {
@@ -386,9 +386,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 			d.quiet = true
 			inTime = append(inTime, d)
 		case d.cameInTime(now) &&
-			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
+			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= left:
 			d.quiet = true
-			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
+			inTime, left = append(inTime, d), left-journal.EventSize(d.Event)
 		default:
 			messages = append(messages, d)
 		}

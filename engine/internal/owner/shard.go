@@ -36,7 +36,7 @@ type common struct {
 	Timers      *Timers
 	Queue       *SlotQueue
 	Hands       *HandKeeper
-	Quarantined Claimset   // runs that this membership has quarantined
+	Quarantined runSet     // runs that this membership has quarantined
 	Undecidable backoffSet // runs of this engine that have messages, but none that it can decide
 
 	// handing is true if the engine is stopping and other engines are alive. Then the shards
@@ -44,7 +44,7 @@ type common struct {
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read or write the store for the shards
 	reads    chan struct{}  // limits how many inboxes are read at the same time; holds one value for each of them
-	clearing Claimset       // ended runs whose inbox is being emptied
+	clearing runSet         // ended runs whose inbox is being emptied
 }
 
 // A shard is one goroutine that works on a part of the runs. No other goroutine reads or

@@ -15,7 +15,7 @@ var agentsFaults = []fault{
 	},
 	{
 		name: "an agent without a call makes room for one that has no process",
-		in:   "engine/agents.(*Pool).makeRoom",
+		in:   "engine/agents.(*Pool).endIdle",
 		old:  "i.life.retireLocked()", new: "_ = i.life",
 		by: catches("engine/agents", "^TestProcessesOfAllAgentsAreBounded$"),
 	},
@@ -131,8 +131,8 @@ var agentsFaults = []fault{
 	{
 		name: "a half-open circuit admits no more calls than its probes",
 		in:   "engine/agents.(*agent).slotLocked",
-		old:  "probes < free",
-		new:  "probes < 0",
+		old:  "left < free",
+		new:  "left < 0",
 		by:   catches("engine/agents", "^(TestS34Breaker|TestReservedSlotsCountAmongProbes)$"),
 	},
 	{

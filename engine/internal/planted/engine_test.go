@@ -39,7 +39,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "an engine whose runs take as much memory as they may takes up no more",
-		in:   "engine/internal/cluster.(*taker).roomy",
+		in:   "engine/internal/cluster.(*taker).hasMemory",
 		old:  "full := memory >= n.cfg.Options.MaxRunMemory", new: "full := memory < 0",
 		by: catches("engine", "^TestMemoryIsHeldBack$"),
 	},
@@ -75,7 +75,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "the instances of a run have a ceiling together",
-		in:   "engine/machine.(*decider).roomFor",
+		in:   "engine/machine.(*decider).fits",
 		old:  "n > most-there", new: "n > most",
 		by: catches("engine/machine", "^TestInstancesPastTheCeilingFailTheStep$"),
 	},

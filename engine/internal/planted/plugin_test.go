@@ -336,7 +336,7 @@ var pluginFaults = []fault{
 	{
 		name: "an input over the limit is refused before it is sent",
 		in:   "sdk/plugin.(*call).prepare",
-		old:  "len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageRoom",
+		old:  "len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageOverhead",
 		new:  "false",
 		by:   catches("sdk/plugin", "^TestInvokeBadInput$"),
 	},

@@ -16,13 +16,13 @@ var sqliteFaults = []fault{
 	{
 		name: "a state on a full disk can be read",
 		in:   "engine/store/sqlite.cannotOpen",
-		old:  "if noRoom(err) {", new: "if false {",
+		old:  "if diskFull(err) {", new: "if false {",
 		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
 	},
 	{
 		name: "on a full disk what stands in the WAL is read too",
 		in:   "engine/store/sqlite.(*file).openRead",
-		old:  "mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...))", new: "mode == asItStands && walWaits(path) || mode == alone",
+		old:  "mode == asItStands && walWaits(path) || mode == alone && !diskFull(errors.Join(errs...))", new: "mode == asItStands && walWaits(path) || mode == alone",
 		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
 	},
 	{

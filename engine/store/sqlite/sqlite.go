@@ -200,7 +200,7 @@ func (s *file) openRead(ctx context.Context, path string) error {
 	}
 	var errs []error
 	for _, mode := range []string{"rw", "ro", asItStands, alone} {
-		if mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...)) {
+		if mode == asItStands && walWaits(path) || mode == alone && !diskFull(errors.Join(errs...)) {
 			continue
 		}
 		if err := s.openPool(path, mode); err != nil {
@@ -235,7 +235,7 @@ func walWaits(path string) bool {
 // cannotOpen reports whether an error says that SQLite could not open the file. Opening it in
 // another mode may help.
 func cannotOpen(err error) bool {
-	if noRoom(err) {
+	if diskFull(err) {
 		return true
 	}
 	switch code(err) {
