@@ -68,7 +68,7 @@ func (p replier) postman() *outbox.Postman {
 	if cfg.Replies != nil {
 		send[replies.Webhook] = cfg.Replies.Send
 	}
-	return outbox.New(outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, Quiet: p.n.quiet.is, Send: send})
+	return outbox.New(outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, NoWork: p.n.quiet.is, Send: send})
 }
 
 // load returns the workflow and the variables of a run.

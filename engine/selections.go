@@ -41,7 +41,7 @@ func (n ticker) startSelects(ctx context.Context) <-chan struct{} {
 	}
 	w := selects.New(selects.Config{
 		Store: n.firings, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Holder: n.cfg.Options.Address, Lease: n.cfg.Options.Lease,
-		Definition: n.shared.Defs.Shared, Submit: submitRows(n.cfg), Hints: n.fired, Quiet: n.quiet.is, MaxPause: min(n.cfg.Options.MaxScan, selectPause),
+		Definition: n.shared.Defs.Shared, Submit: submitRows(n.cfg), Hints: n.fired, NoWork: n.quiet.is, MaxPause: min(n.cfg.Options.MaxScan, selectPause),
 	})
 	go func() {
 		defer close(done)

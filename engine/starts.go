@@ -53,7 +53,7 @@ func (n ticker) startTicks(ctx context.Context, role schedules.Store) <-chan str
 	st := store.Complete(n.cfg.Store)
 	firer := ticks.New(ticks.Config{
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Now: n.shared.Clock.Now, Pass: st.Pass,
-		Definition: n.shared.Defs.Shared, Hints: n.due, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
+		Definition: n.shared.Defs.Shared, Hints: n.due, NoWork: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r ticks.Run) error {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: starter, trigger: r.Trigger, kind: naming.BySchedule})
 			var held *KeyError
@@ -113,7 +113,7 @@ func (n ticker) startIntake(ctx context.Context, role storeintake.Store) <-chan 
 	}
 	taker := intake.New(intake.Config{
 		Store: role, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger, Pass: store.Complete(n.cfg.Store).Pass,
-		Definition: n.shared.Defs.Shared, Hints: n.hints, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
+		Definition: n.shared.Defs.Shared, Hints: n.hints, NoWork: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r intake.Run) (bool, error) {
 			res, err := n.submit(ctx, Submission{
 				Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, ReplyTo: r.ReplyTo, Correlation: r.Correlation,
@@ -149,7 +149,7 @@ func (n ticker) startEvents(ctx context.Context, role events.Store, published sc
 	}
 	box := inbox.New(inbox.Config{
 		Store: role, Published: published, Sealer: n.cfg.Sealer, Logger: n.cfg.Logger,
-		Definition: n.shared.Defs.Shared, Hints: n.sentHints, Quiet: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
+		Definition: n.shared.Defs.Shared, Hints: n.sentHints, NoWork: n.quiet.is, MaxPause: n.cfg.Options.MaxScan,
 		Submit: func(ctx context.Context, r inbox.Run) (bool, error) {
 			_, err := n.submit(ctx, Submission{Definition: r.Definition, Workflow: r.Workflow, Vars: r.Vars, Name: r.Name, By: r.By, trigger: r.Trigger, kind: naming.ByEvent})
 			return err != nil && refused(ctx, err), err

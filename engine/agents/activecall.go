@@ -314,7 +314,7 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.mu.Unlock()
 	if f.call.OnProgress != nil {
 		f.reporting.Lock()
-		f.quiet = true
+		f.silenced = true
 		f.reporting.Unlock()
 	}
 	a := f.agent
@@ -362,7 +362,7 @@ func (f *activeCall) leaveLocked(now time.Time) {
 func (f *activeCall) progress(ev sdk.Event) {
 	f.reporting.Lock()
 	defer f.reporting.Unlock()
-	if f.quiet {
+	if f.silenced {
 		return
 	}
 	switch ev := ev.(type) {

@@ -304,7 +304,7 @@ type activeCall struct {
 	sendings int
 
 	reporting sync.Mutex // held while OnProgress is called
-	quiet     bool       // OnProgress must not be called any more; protected by the mutex `reporting`
+	silenced  bool       // OnProgress must not be called any more; protected by the mutex `reporting`
 }
 
 // Stop notifies the agent that the engine does not need the answer any more.

@@ -49,9 +49,9 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that there are no submissions. If so,
+	// NoWork reports whether the store has said a short time ago that there are no submissions. If so,
 	// the end of a pause starts no scan: only a hint does. nil = it is not known.
-	Quiet func() bool
+	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
 }
@@ -94,7 +94,7 @@ func New(cfg Config) *Intake {
 // Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
 // doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
-	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Search: func(ctx context.Context) (int, error) {
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, NoWork: x.cfg.NoWork, Search: func(ctx context.Context) (int, error) {
 		n, err := x.scanDue(ctx)
 		return min(n, wait.Some), err
 	}, Failed: func(err error) {

@@ -59,8 +59,8 @@ func diffRest(a, b *Node) (m uint64) {
 	if a.UndoReady != b.UndoReady {
 		m |= NodeUndoReadyBit
 	}
-	if a.Quiet != b.Quiet {
-		m |= NodeQuietBit
+	if a.MayWorkUntil != b.MayWorkUntil {
+		m |= NodeMayWorkUntilBit
 	}
 	if a.Queue != b.Queue || a.Hold != b.Hold {
 		m |= NodeQueueBit

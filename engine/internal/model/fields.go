@@ -221,7 +221,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndEndedBit, func(n *Node) *Instant { return &n.Und.Ended }),
 	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
 	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
-	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
+	plainly(NodeMayWorkUntilBit, func(n *Node) *Instant { return &n.MayWorkUntil }),
 	{ // position of the node in the queue for an agent, and the index of this agent
 		Bit:  NodeQueueBit,
 		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },

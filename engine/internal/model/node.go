@@ -14,8 +14,8 @@ type Node struct {
 	Output   StoredValue // output of the action
 	Attempts []Attempt
 
-	Fwd   Track
-	Quiet Instant // time until which the agent may still work on a closed attempt; 0 = it does not
+	Fwd          Track
+	MayWorkUntil Instant // time until which the agent may still work on a closed attempt; 0 = it does not
 	// Queue orders the nodes that wait for an agent: the earliest starts first. It is the time at which
 	// the node began to wait; 0 = it does not wait. If the step has a higher priority than the run,
 	// Queue is earlier by line.PerPoint for each point of the difference. If lower, it is later.

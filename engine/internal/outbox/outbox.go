@@ -42,10 +42,10 @@ type Config struct {
 	Send map[string]func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
-	// Quiet reports whether the store said a short time ago that no reply waits for a webhook or an
+	// NoWork reports whether the store said a short time ago that no reply waits for a webhook or an
 	// agent. Then Run looks again only after a call of Posted, or to try a failed sink again. nil =
 	// Quiet counts as false.
-	Quiet func() bool
+	NoWork func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
 }
@@ -111,7 +111,7 @@ func (p *Postman) Run(ctx context.Context) {
 			}
 		}
 		_, err := wait.Idle(ctx, p.pause(), p.wake, func() bool {
-			return p.cfg.Quiet != nil && p.cfg.Quiet() && p.pause() == p.cfg.Most
+			return p.cfg.NoWork != nil && p.cfg.NoWork() && p.pause() == p.cfg.Most
 		})
 		if err != nil {
 			return

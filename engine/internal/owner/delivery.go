@@ -27,7 +27,7 @@ type delivery struct {
 	next    *dsl.Workflow   // the workflow to which the event moves the run; nil = none, or it cannot be read here
 	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
-	quiet   bool            // the decision on this event may start no call
+	noCalls bool            // the decision on this event may start no call
 }
 
 // A Start holds what the first transition of a run needs in addition to its event.
@@ -165,9 +165,9 @@ type inbox struct {
 	stuck    int                      // number of messages in the field `granted` that cannot be decided here
 	gone     map[store.MessageID]bool // messages that were consumed after the present reading began
 	read     time.Time                // store time at which the last reading began
-	// quiet is the store time until which the engine does not read the inbox. It is set after the
+	// nextRead is the store time until which the engine does not read the inbox. It is set after the
 	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
-	quiet time.Time
+	nextRead time.Time
 	// pause is the length of the last pause in which the engine did not read the inbox. The next pause
 	// is twice as long, up to a limit. 0 = there was no pause.
 	pause time.Duration
@@ -187,7 +187,7 @@ func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.r
 // reset forgets which messages were read, so that the engine reads them again. It drops the
 // result of a read that is in progress.
 func (b *inbox) reset() {
-	*b = inbox{wanted: b.wanted || len(b.received) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
+	*b = inbox{wanted: b.wanted || len(b.received) > b.stuck, epoch: b.epoch + 1, read: b.read, nextRead: b.nextRead, pause: b.pause}
 }
 
 // consumed records that a committed row has removed the messages with the given ids from the inbox.

@@ -256,13 +256,13 @@ type loadedMessages struct {
 }
 
 // readInbox starts a goroutine that reads a run's messages. It does nothing if no message can be
-// waiting, if a goroutine is reading already, or if the time inbox.quiet has not come.
+// waiting, if a goroutine is reading already, or if the time inbox.idle has not come.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
 		return
 	}
-	if !b.first && n.Clock.Now().Before(b.quiet) {
+	if !b.first && n.Clock.Now().Before(b.nextRead) {
 		return
 	}
 	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.Clock.Now()

@@ -286,7 +286,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		default:
 			fresh++
 			d := l.delivery()
-			d.quiet = r.unheard
+			d.noCalls = r.unheard
 			r.pending = append(r.pending, d)
 		}
 		b.receive(l.ID)
@@ -294,15 +294,15 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 	b.stuck = stuck
 	switch {
 	case fresh > 0:
-		b.pause, b.quiet = 0, time.Time{}
+		b.pause, b.nextRead = 0, time.Time{}
 		sh.s.Undecidable.Take(r.id)
 		b.wanted = b.wanted || more
 		slices.SortStableFunc(r.pending, earlier)
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
-		b.quiet = n.Clock.Now().Add(b.pause)
+		b.nextRead = n.Clock.Now().Add(b.pause)
 		if r.owned { // without this call of Rest, each tick would count the message as new work
-			sh.s.Undecidable.Rest(r.id, b.quiet, sh.s.Undecidable.Woken())
+			sh.s.Undecidable.Rest(r.id, b.nextRead, sh.s.Undecidable.Woken())
 		}
 	}
 	switch {

@@ -219,7 +219,7 @@ func (sh *shard) grasp(r *ownedRun) {
 		return
 	}
 	r.grasping = true
-	sh.out.commits++ // a caller of shard.quiet must wait for this write, too
+	sh.out.commits++ // a caller of shard.idle must wait for this write, too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
@@ -383,11 +383,11 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		case d.message == 0:
 			rest = append(rest, d)
 		case reopens(r.state, d.Event): // a takeover needs an open run, so the event that opens the run comes first
-			d.quiet = true
+			d.noCalls = true
 			inTime = append(inTime, d)
 		case d.cameInTime(now) &&
 			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= left:
-			d.quiet = true
+			d.noCalls = true
 			inTime, left = append(inTime, d), left-journal.EventSize(d.Event)
 		default:
 			messages = append(messages, d)
@@ -395,9 +395,9 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	slices.SortStableFunc(messages, earlier)
 	for i, d := range messages {
-		d.quiet = r.unheard || i < len(messages)-1
+		d.noCalls = r.unheard || i < len(messages)-1
 	}
-	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(messages) > 0}
+	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, noCalls: len(messages) > 0}
 	r.pending = append(append(inTime, taken), messages...)
 	if !r.unheard {
 		r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))

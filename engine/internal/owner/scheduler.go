@@ -123,7 +123,7 @@ func (s *Scheduler) InboxChanged(run status.RunID) {
 func (s *Scheduler) Flush(ctx context.Context) error {
 	for _, sh := range s.shards {
 		select {
-		case <-sh.quiet():
+		case <-sh.idle():
 		case <-s.done:
 			return call.ErrNotOwner
 		case <-ctx.Done():

@@ -80,9 +80,9 @@ func newShard(s *common) *shard {
 	return sh
 }
 
-// quiet returns a channel. The shard closes it when the store has answered all commits of
+// idle returns a channel. The shard closes it when the store has answered all commits of
 // the shard and no task waits.
-func (sh *shard) quiet() <-chan struct{} {
+func (sh *shard) idle() <-chan struct{} {
 	c := make(chan struct{})
 	sh.post(func(context.Context) { sh.out.idle = append(sh.out.idle, c) })
 	return c

@@ -272,7 +272,7 @@ var agentsFaults = []fault{
 	{
 		name: "no heartbeat is passed on after the end of its call",
 		in:   "engine/agents.(*activeCall).finish",
-		old:  "f.quiet = true",
+		old:  "f.silenced = true",
 		new:  "",
 		by:   catches("engine/agents", "^TestQuietAfterTheEnd$"),
 	},

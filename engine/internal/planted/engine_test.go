@@ -408,8 +408,8 @@ var engineFaults = []fault{
 	{
 		name: "nothing starts before the last message at a takeover",
 		in:   "engine/internal/owner.(*shard).takeOver",
-		old:  "d.quiet = r.unheard || i < len(messages)-1",
-		new:  "d.quiet = r.unheard && i >= 0",
+		old:  "d.noCalls = r.unheard || i < len(messages)-1",
+		new:  "d.noCalls = r.unheard && i >= 0",
 		by:   catches("engine", "^TestMessagesBeforeTheClaimInOrder$"),
 	},
 	{

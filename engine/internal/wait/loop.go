@@ -17,9 +17,9 @@ const (
 type Loop struct {
 	Least, Most time.Duration   // shortest and longest pause between two searches
 	Hints       <-chan struct{} // a value means that there may be work, and ends the pause; nil = no hints
-	// Quiet reports whether the store has said a short time ago that there is no work. Then the Loop
+	// NoWork reports whether the store has said a short time ago that there is no work. Then the Loop
 	// pauses again instead of searching. nil = the store says nothing about this.
-	Quiet func() bool
+	NoWork func() bool
 	// Search searches once and works on what it finds. It returns Nothing, Some or More.
 	Search func(ctx context.Context) (found int, err error)
 	// Failed is called with each error of Look. After an error the pause doubles, too.
@@ -44,7 +44,7 @@ func (l Loop) Run(ctx context.Context) {
 		default:
 			pause = min(2*pause, l.Most)
 		}
-		switch hinted, err := Idle(ctx, pause, l.Hints, l.Quiet); {
+		switch hinted, err := Idle(ctx, pause, l.Hints, l.NoWork); {
 		case err != nil:
 			return
 		case hinted:

@@ -226,7 +226,7 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeUndEndedBit, func(n *model.Node) *model.Instant { return &n.Und.Ended }),
 	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
 	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
-	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
+	momentCodec(model.NodeMayWorkUntilBit, func(n *model.Node) *model.Instant { return &n.MayWorkUntil }),
 	{ // position of the node in the queue for an agent, as a time; index + 1 of the agent in Run.Holds
 		bit: model.NodeQueueBit,
 		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
