@@ -43,8 +43,8 @@ type Node struct {
 	// `sentHints` receives a value when there may be sent events.
 	sent      events.Store
 	sentHints chan struct{}
-	keys      goals.Keeper    // goals in the store; nil = the store keeps none
-	postman   *outbox.Postman // delivers replies; nil = the store keeps none
+	keys      goals.Keeper   // goals in the store; nil = the store keeps none
+	postman   *outbox.Sender // delivers replies; nil = the store keeps none
 	quiet     *quiet
 	due       chan struct{} // receives a value when a schedule may be due
 
@@ -172,7 +172,7 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 
 // TakeOver makes this engine the owner of all open runs that have no owner or whose owner is
 // gone (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got.
-// A node takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. TakeOver
+// A node takes over runs automatically from time to time, unless Options.EnterSuspect is set. TakeOver
 // does it now.
 //
 // TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead

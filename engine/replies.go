@@ -55,7 +55,7 @@ func sendable(cfg Config, s Submission) error {
 type replier struct{ n *Node }
 
 // postman returns a Postman for the replies in the store; nil = the store keeps none.
-func (p replier) postman() *outbox.Postman {
+func (p replier) postman() *outbox.Sender {
 	cfg := p.n.cfg
 	box, ok := replies.Of(cfg.Store)
 	if !ok {
@@ -98,7 +98,7 @@ func (p replier) slots() (int64, replyto.Slots) {
 
 // startReplies starts a goroutine that delivers replies until ctx ends. The goroutine closes the
 // result when it ends. If p is nil, the result is closed already.
-func startReplies(ctx context.Context, p *outbox.Postman) <-chan struct{} {
+func startReplies(ctx context.Context, p *outbox.Sender) <-chan struct{} {
 	done := make(chan struct{})
 	if p == nil {
 		close(done)

@@ -37,7 +37,7 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 	if len(suspects) > 0 {
 		clean = slices.DeleteFunc(slices.Clone(runs), func(run status.RunID) bool { _, suspect := suspects[run]; return suspect })
 	}
-	leave, err := hands.Together(ctx)
+	leave, err := hands.Enter(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -54,7 +54,7 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
-			if leave, err = hands.Alone(ctx); err == nil {
+			if leave, err = hands.EnterSuspect(ctx); err == nil {
 				n, err = t.takeTogether(ctx, []status.RunID{run}, how, x.Deaths)
 				leave()
 			}
@@ -325,9 +325,9 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}
 	hands := t.runs.Hands
-	enter := hands.Together
+	enter := hands.Enter
 	if deaths > 0 {
-		enter = hands.Alone
+		enter = hands.EnterSuspect
 	}
 	leave, err := enter(ctx)
 	if err != nil {

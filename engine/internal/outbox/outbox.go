@@ -51,7 +51,7 @@ type Config struct {
 }
 
 // A Postman delivers replies. Several goroutines may call Posted.
-type Postman struct {
+type Sender struct {
 	cfg  Config
 	wake chan struct{}
 
@@ -79,15 +79,15 @@ type sink struct {
 }
 
 // New returns a Postman.
-func New(cfg Config) *Postman {
+func New(cfg Config) *Sender {
 	if cfg.First == 0 {
 		cfg.First = leastPause
 	}
-	return &Postman{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
+	return &Sender{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
 }
 
 // Posted makes Run look at once, because the store has a new reply to a sink. It does not block.
-func (p *Postman) Posted(to string) {
+func (p *Sender) Posted(to string) {
 	if queue, table := strings.CutPrefix(to, replies.Table); table {
 		p.mu.Lock()
 		p.queues[queue] = true
@@ -100,7 +100,7 @@ func (p *Postman) Posted(to string) {
 }
 
 // Run delivers replies until ctx ends, and then waits for the tries in progress.
-func (p *Postman) Run(ctx context.Context) {
+func (p *Sender) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	for ctx.Err() == nil {
@@ -121,7 +121,7 @@ func (p *Postman) Run(ctx context.Context) {
 
 // hint tells the consumers of queues that replies wait. A lost hint costs only time, because consumers
 // also look from time to time.
-func (p *Postman) hint(ctx context.Context) {
+func (p *Sender) hint(ctx context.Context) {
 	p.mu.Lock()
 	var queues []string
 	for q := range p.queues {
@@ -139,7 +139,7 @@ func (p *Postman) hint(ctx context.Context) {
 
 // pause returns the time until the next look: until a sink that has failed may be tried again, but at
 // most Config.Most.
-func (p *Postman) pause() time.Duration {
+func (p *Sender) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
@@ -153,7 +153,7 @@ func (p *Postman) pause() time.Duration {
 
 // scan finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
 // these sinks that has none yet.
-func (p *Postman) scan(ctx context.Context, kind string, work *sync.WaitGroup) error {
+func (p *Sender) scan(ctx context.Context, kind string, work *sync.WaitGroup) error {
 	after, end := kind, strings.TrimSuffix(kind, ":")+";"
 	for {
 		due, err := p.cfg.Box.Due(ctx, after, end, replies.MaxSinks)
@@ -172,7 +172,7 @@ func (p *Postman) scan(ctx context.Context, kind string, work *sync.WaitGroup) e
 }
 
 // begin reports whether the caller should begin to send to a sink now.
-func (p *Postman) begin(to string) bool {
+func (p *Sender) begin(to string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	busy := 0
@@ -197,7 +197,7 @@ func (p *Postman) begin(to string) bool {
 
 // serve sends the replies for one sink until none is due, or the sink has failed. A sink that has
 // failed before gets only one reply at a time.
-func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Context, replies.Reply) error) {
+func (p *Sender) serve(ctx context.Context, to string, deliver func(context.Context, replies.Reply) error) {
 	defer func() {
 		p.mu.Lock()
 		p.sinks[to].busy = false
@@ -231,7 +231,7 @@ func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Con
 
 // send sends replies of different runs at the same time with the function `deliver`, and records
 // the outcomes. It returns false if a try has failed.
-func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
+func (p *Sender) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
 	errs := make([]error, len(list))
 	var work sync.WaitGroup
 	for i, r := range list {
@@ -283,7 +283,7 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, del
 // judge looks at the errors of some tries. If one of them is a failure of the sink, judge records it
 // and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of the
 // sink: judge only delays the next try.
-func (p *Postman) judge(to string, errs []error) time.Duration {
+func (p *Sender) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow
 		switch {
@@ -301,7 +301,7 @@ func (p *Postman) judge(to string, errs []error) time.Duration {
 }
 
 // failed notes a failure of a sink, and returns the pause before its next try.
-func (p *Postman) failed(to string) time.Duration {
+func (p *Sender) failed(to string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sinks[to]

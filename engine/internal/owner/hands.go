@@ -57,18 +57,18 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 	}
 }
 
-// Together begins a takeover that may run at the same time as others. It waits until no takeover
+// Enter begins a takeover that may run at the same time as others. It waits until no takeover
 // of a suspect is running. A suspect is a run that may have crashed an engine. The caller must
 // call leave at the end of the takeover. If ctx ends before the takeover can begin, Together
 // returns the error of ctx.
-func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
+func (k *HandKeeper) Enter(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone begins the takeover of a suspect, a run that may have crashed an engine. It waits until
+// EnterSuspect begins the takeover of a suspect, a run that may have crashed an engine. It waits until
 // no other takeover is running. No other takeover begins before the caller calls leave. If ctx
 // ends before the takeover can begin, Alone returns the error of ctx.
-func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
+func (k *HandKeeper) EnterSuspect(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.reservations))
 }
 

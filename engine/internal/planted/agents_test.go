@@ -22,14 +22,14 @@ var agentsFaults = []fault{
 	{
 		name: "what calls knew in confidence is remembered after their end",
 		in:   "engine/agents.(*callBook).end",
-		old:  "b.hush.add(time.Now(), f.secrets)", new: "_ = b.hush",
-		by: catches("engine/agents", "^TestHush$"),
+		old:  "b.recent.add(time.Now(), f.secrets)", new: "_ = b.recent",
+		by: catches("engine/agents", "^TestRecentSecrets$"),
 	},
 	{
 		name: "a line is not shown where a text that is sensitive may be missing",
-		in:   "engine/agents.(*hush).redactor",
+		in:   "engine/agents.(*recentSecrets).redactor",
 		old:  "if now.Before(h.lost) {", new: "if now.Before(h.lost) && now.After(h.lost) {",
-		by: catches("engine/agents", "^TestHush$"),
+		by: catches("engine/agents", "^TestRecentSecrets$"),
 	},
 	{
 		name: "an agent of an older definition gets no variable of the engine",

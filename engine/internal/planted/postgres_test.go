@@ -348,7 +348,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a lone submission that landed before its engine was declared dead counts",
-		in:   "engine/store/postgres.(*commit).alone",
+		in:   "engine/store/postgres.(*commit).commitSingly",
 		old:  "if open && errors.Is(err, store.ErrFenced) {",
 		new:  "if open && try < 0 {",
 		by:   catches("engine/store/postgres", "^TestSubmissionAloneOfADeadEngine$"),
@@ -369,7 +369,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a row of a run that retention removed does not land in a batch",
-		in:   "engine/store/postgres.commitAnswerAlone",
+		in:   "engine/store/postgres.commitAnswerOnly",
 		old:  "c.n < pg_catalog.cardinality($11::int8[])",
 		new:  "c.n < 0 * cardinality($11::int8[])",
 		by:   catches("engine/store/postgres", "^TestStore$/^retain$"),
@@ -416,7 +416,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a row that retention has removed was not lost in a failover",
-		in:   "engine/store/postgres.stands",
+		in:   "engine/store/postgres.hasRow",
 		old:  "(values[0] == m.token || values[0] == int64(0))", new: "values[0] == m.token",
 		by: catches("engine/store/postgres", "^TestRemovedIsNotLost$"),
 	},

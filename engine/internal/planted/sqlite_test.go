@@ -22,7 +22,7 @@ var sqliteFaults = []fault{
 	{
 		name: "on a full disk what stands in the WAL is read too",
 		in:   "engine/store/sqlite.(*file).openRead",
-		old:  "mode == asItStands && walWaits(path) || mode == alone && !diskFull(errors.Join(errs...))", new: "mode == asItStands && walWaits(path) || mode == alone",
+		old:  "mode == immutable && walWaits(path) || mode == exclusive && !diskFull(errors.Join(errs...))", new: "mode == immutable && walWaits(path) || mode == exclusive",
 		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
 	},
 	{

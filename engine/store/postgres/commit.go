@@ -47,7 +47,7 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 		}
 		if n := t.Names; n != nil && !apart {
 			name, key := n.Public(t.Run), [2]string{n.Workflow, n.Key}
-			if apart = alone(t) || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
+			if apart = needsTransaction(t) || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
 				c.doubt = append(c.doubt, i)
 			}
 			if n.Kept() {
@@ -243,7 +243,7 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 		if open {
 			// The server refuses the row now, but an earlier try may have committed it. The earlier
 			// try has ended, so the journal shows whether it did.
-			mine, err := c.stands(ctx, from)
+			mine, err := c.landed(ctx, from)
 			if mine || err != nil {
 				c.out[from].Landed = mine
 				return err
@@ -365,10 +365,10 @@ func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool
 	return nil
 }
 
-// stands reports whether the transition with index i is committed. This must be the only
-// transition in the batch of the writer. The method `stands` asks the server until the server
+// landed reports whether the transition with index i is committed. This must be the only
+// transition in the batch of the writer. The method `hasRow` asks the server until the server
 // answers. It returns an error if ctx ends or if the database has lost commits.
-func (c *commit) stands(ctx context.Context, i int) (bool, error) {
+func (c *commit) landed(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
 		if err == nil {
@@ -472,7 +472,7 @@ func (c *commit) meet(ctx context.Context) {
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
 		// If the found run has the id of this submission, an earlier try may have committed the
-		// submission. Then the submission stays in the field `doubt`, and the method `alone`
+		// submission. Then the submission stays in the field `doubt`, and the method `exclusive`
 		// checks it. A submission also stays there if it takes over the results and the key of
 		// the found run.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
@@ -484,11 +484,11 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone commits one submission or admission from the field `doubt` in a separate transaction, and
+// commitSingly commits one submission or admission from the field `doubt` in a separate transaction, and
 // sets the outcome. If another run has the name, key or id of the submission, the transaction finds
-// that run. The method `alone` returns an error if ctx has ended, if the database has lost commits,
+// that run. The method `exclusive` returns an error if ctx has ended, if the database has lost commits,
 // or if the server cannot be reached and nothing of the batch is committed.
-func (c *commit) alone(ctx context.Context, i int) error {
+func (c *commit) commitSingly(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
 	if s.t.Names != nil {
 		s.name = s.t.Names.Public(s.t.Run)
@@ -541,7 +541,7 @@ func (c *commit) alone(ctx context.Context, i int) error {
 	}
 }
 
-// alone reports whether a submission has conditions that the commit statement cannot check.
-func alone(t *store.Transition) bool {
+// needsTransaction reports whether a submission has conditions that the commit statement cannot check.
+func needsTransaction(t *store.Transition) bool {
 	return t.Room != nil || t.Replaces != nil || len(t.Checks) > 0 || t.Names.From != 0
 }

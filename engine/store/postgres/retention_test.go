@@ -459,7 +459,7 @@ func TestRemovedIsNotLost(t *testing.T) {
 	defer conn.Close()
 	stands := func(m mark) (there bool) {
 		t.Helper()
-		if err := conn.Raw(func(c any) (err error) { there, err = stands(t.Context(), c.(*checked).wire, m); return err }); err != nil {
+		if err := conn.Raw(func(c any) (err error) { there, err = hasRow(t.Context(), c.(*checked).wire, m); return err }); err != nil {
 			t.Fatal(err)
 		}
 		return there

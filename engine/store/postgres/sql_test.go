@@ -51,7 +51,7 @@ var queries = map[string]string{
 	"partLimited": partitionLimited, "partCut": partitionCut, "partGather": partitionGather, "partDrop": partitionDrop,
 	"partLastRun": partitionLastRun, "partLeftRuns": partitionLeftRuns, "partLeftRows": partitionLeftRows,
 	"settingMove": settingMove, "definitionList": definitionList, "definitionReseal": definitionReseal, "messagesOfRuns": messagesOfRuns, "lateOfRuns": lateOfRuns,
-	"resealAlone": resealAlone, "resealRun": resealRun, "resealNext": resealNext, "resealRows": resealRows, "resealMessages": resealMessages, "resealLate": resealLate,
+	"resealAlone": resealLock, "resealRun": resealRun, "resealNext": resealNext, "resealRows": resealRows, "resealMessages": resealMessages, "resealLate": resealLate,
 	"snapshotKeep": snapshotKeep, "snapshotDrop": snapshotDrop, "snapshotRuns": snapshotRuns, "runLoadShort": runLoadShort, "retainSnapshots": retainSnapshots,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
