@@ -44,7 +44,7 @@ type Node struct {
 	sent      events.Store
 	sentHints chan struct{}
 	keys      goals.Keeper   // goals in the store; nil = the store keeps none
-	postman   *outbox.Sender // delivers replies; nil = the store keeps none
+	sender    *outbox.Sender // delivers replies; nil = the store keeps none
 	quiet     *quiet
 	due       chan struct{} // receives a value when a schedule may be due
 

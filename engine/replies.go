@@ -54,8 +54,8 @@ func sendable(cfg Config, s Submission) error {
 // A replier is the part of a node that delivers replies.
 type replier struct{ n *Node }
 
-// postman returns a Postman for the replies in the store; nil = the store keeps none.
-func (p replier) postman() *outbox.Sender {
+// sender returns a Postman for the replies in the store; nil = the store keeps none.
+func (p replier) sender() *outbox.Sender {
 	cfg := p.n.cfg
 	box, ok := replies.Of(cfg.Store)
 	if !ok {

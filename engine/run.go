@@ -52,9 +52,9 @@ func NewNode(cfg Config) (*Node, error) {
 	})
 	n.shared.Ended = n.kids.Ended
 	n.quiet.wakes(n.hinted, waker(n.due))
-	if n.postman = (replier{n}).postman(); n.postman != nil {
-		n.shared.Posted = n.postman.Posted
-		n.quiet.wakes(func() { n.postman.Posted("") })
+	if n.sender = (replier{n}).sender(); n.sender != nil {
+		n.shared.Posted = n.sender.Posted
+		n.quiet.wakes(func() { n.sender.Posted("") })
 	}
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
@@ -240,6 +240,6 @@ func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	return []<-chan struct{}{
 		starts.startTicks(ctx, n.ticking), starts.startIntake(ctx, n.submitted), starts.startSelects(ctx),
 		starts.startEvents(ctx, n.sent, n.ticking),
-		startReplies(ctx, n.postman),
+		startReplies(ctx, n.sender),
 	}
 }
