@@ -28,7 +28,7 @@ import (
 type Node struct {
 	shared *owner.Shared
 	local  *cluster.Local
-	kids   *children.Room // open calls that start or undo child runs
+	kids   *children.Waits // open calls that start or undo child runs
 	cfg    Config
 	ids    *naming.RunIDSource
 	// ticking holds the schedules in the store; nil = the store keeps no schedules.

@@ -60,7 +60,7 @@ const maxWorkers = 64
 
 // A Room holds the open calls of one engine that start or undo child runs. Each call waits for its
 // child run.
-type Room struct {
+type Waits struct {
 	cfg  Config
 	wake chan struct{} // holds a value if the method Run must ask the store, because a call waits
 
@@ -82,8 +82,8 @@ type callID struct {
 
 // A waiter is a call that waits for its child run.
 type waiter struct {
-	room *Room
-	id   callID
+	waits *Waits
+	id    callID
 	call.Spec
 	done func(sdk.Reply, error) // called once, while the mutex is not held
 
@@ -107,8 +107,8 @@ type waiter struct {
 }
 
 // New returns a Room with no call in flight. Its work ends with ctx.
-func New(ctx context.Context, cfg Config) *Room {
-	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
+func New(ctx context.Context, cfg Config) *Waits {
+	return &Waits{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
 }
 
 // A leaving says why a child run is cancelled without compensation.
@@ -118,8 +118,8 @@ type leaving struct{ reason string }
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
 // is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
-func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
-	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
+func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
+	w := &waiter{waits: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	if e.Invoke.NoCompensate {
 		w.leave = &leaving{}
 	}
@@ -141,31 +141,31 @@ func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
 // If the parent was cancelled without compensation, so is the child. The call still waits for the end
 // of the child: only the end says whether there is an effect.
 func (w *waiter) Stop(how machine.Stop) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	w.stop = true
 	if how.NoCompensate {
 		w.leave = &leaving{how.Reason}
 	}
-	w.room.enqueueLocked(w)
+	w.waits.enqueueLocked(w)
 }
 
 // Pause makes a goroutine pause the run of a group, or end this pause. Then the method `ask` compares
 // the run of the group with the run around it, at each question to the store. So a message that is
 // lost, or that another verb has overtaken, is sent again.
 func (w *waiter) Pause(how machine.PauseChild) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	w.pause = nil
 	if how.On {
 		w.pause = &how
 	}
-	w.room.enqueueLocked(w)
+	w.waits.enqueueLocked(w)
 }
 
 // Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not
 // the state s. So the Room need not read the child from the store.
-func (r *Room) Ended(run status.RunID, s *machine.State) {
+func (r *Waits) Ended(run status.RunID, s *machine.State) {
 	name := s.Run().Name
 	r.mu.Lock()
 	wanted := r.seeks[name] != nil || len(r.byChild[run]) > 0
@@ -187,7 +187,7 @@ func (r *Room) Ended(run status.RunID, s *machine.State) {
 
 // Forget ends all waiting calls without an answer, because the membership that made them has
 // ended. The engine that takes the runs over sends the calls again.
-func (r *Room) Forget() {
+func (r *Waits) Forget() {
 	r.mu.Lock()
 	var all []*waiter
 	for _, w := range r.waits {
@@ -200,14 +200,14 @@ func (r *Room) Forget() {
 }
 
 // Waiting returns the number of calls that wait.
-func (r *Room) Waiting() int {
+func (r *Waits) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.waits)
 }
 
 // enqueueLocked makes a goroutine work on the waiter w.
-func (r *Room) enqueueLocked(w *waiter) {
+func (r *Waits) enqueueLocked(w *waiter) {
 	switch {
 	case w.over:
 		return
@@ -225,7 +225,7 @@ func (r *Room) enqueueLocked(w *waiter) {
 }
 
 // work works on waiters until there is nothing to do.
-func (r *Room) work() {
+func (r *Waits) work() {
 	for {
 		r.mu.Lock()
 		if len(r.todo) == 0 {
@@ -250,7 +250,7 @@ func (r *Room) work() {
 
 // finish ends the call with a reply or an error, unless it has ended before.
 func (w *waiter) finish(reply sdk.Reply, err error) {
-	r := w.room
+	r := w.waits
 	r.mu.Lock()
 	if w.over {
 		r.mu.Unlock()
@@ -271,7 +271,7 @@ func (w *waiter) leaveLocked() {
 	if w.child == 0 {
 		return
 	}
-	r, kept := w.room, w.room.byChild[w.child][:0]
+	r, kept := w.waits, w.waits.byChild[w.child][:0]
 	for _, x := range r.byChild[w.child] {
 		if x != w {
 			kept = append(kept, x)
@@ -284,28 +284,28 @@ func (w *waiter) leaveLocked() {
 
 // seek notes that the waiter submits its child run now, under this name.
 func (w *waiter) seek(name string) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	if !w.over {
-		w.name, w.room.seeks[name] = name, w
+		w.name, w.waits.seeks[name] = name, w
 	}
 }
 
 // soughtLocked notes that the waiter does not submit its child run any more.
 func (w *waiter) soughtLocked() {
-	if w.room.seeks[w.name] == w {
-		delete(w.room.seeks, w.name)
+	if w.waits.seeks[w.name] == w {
+		delete(w.waits.seeks, w.name)
 	}
 }
 
 // found records the child run of the waiter.
 func (w *waiter) found(child status.RunID) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	w.soughtLocked()
 	if !w.over {
 		w.child = child
-		w.room.byChild[child] = append(w.room.byChild[child], w)
+		w.waits.byChild[child] = append(w.waits.byChild[child], w)
 	}
 }
 
