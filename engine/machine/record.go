@@ -366,7 +366,7 @@ type PauseChild struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
-	// and `notify_failed`. Other packages add the kinds `late_reply`, `set_aside`, `slow_decision`
+	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`, `slow_decision`
 	// and `snapshot_refused`.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run

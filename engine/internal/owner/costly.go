@@ -46,6 +46,9 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
+// AlertQuarantined is the kind of the alert about a run that this engine has quarantined.
+const AlertQuarantined = "quarantined"
+
 // AlertSlow is the kind of an alert. It says that a decision took at least slowDecision.
 const AlertSlow = "slow_decision"
 

@@ -126,7 +126,7 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	}
 	message, _, _ := strings.Cut(cause.Error(), "\n")
 	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
-		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
+		Alerts: []store.Alert{{Kind: AlertQuarantined, Code: "internal", Message: message}}}
 	sh.out.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil && !OverFor(l.Err) {
 			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.Err)

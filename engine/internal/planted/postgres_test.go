@@ -2,6 +2,12 @@ package planted
 
 var postgresFaults = []fault{
 	{
+		name: "PostgreSQL shows the alert of an older engine about a quarantined run with its present kind",
+		in:   "engine/store/postgres.(*views).alerts",
+		old:  "storekit.AlertKind(a.Kind)", new: "a.Kind",
+		by: catches("engine/store/postgres", "^TestStore$/^view$"),
+	},
+	{
 		name: "a run with the highest priority is found at once, wherever the last scan of the queue has begun",
 		in:   "engine/store/postgres.headTrail",
 		old:  "12 * time.Minute",

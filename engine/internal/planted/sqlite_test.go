@@ -2,6 +2,12 @@ package planted
 
 var sqliteFaults = []fault{
 	{
+		name: "SQLite shows the alert of an older engine about a quarantined run with its present kind",
+		in:   "engine/store/sqlite.(*views).alerts",
+		old:  "storekit.AlertKind(a.Kind)", new: "a.Kind",
+		by: catches("engine/store/sqlite", "^TestStore$/^view$"),
+	},
+	{
 		name: "no symbolic link leads to the state",
 		in:   "engine/store/sqlite.checkInfo",
 		old:  "case info.Mode()&fs.ModeSymlink != 0:", new: "case false:",

@@ -23,7 +23,7 @@ SET LOCAL jit = off;
 // readEnd is how long the method `end` waits for the answer to ROLLBACK.
 const readEnd = 5 * time.Second
 
-// A look holds the rows of a query, and the read-only transaction in which they are read.
+// A reading holds the rows of a query, and the read-only transaction in which they are read.
 // The transaction uses a connection of the pool access.reads. So commits and ticks get
 // connections from their own pool, even if people read for a long time. The method Close
 // ends the transaction.
@@ -205,7 +205,7 @@ func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]
 		if err := rows.Scan(&a.ID, &a.Run, &a.Name, &a.Workflow, &a.Key, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
 			return nil, wrap(what, err)
 		}
-		a.At = a.At.UTC()
+		a.At, a.Kind = a.At.UTC(), storekit.AlertKind(a.Kind)
 		out = append(out, a)
 	}
 	if err := rows.Err(); err != nil {
