@@ -66,7 +66,7 @@ type Options struct {
 	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All engines of a store should have the
 	// same value.
 	Retention time.Duration
-	// If Alone is true, the engine ignores the runs of other engines, even if those engines
+	// If OnlyOwnRuns is true, the engine ignores the runs of other engines, even if those engines
 	// die. It works only on runs that were submitted to it or given to Adopt.
 	OnlyOwnRuns bool
 
@@ -179,7 +179,7 @@ func (o Options) validate() error {
 	}
 	switch {
 	case o.MaxRunMemory <= 0:
-		return fmt.Errorf("engine: Options.MaxHeld must be above zero, not %d", o.MaxRunMemory)
+		return fmt.Errorf("engine: Options.MaxRunMemory must be above zero, not %d", o.MaxRunMemory)
 	case o.Retention < 0:
 		return fmt.Errorf("engine: Options.Retention must not be negative, as %s is", o.Retention)
 	case o.MinScan > o.MaxScan:

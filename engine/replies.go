@@ -54,7 +54,7 @@ func sendable(cfg Config, s Submission) error {
 // A replier is the part of a node that delivers replies.
 type replier struct{ n *Node }
 
-// sender returns a Postman for the replies in the store; nil = the store keeps none.
+// sender returns a Sender for the replies in the store; nil = the store keeps none.
 func (p replier) sender() *outbox.Sender {
 	cfg := p.n.cfg
 	box, ok := replies.Of(cfg.Store)

@@ -102,7 +102,7 @@ type decider struct {
 	event Event
 	run   model.Run
 	head  model.Head // copy of the run's Head that the decision may change
-	rare  model.Rare // copy of the run's Trouble that the decision may change
+	rare  model.Rare // copy of the run's Rare that the decision may change
 	draft draft
 	added int // number of nodes that the decision adds to those of the state
 

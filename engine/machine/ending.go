@@ -62,7 +62,7 @@ func (d ending) reopen(i int) {
 }
 
 // conclude ends the run if no work is left. If work is left, but no node can continue without a
-// person, settle parks the run. If the run is being undone, it instead raises the alert that
+// person, conclude parks the run. If the run is being undone, it instead raises the alert that
 // the compensation has failed.
 func (d ending) conclude() {
 	r := &d.run

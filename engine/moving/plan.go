@@ -129,7 +129,7 @@ func (c *comparison) whole() Refusal {
 }
 
 // match finds for each node of the run its step in the new definition. New steps get the numbers
-// after those of all nodes. It sets the fields Steps, Places and Flow of the plan.
+// after those of all nodes. It sets the fields Steps, StepOf and Flow of the plan.
 func (c *comparison) match() {
 	byName := map[string]int{}
 	for i, s := range c.next.Steps {
@@ -222,7 +222,7 @@ func (c *comparison) changed(s *Step) []string {
 }
 
 // aspects returns the source texts of the attributes and blocks of a step, by their names. A step
-// that does not come from a file has no source texts. Then parts returns only the kind, the action
+// that does not come from a file has no source texts. Then aspects returns only the kind, the action
 // and the undo of the step.
 func aspects(s *dsl.Step) map[string]string {
 	if s.Aspects != nil {

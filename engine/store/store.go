@@ -132,9 +132,9 @@ type Tick struct {
 	// Searched is true if the store has also looked for work that starts runs, or that delivers replies:
 	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
 	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
-	// it. If Looked is false, the store has not looked, and engines must look themselves.
+	// it. If Searched is false, the store has not looked, and engines must look themselves.
 	Searched, Starts bool
-	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Looked
+	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Searched
 	// is true.
 	Notices bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: another

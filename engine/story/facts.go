@@ -65,7 +65,7 @@ func (t *factWriter) collect() {
 	t.end()
 }
 
-// A teller computes the facts of one record from the state before the record and the state
+// A factWriter computes the facts of one record from the state before the record and the state
 // after it.
 type factWriter struct {
 	wf    *dsl.Workflow
@@ -472,7 +472,7 @@ func awaited(n *model.Node) []string {
 }
 
 // instances returns the number of instances of the for_each step to which a node belongs. The
-// instances of a step follow each other in a record, so the teller keeps the last result.
+// instances of a step follow each other in a record, so the factWriter keeps the last result.
 // Without that, the time would grow with the square of the number of instances.
 func (t *factWriter) instances(n *model.Node) int {
 	switch {
@@ -486,7 +486,7 @@ func (t *factWriter) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted returns the number of instances that a for_each step has after the teller's record.
+// counted returns the number of instances that a for_each step has after the factWriter's record.
 func (t *factWriter) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {

@@ -77,7 +77,7 @@ type Compiled struct {
 	Locals   []*Local             // locals to which the expression itself refers, sorted by name
 	Steps    []int                // indexes of the steps to which the expression or its locals refer, ascending
 	StepRefs map[int]hcl.Range    // positions of the references to steps in the expression itself, by step index
-	Named    []int                // step indexes that are keys of the map Direct, ascending
+	Named    []int                // step indexes that are keys of the map StepRefs, ascending
 	Each     bool                 // true = the expression uses each.*
 	EachKey  bool                 // true = the expression uses each.key
 	// A set of bits. Each bit means a group with for_each whose each.key the expression or one of its

@@ -12,10 +12,10 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A copier checks JSON against a shape and writes the canonical form of the JSON, in one pass
-// and without building a tree. A copier handles only the common case. It gives up (its method
+// A canonicalWriter checks JSON against a shape and writes the canonical form of the JSON, in one pass
+// and without building a tree. A canonicalWriter handles only the common case. It gives up (its method
 // returns false) if a value must be converted, or if the JSON has an error. Then the general
-// evaluator (package eval) converts the value or reports the error. If a copier does not give up,
+// evaluator (package eval) converts the value or reports the error. If a canonicalWriter does not give up,
 // it writes the same bytes as the general evaluator.
 type canonicalWriter struct {
 	value.Lexer
@@ -24,8 +24,8 @@ type canonicalWriter struct {
 	path  []byte   // JSON pointer of the current value; valid only if the shape of this value has sensitive parts
 	marks []string // JSON pointers of the sensitive parts
 
-	scratch []byte         // buffer that copier.arrange reuses
-	members []value.Member // the members of an object, found by copier.attributes
+	scratch []byte         // buffer that canonicalWriter.arrange reuses
+	members []value.Member // the members of an object, found by canonicalWriter.attributes
 }
 
 // Canonical checks the JSON text in raw against the shape sh, and returns the canonical form of the

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Shape describes a type for a copier, which checks JSON against the Shape. Some types have no
-// Shape, because a copier cannot produce their canonical form. An example is a set: its elements
+// A Shape describes a type for a canonicalWriter, which checks JSON against the Shape. Some types have no
+// Shape, because a canonicalWriter cannot produce their canonical form. An example is a set: its elements
 // must be sorted, and duplicates removed.
 type Shape struct {
 	kind   schema.Kind  // kind of the type, such as list or object
@@ -19,7 +19,7 @@ type Shape struct {
 	fields []shapeField // attributes of an object, sorted by name
 	marked bool         // true = the value has sensitive parts
 	hide   bool         // true = the whole value is sensitive, because its elements have sensitive parts
-	open   bool         // true = an object may have other attributes, which the copier drops
+	open   bool         // true = an object may have other attributes, which the canonicalWriter drops
 }
 
 // A shapeField is one attribute of an object.

@@ -27,7 +27,7 @@ type printer struct {
 	b strings.Builder
 }
 
-// addAspects sets the field Parts of a linked step.
+// addAspects sets the field Aspects of a linked step.
 func addAspects(m *decl.Module, d *decl.Step, ls *linkedStep, out *noun.Step) {
 	out.Aspects = func() map[string]string { return stepAspects(m, d, ls, out) }
 }

@@ -110,7 +110,7 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 }
 
 // payArguments charges for a call, and returns the arguments. If a parameter of the function is a list, a
-// set or a map, settle also converts a tuple or an object to this type.
+// set or a map, payArguments also converts a tuple or an object to this type.
 func (c *call) payArguments(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
 	p := c.payment(m, args)
 	p.charge(c.call.Name)

@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names that Step.Aspects gives to parts of a step. Each other part has the name of an attribute or
+// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an attribute or
 // of an inner block of the step.
 const (
 	AspectKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
@@ -19,7 +19,7 @@ const (
 
 // Renumbered returns a copy of w for a run that moves from the workflow `before` to w. A run numbers its
 // nodes, and these numbers never change. So in the copy, the index of a step is the number of its
-// node. places[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
+// node. stepOf[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
 func (w *Workflow) Renumbered(before *Workflow, stepOf []int32) *Workflow {
 	out := *w
 	out.nodeOf = make([]int, len(w.Steps))

@@ -64,7 +64,7 @@ type Workflow struct {
 	// step was moved.
 	Moved map[string]string
 	// nodeOf[i] is the number of the node that belongs to the step with the index i in the definition.
-	// nil = the number of the node is i, because the workflow is not a result of Placed.
+	// nil = the number of the node is i, because the workflow is not a result of Renumbered.
 	nodeOf []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
@@ -259,8 +259,8 @@ type Step struct {
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
 
-	// Aspects returns the parts of the step as text, by name (AspectAction and others). If a part has the
-	// same text in two definitions, the part counts as unchanged.
+	// Aspects returns the aspects of the step as text, by name (AspectAction and others). If an aspect has the
+	// same text in two definitions, the aspect counts as unchanged.
 	Aspects func() map[string]string
 	// Gone is true if the present definition of the run does not have the step (Workflow.Renumbered).
 	// Then the step does nothing. Instance is true if the step is Gone and its node is an instance

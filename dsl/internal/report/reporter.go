@@ -225,7 +225,7 @@ func Range(r hcl.Range) diag.Range {
 // sorted by their start. The key is the name of the file.
 type BlockRanges map[string][]BlockRange
 
-// A Place holds where a block starts and ends, and its name in messages.
+// A BlockRange holds where a block starts and ends, and its name in messages.
 type BlockRange struct {
 	Start, End int    // byte offsets in the file; End is exclusive
 	Label      string // name of the block in messages, such as `step "book"`

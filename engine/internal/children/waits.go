@@ -19,7 +19,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Config holds what a Room needs. All fields except Sealer are required.
+// Config holds what a Waits needs. All fields except Sealer are required.
 type Config struct {
 	Submit func(context.Context, Order) (store.Submitted, error) // submits a child run
 	Store  store.Full
@@ -58,13 +58,13 @@ func (r *Refused) Unwrap() error { return r.Err }
 // maxWorkers is the largest number of goroutines that submit and read child runs.
 const maxWorkers = 64
 
-// A Room holds the open calls of one engine that start or undo child runs. Each call waits for its
+// A Waits holds the open calls of one engine that start or undo child runs. Each call waits for its
 // child run.
 type Waits struct {
 	cfg  Config
 	wake chan struct{} // holds a value if the method Run must ask the store, because a call waits
 
-	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
+	ctx context.Context // ends when the engine stops; the goroutines of the Waits use it
 
 	mu      sync.Mutex // protects the fields below
 	waits   map[callID]*waiter
@@ -87,11 +87,11 @@ type waiter struct {
 	call.Spec
 	done func(sdk.Reply, error) // called once, while the mutex is not held
 
-	// Fields that Room.mu protects.
+	// Fields that Waits.mu protects.
 	child  status.RunID        // internal id of the child run; 0 = not submitted yet
 	name   string              // name of the child run; "" = no try to submit it has begun
 	over   bool                // the call has been answered or forgotten
-	busy   bool                // the waiter is in the list Room.todo, or a goroutine works on it
+	busy   bool                // the waiter is in the list Waits.todo, or a goroutine works on it
 	again  bool                // something has changed since the goroutine began: it must look once more
 	stop   bool                // the answer is not needed any more: the child must be cancelled
 	leave  *leaving            // the child must keep its effects when it is cancelled; nil = it is undone
@@ -106,7 +106,7 @@ type waiter struct {
 	undone    bool // the request to undo the child was posted to it
 }
 
-// New returns a Room with no call in flight. Its work ends with ctx.
+// New returns a Waits with no call in flight. Its work ends with ctx.
 func New(ctx context.Context, cfg Config) *Waits {
 	return &Waits{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
 }
@@ -114,7 +114,7 @@ func New(ctx context.Context, cfg Config) *Waits {
 // A leaving says why a child run is cancelled without compensation.
 type leaving struct{ reason string }
 
-// Start begins a call and returns at once. The Room calls the function in the parameter `done`
+// Start begins a call and returns at once. The Waits calls the function in the parameter `done`
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
 // is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
@@ -164,7 +164,7 @@ func (w *waiter) Pause(how machine.PauseChild) {
 }
 
 // Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not
-// the state s. So the Room need not read the child from the store.
+// the state s. So the Waits need not read the child from the store.
 func (r *Waits) Ended(run status.RunID, s *machine.State) {
 	name := s.Run().Name
 	r.mu.Lock()

@@ -132,7 +132,7 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 }
 
 // hasMemory reports whether this engine has memory for more runs (Options.MaxRunMemory). If not, the
-// engine takes over no more runs, so that other engines can take them. roomy logs once that
+// engine takes over no more runs, so that other engines can take them. hasMemory logs once that
 // the allowed memory is used up, and once that there is memory again.
 func (t *taker) hasMemory() bool {
 	n, memory := t.n, t.runs.Memory()

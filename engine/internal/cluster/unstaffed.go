@@ -115,7 +115,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 
 // awaitCommit waits until the row of the decision a is committed or refused. After the commit it
 // notifies the observer, logs the alerts, and updates the backoff of the run. If the store refused
-// the row, it quarantines the run. settle returns an error only if it cannot wait any longer.
+// the row, it quarantines the run. awaitCommit returns an error only if it cannot wait any longer.
 func (t *unstaffed) awaitCommit(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {

@@ -83,7 +83,7 @@ type Intake struct {
 	left map[uniqueKey]bool
 }
 
-// A held is a unique key of a workflow.
+// A uniqueKey is a unique key of a workflow.
 type uniqueKey struct{ workflow, key string }
 
 // New returns an Intake.

@@ -46,7 +46,7 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type Held, which is compared with SameStored. The function
+// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The function
 // `p` returns a pointer to the value.
 func value[T any](bit uint64, p func(*T) *StoredValue) Field[T] {
 	return Field[T]{

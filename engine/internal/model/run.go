@@ -17,7 +17,7 @@ const (
 )
 
 // A Run holds the data of a run that do not belong to one step. Two groups of fields are behind
-// pointers: Head has the fields that are set once, and Trouble has fields that most runs never use.
+// pointers: Head has the fields that are set once, and Rare has fields that most runs never use.
 // So copying a Run costs little.
 type Run struct {
 	*Head
@@ -99,9 +99,9 @@ type Parent struct {
 	Step string       // name of the step or instance that started the child
 }
 
-// A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
+// A Rare holds the fields about failures, pauses and waits, and the outputs of the run.
 // Most runs use none of these fields before they end. Several states and records may point to
-// the same Trouble. A decision changes only its own copy. A state changes a Trouble in place
+// the same Rare. A decision changes only its own copy. A state changes a Rare in place
 // only if nothing else points to it.
 type Rare struct {
 	ParkedAt Instant
@@ -131,8 +131,8 @@ type Rare struct {
 	Ancestors []Ancestor
 }
 
-// NoHead is the Head of a run that uses no field of Head. NoRare is the Trouble of a run
-// that uses no field of Trouble. No code may change them.
+// NoHead is the Head of a run that uses no field of Head. NoRare is the Rare of a run
+// that uses no field of Rare. No code may change them.
 var (
 	NoHead = Head{}
 	NoRare = Rare{}

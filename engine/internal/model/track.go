@@ -93,11 +93,11 @@ func (t *Track) Message() string {
 	return message
 }
 
-// A Saying holds the code and the message of a failure. No code changes it after it was made.
-// A nil *Saying means that both texts are empty.
+// A FailureText holds the code and the message of a failure. No code changes it after it was made.
+// A nil *FailureText means that both texts are empty.
 type FailureText struct{ Code, Message string }
 
-// NewFailureText returns a Saying with this code and message. It returns nil if both are "".
+// NewFailureText returns a FailureText with this code and message. It returns nil if both are "".
 func NewFailureText(code, message string) *FailureText {
 	if code == "" && message == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held holds one value that belongs to a run, such as an input. If the run already has an equal
+// A StoredValue holds one value that belongs to a run, such as an input. If the run already has an equal
 // value, the field From says where. Then the journal stores only From, and not the value again.
 type StoredValue struct {
 	V    dsl.Value
@@ -56,7 +56,7 @@ func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach returns the Held for the each.value v of an instance. If v equals the each.key, as for an
+// KeepEach returns the StoredValue for the each.value v of an instance. If v equals the each.key, as for an
 // element of a set, the result refers to the key. Then the journal does not store v.
 func KeepEach(key string, v dsl.Value) StoredValue {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {

@@ -33,7 +33,7 @@ const (
 	mostPause   = 5 * time.Minute
 )
 
-// Config holds what a Postman needs. All fields are required, except Send and First.
+// Config holds what a Sender needs. All fields are required, except Send and First.
 type Config struct {
 	Box    replies.Outbox
 	Logger *slog.Logger
@@ -44,13 +44,13 @@ type Config struct {
 	Most time.Duration
 	// NoWork reports whether the store said a short time ago that no reply waits for a webhook or an
 	// agent. Then Run looks again only after a call of Posted, or to try a failed sink again. nil =
-	// Quiet counts as false.
+	// NoWork counts as false.
 	NoWork func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
 }
 
-// A Postman delivers replies. Several goroutines may call Posted.
+// A Sender delivers replies. Several goroutines may call Posted.
 type Sender struct {
 	cfg  Config
 	wake chan struct{}
@@ -78,7 +78,7 @@ type sink struct {
 	next     time.Time // time before which no try is made
 }
 
-// New returns a Postman.
+// New returns a Sender.
 func New(cfg Config) *Sender {
 	if cfg.First == 0 {
 		cfg.First = leastPause

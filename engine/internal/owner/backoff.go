@@ -206,14 +206,14 @@ func (s *backoffSet) WakeResting() {
 	}
 }
 
-// A Claimset is a set of runs, for example of the runs that an engine has quarantined. It is safe for
+// A runSet is a set of runs, for example of the runs that an engine has quarantined. It is safe for
 // concurrent use.
 type runSet struct {
 	mu   sync.Mutex // protects the field below
 	runs map[status.RunID]bool
 }
 
-// begin puts a run into the Claimset and returns true. If the Claimset already contains the run,
+// begin puts a run into the runSet and returns true. If the runSet already contains the run,
 // begin returns false.
 func (c *runSet) begin(run status.RunID) bool {
 	c.mu.Lock()
@@ -228,7 +228,7 @@ func (c *runSet) begin(run status.RunID) bool {
 	return true
 }
 
-// Has reports whether the Claimset contains the run.
+// Has reports whether the runSet contains the run.
 func (c *runSet) Has(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

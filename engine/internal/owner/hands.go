@@ -40,7 +40,7 @@ type HandKeeper struct {
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
 	wanted  uint64               // number of the latest change; every change raises it
 	written uint64               // number of the latest change that the store has recorded
-	waiting []handWait           // one entry for each goroutine that waits in the method Hold
+	waiting []handWait           // one entry for each goroutine that waits in the method PutInHand
 }
 
 // A handWait belongs to a goroutine that waits until the store has recorded a change.
@@ -59,7 +59,7 @@ func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeepe
 
 // Enter begins a takeover that may run at the same time as others. It waits until no takeover
 // of a suspect is running. A suspect is a run that may have crashed an engine. The caller must
-// call leave at the end of the takeover. If ctx ends before the takeover can begin, Together
+// call leave at the end of the takeover. If ctx ends before the takeover can begin, Enter
 // returns the error of ctx.
 func (k *HandKeeper) Enter(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
@@ -67,7 +67,7 @@ func (k *HandKeeper) Enter(ctx context.Context) (leave func(), err error) {
 
 // EnterSuspect begins the takeover of a suspect, a run that may have crashed an engine. It waits until
 // no other takeover is running. No other takeover begins before the caller calls leave. If ctx
-// ends before the takeover can begin, Alone returns the error of ctx.
+// ends before the takeover can begin, EnterSuspect returns the error of ctx.
 func (k *HandKeeper) EnterSuspect(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, cap(k.reservations))
 }
@@ -125,7 +125,7 @@ func (k *HandKeeper) PutInHand(ctx context.Context, runs ...status.RunID) error 
 	}
 }
 
-// LetGo reverts one call of Hold for each of the given runs. If no goroutine holds a run any more,
+// LetGo reverts one call of PutInHand for each of the given runs. If no goroutine holds a run any more,
 // the store's list is written again without this run. After the end of the membership LetGo does
 // nothing: the list must keep the runs, because one of them may have caused the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {

@@ -153,9 +153,9 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 }
 
 // afterDecision is called when no event of the run is being decided. It sets the run's timer and sends the
-// state to the callers that wait for it. If the run waits for slots, settle puts it into the queues
-// of the agents. If the run has ended or is at rest, settle removes it from memory. If the engine
-// is stopping, settle may release the run.
+// state to the callers that wait for it. If the run waits for slots, afterDecision puts it into the queues
+// of the agents. If the run has ended or is at rest, afterDecision removes it from memory. If the engine
+// is stopping, afterDecision may release the run.
 func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
@@ -223,7 +223,7 @@ func (sh *shard) grasp(r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.PutInHand(context.Background(), r.id) // Hold also returns when the membership ends
+		err := sh.s.Hands.PutInHand(context.Background(), r.id) // PutInHand also returns when the membership ends
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false

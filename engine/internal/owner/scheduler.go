@@ -182,7 +182,7 @@ func (s *Scheduler) await(run status.RunID, answer chan<- awaited) {
 	})
 }
 
-// A place (this type, not the place that a limit gives) is the result of shard.await. The channel
+// An awaited is the result of shard.await. The channel
 // in its field `waiter` receives the run's state once the run has ended or needs a person.
 type awaited struct {
 	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined

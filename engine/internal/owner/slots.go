@@ -145,7 +145,7 @@ func (q *SlotQueue) dismiss(key string) {
 	}
 }
 
-// decided is called after the notified run has decided. If a slot is still free, told notifies the
+// decided is called after the notified run has decided. If a slot is still free, decided notifies the
 // next run in the queue.
 func (q *SlotQueue) decided(key string) {
 	q.mu.Lock()

@@ -51,7 +51,7 @@ type Config struct {
 	// NoWork reports whether the store has said a short time ago that no schedule is due. If so, the
 	// next scan is at the next known tick, or after a hint. nil = it is not known.
 	NoWork func() bool
-	// MaxPause is the longest pause between two scans, unless Quiet makes the pause longer. Without
+	// MaxPause is the longest pause between two scans, unless NoWork makes the pause longer. Without
 	// hints, the Firer finds a schedule that was published during the pause only after the pause.
 	MaxPause time.Duration
 }

@@ -13,7 +13,7 @@ const (
 )
 
 // A Loop searches for work again and again. While it finds none, the pause between two searches
-// doubles each time. All fields except Hints and Quiet are required.
+// doubles each time. All fields except Hints and NoWork are required.
 type Loop struct {
 	Least, Most time.Duration   // shortest and longest pause between two searches
 	Hints       <-chan struct{} // a value means that there may be work, and ends the pause; nil = no hints
@@ -22,7 +22,7 @@ type Loop struct {
 	NoWork func() bool
 	// Search searches once and works on what it finds. It returns Nothing, Some or More.
 	Search func(ctx context.Context) (found int, err error)
-	// Failed is called with each error of Look. After an error the pause doubles, too.
+	// Failed is called with each error of Search. After an error the pause doubles, too.
 	Failed func(err error)
 }
 

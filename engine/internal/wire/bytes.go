@@ -39,10 +39,10 @@ type encoder struct {
 	bare    bool // true: write values without references (SameState)
 }
 
-// A part is a range of the encoder's bytes.
+// A byteRange is a range of the encoder's bytes.
 type byteRange struct{ from, to int }
 
-// manyRanges is the largest length of a list of parts that is searched without a map.
+// manyRanges is the largest length of a list of ranges that is searched without a map.
 const manyRanges = 24
 
 // earlier looks for the given text among the earlier strings of the record. It returns the index of
@@ -60,8 +60,8 @@ func (e *encoder) earlier(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends the part `s` to a list and returns the longer list. If the list has more than
-// manyRanges parts, a map from the bytes of each part to its index makes a search fast. The
+// note appends the range `s` to a list and returns the longer list. If the list has more than
+// manyRanges ranges, a map from the bytes of each range to its index makes a search fast. The
 // parameter `many` is this map; nil = there is none yet. The second result is the map, too.
 func (e *encoder) note(list []byteRange, many map[string]int, s byteRange) ([]byteRange, map[string]int) {
 	list = append(list, s)

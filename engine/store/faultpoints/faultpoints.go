@@ -29,7 +29,7 @@ func Store(s store.Store) store.Store {
 	return withTriggers(&faultStore{store.Complete(s)})
 }
 
-// A pointed store passes each call to the store that it wraps. Before and after
+// A faultStore passes each call to the store that it wraps. Before and after
 // each call that changes the store, a test can inject a fault.
 type faultStore struct{ store.Full }
 

@@ -18,8 +18,7 @@ type published struct {
 	rows      map[scheduleKey]schedules.Row
 }
 
-// A place identifies a schedule by the name of its workflow and its own name. It is not the place of
-// a run.
+// A scheduleKey identifies a schedule by the name of its workflow and its own name.
 type scheduleKey struct{ workflow, name string }
 
 // Publish replaces a published workflow and its schedules.

@@ -30,10 +30,10 @@ func (s Scope) String() string {
 	return "scope " + strconv.Itoa(int(s))
 }
 
-// MaxRetain is the longest time for which Hold.Retain may keep a goal: 100 years.
+// MaxRetain is the longest time for which KeyScope.Retain may keep a goal: 100 years.
 const MaxRetain = 100 * 365 * 24 * time.Hour
 
-// A Hold says how long a run holds its unique key. A run always holds its key while it is open or
+// A KeyScope says how long a run holds its unique key. A run always holds its key while it is open or
 // needs a person.
 type KeyScope struct {
 	Scope Scope
@@ -42,7 +42,7 @@ type KeyScope struct {
 	Retain time.Duration
 }
 
-// Validate returns an error if a store cannot keep the hold.
+// Validate returns an error if a store cannot keep the scope.
 func (h KeyScope) Validate() error {
 	if scopeNames[h.Scope] == "" || h.Retain < 0 || h.Retain > MaxRetain || h.Retain != h.Retain.Truncate(time.Microsecond) {
 		return fmt.Errorf("engine: a unique key with %v and retain %s is not valid", h.Scope, h.Retain)

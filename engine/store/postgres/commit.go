@@ -129,7 +129,7 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 			if err = c.setOutcomes(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// This try has not committed all transitions, and settle could not read whether an
+			// This try has not committed all transitions, and setOutcomes could not read whether an
 			// earlier try has committed the others. So ask again.
 			s.open, s.ifNone = true, true
 		}

@@ -29,7 +29,7 @@ type minima struct {
 	of map[store.EngineID]minimum
 }
 
-// The type low says where the next scan of one engine begins. It also holds the values from which
+// The type minimum says where the next scan of one engine begins. It also holds the values from which
 // this is computed.
 type minimum struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry

@@ -72,7 +72,7 @@ const (
 // that the store has moved there before it dropped their former partitions.
 const restName = "journal_rest_"
 
-// A part is a partition of the journal.
+// A partition is one partition of the journal.
 type partition struct {
 	name   string
 	lo, hi status.RunID // the partition contains runs with lo <= id < hi

@@ -42,7 +42,7 @@ func (b *bell) open() {
 }
 
 // background starts a goroutine that calls the function `fn`. The method `close` waits until this
-// goroutine has ended. After a call of `close`, beside does nothing.
+// goroutine has ended. After a call of `close`, background does nothing.
 func (b *bell) background(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()

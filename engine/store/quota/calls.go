@@ -24,7 +24,7 @@ const grains = 64
 // A call counts for a whole period after the last moment at which the engine may start it. So no
 // more than CallAsk.Most calls start in any period, wherever the period begins. When an engine
 // starts no more calls with a CallGrant, it reports how many calls of the CallGrant it has started
-// (Settled). Then the other calls are free at once. The started calls count only for a period after
+// (Usage). Then the other calls are free at once. The started calls count only for a period after
 // the last start.
 func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant CallGrant) {
 	counted := map[int64]int{} // calls by the time until which they count, in microseconds

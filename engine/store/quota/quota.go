@@ -59,14 +59,14 @@ type CallAsk struct {
 	Limit string        // name of the limit
 	Most  int           // the largest number of calls that start in any period, at least 1
 	Per   time.Duration // the length of a period
-	Want  int           // calls that the engine wants to start now; 0 = none, only Settled counts
+	Want  int           // calls that the engine wants to start now; 0 = none, only Usage counts
 	Valid time.Duration // how long the engine may use the answer
 	// Usage corrects the engine's last CallGrant of this limit. The engine starts no further calls
 	// with that CallGrant. Zero = there is nothing to correct.
 	Usage Usage
 }
 
-// A Settled says how much of a CallGrant an engine has used.
+// A Usage says how much of a CallGrant an engine has used.
 type Usage struct {
 	Until time.Time     // the field Until of the CallGrant; zero = there is no CallGrant
 	Calls int           // the field Calls of the CallGrant
@@ -77,7 +77,7 @@ type Usage struct {
 // A CallGrant is the answer to a CallAsk.
 type CallGrant struct {
 	Calls int       // calls that the engine may start, while CallAsk.Valid lasts
-	Until time.Time // store time until which these calls count against the limit; the engine needs it for Settled
+	Until time.Time // store time until which these calls count against the limit; the engine needs it for Usage
 	// Wait is how long it takes until the next calls may be free; 0 = the engine got all that
 	// it asked for.
 	Wait time.Duration

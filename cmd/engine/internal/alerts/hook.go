@@ -109,7 +109,7 @@ func (h *Hook) Run(ctx context.Context) {
 }
 
 // watchUntil pushes alerts until the time `end`, when the watch of this engine ends. Then another
-// engine may push the alerts, so stand stops a push that still runs.
+// engine may push the alerts, so watchUntil stops a push that still runs.
 func (h *Hook) watchUntil(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()

@@ -31,7 +31,7 @@ type Outcome struct {
 
 // Show shows a run until the run has ended or needs a human. It returns the run's exit code as an
 // error. The parameter `from` is the number of the first fact to show. The parameter `first` is a
-// function that Look calls before it follows the run; nil = none.
+// function that Show calls before it follows the run; nil = none.
 func Show(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	// Only the journal says which definition the run has now, because a person may have moved
 	// it to another definition.

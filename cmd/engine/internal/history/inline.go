@@ -18,7 +18,7 @@ import (
 // maxHolders is the highest number of runs that a text about a limit names.
 const maxHolders = 10
 
-// A Room describes the concurrency limit of a run that waits for a place.
+// An InLine describes the concurrency limit of a run that waits for a place.
 type InLine struct {
 	Line   line.Line
 	Places naming.Places

@@ -19,7 +19,7 @@ import (
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
-// A saying holds a verb that is recorded in the inbox of a run, and the answer of the run's
+// A sentVerb holds a verb that is recorded in the inbox of a run, and the answer of the run's
 // owner to the verb, as far as it is known.
 type sentVerb struct {
 	Verb

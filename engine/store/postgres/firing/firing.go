@@ -61,7 +61,7 @@ UPDATE engine.firing f SET quarantined = quarantined - 1, started = started + CA
 FROM gone WHERE f.firing_id = gone.firing_id`
 )
 
-// A Part implements firings.Store in a PostgreSQL database. All fields are required.
+// A Store implements firings.Store in a PostgreSQL database. All fields are required.
 type Store struct {
 	DB   func() *sql.DB // returns the pool for all statements
 	Wrap func(what string, err error) error

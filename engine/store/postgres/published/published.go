@@ -55,7 +55,7 @@ UPDATE engine.schedule s SET next_tick = own.next, last_tick = own.last, last_ru
 FROM own WHERE s.workflow = own.workflow AND s.name = own.name`
 )
 
-// A Part implements schedules.Store in a PostgreSQL database. All fields are required.
+// A Store implements schedules.Store in a PostgreSQL database. All fields are required.
 type Store struct {
 	DB    func() *sql.DB // returns the pool for all statements
 	Begin func(ctx context.Context) (*sql.Tx, error)

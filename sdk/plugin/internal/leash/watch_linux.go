@@ -66,7 +66,7 @@ func (w *watch) glance() *excess {
 // measure measures the tree: it adds up the values of all processes of the tree. It returns the
 // excess if the tree has exceeded a limit; otherwise nil. It returns an excess of memory only
 // if two measurements, one after the other, find it. The reason: for a moment, a forked
-// process shares its memory with its parent, and look counts this memory twice.
+// process shares its memory with its parent, and measure counts this memory twice.
 func (w *watch) measure(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {
