@@ -217,8 +217,8 @@ func (d loops) next(i int) bool {
 	n = d.edit(i)
 	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.Effect() != status.EffectNone}
 	d.keepGiven(n)
-	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.Held{}
-	n.Prepared, n.TimedOut, n.Data = false, false, model.Held{}
+	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.StoredValue{}
+	n.Prepared, n.TimedOut, n.Data = false, false, model.StoredValue{}
 	n.Point, n.Blob = 0, nil
 	n.Fwd.Attempt, n.Fwd.Rounds, n.Fwd.Lookups = 0, 0, 0
 	return true

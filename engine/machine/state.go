@@ -30,7 +30,7 @@ type State struct {
 
 // NewState returns an empty state, from before the first record of a run.
 func NewState() *State {
-	return &State{run: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, private: true}
+	return &State{run: model.Run{Head: &model.NoHead, Rare: &model.NoRare}, private: true}
 }
 
 // Clone returns a copy. The copy and the original share only data that neither of them
@@ -61,7 +61,7 @@ type schedule struct {
 	limits lazyHeap // nodes whose forward work or undo has a deadline, ordered by that deadline
 	wakes  lazyHeap // nodes in a pause, ordered by the end of the pause
 	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by rank
-	// (slots.place).
+	// (slots.searchDir).
 	queues []lazyHeap
 }
 
@@ -109,13 +109,13 @@ func (s *schedule) due(r *model.Run) model.Instant {
 
 // keep returns what a record stores for the value v: v itself or, if the state already has an equal
 // value of at least WorthSharing bytes, a reference to that value.
-func (s *State) keep(v dsl.Value) model.Held {
+func (s *State) keep(v dsl.Value) model.StoredValue {
 	if len(v.JSON()) >= model.WorthSharing {
 		if o, ok := s.values.get(model.HashValue(v)); ok && model.SameValue(s.at(o), v) {
-			return model.Held{V: v, From: o}
+			return model.StoredValue{V: v, From: o}
 		}
 	}
-	return model.Held{V: v}
+	return model.StoredValue{V: v}
 }
 
 // at returns the value to which an origin refers; null if there is no such value.
@@ -137,7 +137,7 @@ func (s *State) at(o model.Origin) dsl.Value {
 
 // resolve sets h.V if h is a reference to a value in s, the state before the record, or to the
 // each.key of the node. The parameter `key` is this each.key.
-func (s *State) resolve(h *model.Held, key string) {
+func (s *State) resolve(h *model.StoredValue, key string) {
 	switch h.From.Kind {
 	case model.OriginInline:
 	case model.OriginKey:
