@@ -66,7 +66,9 @@ func (s *Submission) started(run status.RunID, st *owner.Start, waits bool) mach
 	if o := s.child; o != nil {
 		ev.Trigger, ev.Until, ev.Void = "parent", o.Until, o.Void
 		ev.Parent, ev.ParentName, ev.ParentStep = o.Parent, o.ParentName, o.ParentStep
-		ev.Signals = o.Signals
+		if !o.Void {
+			ev.Signals = o.Call.Signals
+		}
 	}
 	return ev
 }
