@@ -218,7 +218,7 @@ func (d caller) retract(i int) {
 		return true
 	})
 	n.Calls = calls
-	d.handover().retract(i)
+	handover{d.decider}.retract(i)
 	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
 		inv, ok := c.(Invoke)
 		return ok && inv.Attempt.Node == i

@@ -180,12 +180,12 @@ type forward struct{ *decider }
 // step before the next attempt of that step (undo.go).
 type undoing struct{ *decider }
 
-// waits begins and ends the steps that call no agent: values, timers, and waits for signals.
-// These steps use no slot, and they have no effect.
-type waits struct{ *decider }
-
 // handover gives early signals to the runs of groups (handover.go).
 type handover struct{ *decider }
+
+// waits begins and ends the steps that call no agent: values, timers, and waits for signals.
+// These steps use no slot, and they have no effect.
+type waits struct{ handover }
 
 // loops begins and ends the iterations of repeat steps (loop.go).
 type loops struct{ *decider }
@@ -196,16 +196,15 @@ type ending struct{ *decider }
 // verbs handles the verbs, such as cancel.
 type verbs struct{ *decider }
 
-func (d *decider) slots() slots       { return slots{d} }
-func (d *decider) caller() caller     { return caller{d} }
-func (d *decider) answers() answers   { return answers{d} }
-func (d *decider) clocks() clocks     { return clocks{d} }
-func (d *decider) forward() forward   { return forward{d} }
-func (d *decider) undoing() undoing   { return undoing{d} }
-func (d *decider) waits() waits       { return waits{d} }
-func (d *decider) ending() ending     { return ending{d} }
-func (d *decider) handover() handover { return handover{d} }
-func (d *decider) verbs() verbs       { return verbs{d} }
+func (d *decider) slots() slots     { return slots{d} }
+func (d *decider) caller() caller   { return caller{d} }
+func (d *decider) answers() answers { return answers{d} }
+func (d *decider) clocks() clocks   { return clocks{d} }
+func (d *decider) forward() forward { return forward{d} }
+func (d *decider) undoing() undoing { return undoing{d} }
+func (d *decider) waits() waits     { return waits{handover{d}} }
+func (d *decider) ending() ending   { return ending{d} }
+func (d *decider) verbs() verbs     { return verbs{d} }
 
 // A use counts the slots of one agent that this decision has taken.
 type use struct {

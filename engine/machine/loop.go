@@ -172,7 +172,7 @@ func (d loops) plan(i int) {
 	d.looped++
 	// A record can store only one signal that a node has taken. So if more signals have
 	// arrived, the node takes the next one in another decision.
-	signals := step.Wait != nil && len(d.early()) > 0
+	signals := step.Wait != nil && len(d.waits().early()) > 0
 	if until > d.at || d.run.Parked || signals || d.looped > maxAtOnce {
 		d.caller().pause(i, max(until, d.at+1))
 		return

@@ -341,7 +341,7 @@ type Invoke struct {
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
 	// Early signals with which the run of a group starts; nil = none. If the run exists already, it has
 	// got them with its start.
-	Signals []Signal
+	Signals []signal
 	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
 	NoCompensate bool   // the run was cancelled without compensation; a command Stop follows the call
 	Paused       bool   // the child is the run of a group, and the run around the group is paused

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -217,4 +218,15 @@ func (d slots) order(q *queue) {
 		q.items[q.first+k] = u.node
 	}
 	q.ordered = len(q.items)
+}
+
+// Priority returns the priority of the first step that waits for the agent: the argument `priority` of
+// the step, or the priority of the run. The parameter `s` is the state from which `h` comes.
+func (h HeldAgent) Priority(wf *dsl.Workflow, s *State) int {
+	if !wf.StepPriorities {
+		return s.run.Line.Priority()
+	}
+	d := (*Scratch)(nil).decider()
+	d.open(wf, s, Input{})
+	return d.slots().priority(s.nodes[h.first])
 }

@@ -166,13 +166,10 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 	r, name := w.waits, w.childName()
 	order := Order{
 		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
-		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(),
+		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(), Call: &w.Invoke,
 	}
 	if w.Flow.Steps[w.Invoke.Step].Child.Group {
 		order.Priority = &w.Priority
-	}
-	if !order.Void {
-		order.Signals = w.Invoke.Signals
 	}
 	if w.undoes() {
 		row, err := r.cfg.Store.Find(ctx, name)

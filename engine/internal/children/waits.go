@@ -41,8 +41,8 @@ type Order struct {
 	Until                  time.Time    // time from which the parent does not wait any more
 	Void                   bool         // the parent has turned back: the child must begin no step
 	Priority               *int         // priority of the child; nil = as its workflow says
-	// Early signals for the run of a group. A Void child gets none.
-	Signals []machine.Signal
+	// The call that starts the child. It may carry early signals for the run of a group.
+	Call *machine.Invoke
 }
 
 // A Refused is the error of Config.Submit for a child run that will never be accepted.
