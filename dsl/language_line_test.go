@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/diag"
 )
 
 // lineWorkflow is a workflow whose expressions are evaluated line by line.
@@ -224,8 +225,8 @@ func TestLinesOfGroups(t *testing.T) {
 			}
 		}
 	}
-	if dsl.NotInGroup != "No value in the run of a group" { // the console looks for this summary
-		t.Errorf("dsl.NotInGroup is %q", dsl.NotInGroup)
+	if diag.NotInGroup != "No value in the run of a group" { // the console looks for this summary
+		t.Errorf("diag.NotInGroup is %q", diag.NotInGroup)
 	}
 	if _, words := wf.Complete("run.", true); len(words) > 0 {
 		t.Errorf("the words %q, but the group uses no attribute of run", words)

@@ -72,10 +72,6 @@ const (
 	RerunUndoFirst = noun.RerunUndoFirst
 )
 
-// NotInGroup is the summary of the error about a line of the console that refers to a value which the
-// run of a group does not have.
-const NotInGroup = noun.NotInGroup
-
 // Unbounded is the value of Retry.MaxAttempts if the number of attempts has no limit.
 const Unbounded = noun.Unbounded
 

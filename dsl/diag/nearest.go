@@ -8,6 +8,10 @@ import (
 	"github.com/agext/levenshtein"
 )
 
+// NotInGroup is the summary of the error about a line of the console that refers to a value around a group,
+// if the run of the group does not have this value. The run around the group has it.
+const NotInGroup = "No value in the run of a group"
+
 // Nearest returns the candidate that is most similar to the parameter `name`. A candidate is
 // similar if at most three changes of one character turn it into the name. If the name has
 // less than four characters, there must be fewer changes than characters. If no candidate is

@@ -81,11 +81,6 @@ func (w *Workflow) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagn
 	return w.lines.Evaluate(text, s)
 }
 
-// NotInGroup is the summary of the error that Evaluate returns if the workflow is a group, and the
-// expression refers to a value around the group that the run of the group does not have. The run
-// around the group has the value.
-const NotInGroup = "No value in the run of a group"
-
 // Complete returns the words that may replace text[from:], the unfinished reference or function
 // name at the end of the text. The words are sorted. The parameter `inRun` says whether the
 // expression may refer to steps and to run.*.

@@ -58,7 +58,7 @@ func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, e
 func around(path, parent string) func(diag.Diagnostics) diag.Diagnostics {
 	return func(found diag.Diagnostics) diag.Diagnostics {
 		for i := range found {
-			if found[i].Summary == dsl.NotInGroup && parent != "" {
+			if found[i].Summary == diag.NotInGroup && parent != "" {
 				found[i].Detail += fmt.Sprintf(" Ask the run around it: `engine console %s --run %s`.", words.Quote(path), words.Quote(parent))
 			}
 		}

@@ -28,11 +28,7 @@ func (w *writer) action(s scope, st *Step) {
 		}
 	}
 	w.open(s, st, "step")
-	called := a
-	if st.Declared = a == "pay" && s.name != "kit.lib" && w.chance(60); st.Declared {
-		called = "order"
-	}
-	w.line(s, "action  = agent.far.%s", called)
+	w.line(s, "action  = agent.far.%s", w.called(s, st, a))
 	w.line(s, "timeout = \"%ds\"", 2+w.rng.IntN(8))
 	w.order(s, st)
 	w.urgency(s, st)
@@ -40,9 +36,6 @@ func (w *writer) action(s scope, st *Step) {
 	st.None = a == "keep" || w.chance(5) && a != "book" && a != "raw"
 	undoes := a != "raw" && !st.None
 	st.Loops = a != "book" && (!undoes || a == "pay") && w.chance(40)
-	if st.Loops && st.Declared {
-		use("repeat of a declared action")
-	}
 	if undoes && !st.Loops && (a == "do" || a == "once") && w.chance(20) {
 		st.Restarts = true
 		use("on_rerun undo_first")
@@ -67,6 +60,15 @@ func (w *writer) action(s scope, st *Step) {
 	w.guards(s, st, a, substitutes[a == "raw"])
 	w.input(s, st, a)
 	w.line(s, "") // ends the block
+}
+
+// called returns the name of the action that the step calls, and sets st.Declared. The declared action
+// `order` has the same effects as the action `pay`, which it uses.
+func (w *writer) called(s scope, st *Step, action string) string {
+	if st.Declared = action == "pay" && s.name != "kit.lib" && w.chance(60); st.Declared {
+		return "order"
+	}
+	return action
 }
 
 // substitutes holds the source text of catch.output for a step that calls an agent. The key true is
@@ -338,6 +340,7 @@ func (w *writer) input(s scope, st *Step, action string) {
 		w.f("%s    note = %s\n", s.indent, note)
 	}
 	if st.Loops && st.Declared {
+		st.Uses = append(st.Uses, "repeat of a declared action")
 		w.f("%s    seen   = length(self.collected)\n%s    before = try(self.previous.id, \"none\")\n", s.indent, s.indent)
 	}
 	w.f("%s  }\n", s.indent)
