@@ -14,6 +14,7 @@ import (
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
+	d.keep(i, ev.Kept)
 	if m, refused := d.refusal(i, ev.Output, kind); refused {
 		d.gotRefusal(ev, a, m)
 		return
@@ -32,7 +33,7 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 		d.undoing().resumeUndo(i)
 	case model.CallUndo, model.CallUndoLookup:
 		d.caller().needless(i, model.CallUndo)
-		d.undoing().endUndo(i, model.UndoDone)
+		d.undoing().endUndo(i, ev.Kept.Undo(model.UndoDone))
 	}
 }
 
@@ -114,6 +115,7 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 // was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
+	d.keep(ev.Attempt.Node, ev.Kept)
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {

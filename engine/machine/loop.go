@@ -205,7 +205,7 @@ func (d loops) next(i int) bool {
 		return false
 	}
 	n = d.edit(i)
-	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.Effect() != status.EffectNone}
+	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.OwnEffect() != status.EffectNone}
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.Held{}
 	n.Prepared, n.TimedOut, n.Data = false, false, model.Held{}
 	n.Point, n.Blob = 0, nil

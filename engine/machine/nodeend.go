@@ -200,9 +200,9 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	case n.Expanded:
 	case how == model.UndoDone:
 		d.run.Undone++
-	case how == model.UndoLeft:
+	case how == model.UndoLeft && !n.Kept.Has(model.KeptLeft): // otherwise the method keep has counted it
 		d.run.Left++
-	case how == model.UndoDeclared:
+	case how == model.UndoDeclared && !n.Kept.Has(model.KeptDeclared):
 		d.run.Undeclared++
 	}
 	if !n.Item {

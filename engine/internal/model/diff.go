@@ -77,6 +77,9 @@ func diffRest(a, b *Node) (m uint64) {
 	if a.Clearing != b.Clearing {
 		m |= NodeClearingBit
 	}
+	if a.Kept != b.Kept {
+		m |= NodeKeptBit
+	}
 	return m
 }
 

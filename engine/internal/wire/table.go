@@ -287,6 +287,11 @@ var nodeCodec = []codec[model.Node]{
 		put: func(e *encoder, n *model.Node) { e.held(n.Last); putCollected(e, n.Collected) },
 		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(getCollected(d)) },
 	},
+	{ // what remains of the effects of child runs that have ended
+		bit: model.NodeKeptBit,
+		put: func(e *encoder, n *model.Node) { e.uint(uint64(n.Kept)) },
+		get: func(d *decoder, n *model.Node) { n.Kept = getKept(d) },
+	},
 }
 
 var attemptCodec = []codec[model.Attempt]{
