@@ -84,6 +84,9 @@ workflow "caught" {
     input { name = "after" }
   }
 }
+workflow "above" {
+  step "g" { workflow = workflow.caught }
+}
 workflow "deep" {
   step "first" {
     action = agent.shop.charge
@@ -267,7 +270,8 @@ func TestParentKnowsWhatAPersonSkippedInAChild(t *testing.T) {
 }
 
 // c. A group fails, an undo in it fails, and a person skips this undo. The failure of the group is
-// caught. The counts still report this when the run succeeds, and also when it turns back.
+// caught. The counts still report this when the run succeeds, and also when it turns back. If the run
+// is a child run and has succeeded, its parent reports it, too.
 func TestParentCatchesAFailedChildThatKeepsEffects(t *testing.T) {
 	for name, end := range map[string]status.RunState{"the run succeeds": status.RunSucceeded, "the run turns back": status.RunCompensated} {
 		t.Run(name, func(t *testing.T) {
@@ -281,15 +285,22 @@ func TestParentCatchesAFailedChildThatKeepsEffects(t *testing.T) {
 					want.undone = 1
 				}
 				n := w.start()
-				run := w.submit(n, "caught", nil)
+				run := w.submit(n, "above", nil)
 				time.Sleep(10 * time.Second)
+				above := run
+				run = w.children(above)[0].Run
 				kid := w.innermost(run)
 				w.wait(n, kid, status.RunCompensationFailed)
 				w.shop.on("undo", nil)
 				w.verb(n, kid, machine.CompensateRequested{Step: "pick", Skip: true, By: "ann", Reason: "gone"})
 				w.wait(n, run, end)
 				w.wantAccount(run, want)
-				if why := w.refusals(run, "g", true); !strings.Contains(why, "nobody knows whether step g has an effect") {
+				w.wait(n, above, end)
+				if want.undone, want.state = 0, status.StepFailed; end == status.RunSucceeded {
+					want.state = status.StepSucceeded
+				}
+				w.wantAccount(above, want)
+				if why := w.refusals(above, "g", true); !strings.Contains(why, "nobody knows whether step g has an effect") {
 					t.Errorf("a restart from g is refused because of %q, want: its effect is in doubt", why)
 				}
 				n.drain(t)

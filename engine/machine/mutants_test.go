@@ -191,7 +191,7 @@ var mutants = []mutant{
 	{"a child run is undone under the key of the undo", "dispatch.go",
 		"inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)", "inv.ForwardKey, inv.IdempotencyKey = d.undoKey(n), d.undoKey(n)", nil},
 	{"the effects that a child run keeps are forgotten", "kept.go",
-		"n.Kept |= fresh", "_ = fresh", nil},
+		"n.Kept |= fresh", "n.Kept |= 0 & fresh", nil},
 	{"what a child run keeps by declaration is not counted", "kept.go",
 		"\t\td.run.Undeclared++\n", "", nil},
 	{"an effect that a child run keeps is counted twice", "nodeend.go",

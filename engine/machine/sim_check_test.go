@@ -378,7 +378,8 @@ func (w *world) checkStop(cmd machine.Stop) error {
 	if a == nil {
 		return fmt.Errorf("promise 14: a call that does not exist is told to stop: %v", cmd.Attempt)
 	}
-	if cmd.NoCompensate != (w.s.Run().NoUndo && a.Status == model.AttemptOpen) {
+	// The same decision may stop a child run, because its deadline has passed, and handle its answer.
+	if child := w.wf.Steps[n.Step].Child != nil; cmd.NoCompensate != (w.s.Run().NoUndo && (child || a.Status == model.AttemptOpen)) {
 		return fmt.Errorf("promise 14: %s is stopped with NoCompensate = %t", story.Node(w.s, w.wf, cmd.Attempt.Node).Name, cmd.NoCompensate)
 	}
 	do := w.wf.Steps[n.Step].Do

@@ -86,7 +86,7 @@ func (w *world) rebirth() error {
 	w.s, w.j, w.calls, w.old = machine.NewState(), journal{}, nil, nil
 	w.keys, w.misses, w.wishes, w.rests = map[string]string{}, map[machine.AttemptID]bool{}, map[int]time.Time{}, map[int]resting{}
 	w.taken, w.sent, w.slots, w.ceilings = map[string]bool{}, nil, nil, machine.Ceilings{}
-	w.turns, w.alerts, w.asked = 0, 0, 0
+	w.turns, w.alerts, w.asked, w.kept = 0, 0, 0, nil
 
 	// The nodes of the second run: first its steps, and then the instances that it takes over.
 	number, next := map[int]int{}, len(w.wf.Steps)
