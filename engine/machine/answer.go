@@ -33,7 +33,7 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 		d.undoing().resumeUndo(i)
 	case model.CallUndo, model.CallUndoLookup:
 		d.caller().needless(i, model.CallUndo)
-		d.undoing().endUndo(i, ev.Kept.Undo(model.UndoDone))
+		d.undoing().endUndo(i, model.UndoAfter(ev.Kept, model.UndoDone))
 	}
 }
 
@@ -346,6 +346,19 @@ func (d answers) progress(ev AttemptProgress) {
 		if ev.Number >= n.UndoPoint {
 			n.UndoPoint, n.UndoBlob = ev.Number, ev.Blob
 		}
+	}
+}
+
+// keep records in node i what remains of the effects of a child run of this node. The same child run
+// may answer twice, for the call that started it and for its undo, so each element counts only once.
+func (d answers) keep(i int, kept status.Kept) {
+	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
+		n := d.edit(i)
+		n.Kept |= fresh
+		d.run.CountKept(fresh)
+	}
+	if kept.Has(status.KeptPivot) && i == d.wf.Pivot && d.run.Phase == model.PhaseForward {
+		d.undoing().pivotKept()
 	}
 }
 

@@ -61,7 +61,7 @@ type Started struct {
 type AttemptOK struct {
 	Attempt AttemptID
 	Output  dsl.Value
-	Kept    Kept // only for a call that starts or undoes a child run: what remains of its effects
+	Kept    status.Kept // only for a call that starts or undoes a child run: what remains of its effects
 }
 
 // AttemptFailed says that a call failed definitely: the agent guarantees that nothing was done
@@ -72,8 +72,8 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool // the agent says that another attempt would fail, too
 	RetryAfter time.Duration
-	Data       dsl.Value // data that the agent sent (error.data); null = no data
-	Kept       Kept      // only for a call that starts a child run: what remains of its effects
+	Data       dsl.Value   // data that the agent sent (error.data); null = no data
+	Kept       status.Kept // only for a call that starts a child run: what remains of its effects
 }
 
 // AttemptUnknown says that the outcome of a call is unknown: the agent was lost, gave a bad

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/moving"
@@ -13,13 +12,13 @@ import (
 )
 
 // failKeeping lets the child run of a node fail. Some of its effects stay.
-func (p *play) failKeeping(node string, kept machine.Kept, want ...string) *play {
+func (p *play) failKeeping(node string, kept status.Kept, want ...string) *play {
 	p.t.Helper()
 	return p.event(machine.AttemptFailed{Attempt: p.call(node, 0).Attempt, Code: "declined", Permanent: true, Kept: kept}, want...)
 }
 
 // okKeeping ends a call for a child run with a result. Some of the effects of the child run stay.
-func (p *play) okKeeping(node string, kept machine.Kept, want ...string) *play {
+func (p *play) okKeeping(node string, kept status.Kept, want ...string) *play {
 	p.t.Helper()
 	return p.event(machine.AttemptOK{Attempt: p.call(node, 0).Attempt, Output: js(`{"id":"1"}`), Kept: kept}, want...)
 }
@@ -36,13 +35,13 @@ func (p *play) counts(undone, left, declared int) *play {
 // The effects that a failed child run keeps stay in its step. They are counted once: by persons and by
 // declaration.
 func TestKeptEffectsOfAFailedChild(t *testing.T) {
-	for kept, want := range map[machine.Kept][2]int{
-		model.KeptLeft:                        {1, 0},
-		model.KeptDeclared:                    {0, 1},
-		model.KeptLeft | model.KeptDeclared:   {1, 1},
-		model.KeptDeclared | model.KeptUndone: {0, 1},
-		model.KeptLeft | model.KeptInDoubt:    {1, 0},
-		model.KeptUndone:                      {0, 0},
+	for kept, want := range map[status.Kept][2]int{
+		status.KeptLeft:                         {1, 0},
+		status.KeptDeclared:                     {0, 1},
+		status.KeptLeft | status.KeptDeclared:   {1, 1},
+		status.KeptDeclared | status.KeptUndone: {0, 1},
+		status.KeptLeft | status.KeptInDoubt:    {1, 0},
+		status.KeptUndone:                       {0, 0},
 	} {
 		p := start(t, flow(do("a"), do("c", child, after("a"))), "do a").ok("a", "do c")
 		p.failKeeping("c", kept, "undo a").ok("a").is("compensated").counts(1, want[0], want[1])
@@ -63,20 +62,20 @@ func TestKeptEffectsOfAFailedChild(t *testing.T) {
 func TestKeptEffectsOfACaughtChild(t *testing.T) {
 	caught := catch(`{"id":"none"}`, "*")
 	p := start(t, flow(do("c", child, caught), do("b", after("c"))), "do c")
-	p.failKeeping("c", model.KeptLeft|model.KeptDeclared, "do b").ok("b").is("succeeded").counts(0, 1, 1)
+	p.failKeeping("c", status.KeptLeft|status.KeptDeclared, "do b").ok("b").is("succeeded").counts(0, 1, 1)
 	p = start(t, flow(do("c", child, caught), do("b", after("c"))), "do c")
-	p.failKeeping("c", model.KeptLeft|model.KeptDeclared, "do b").permanent("b", "no").is("compensated").counts(0, 1, 1)
+	p.failKeeping("c", status.KeptLeft|status.KeptDeclared, "do b").permanent("b", "no").is("compensated").counts(0, 1, 1)
 }
 
 // The undo of a child run that has succeeded keeps effects. If the child has undone nothing, neither has
 // its step.
 func TestKeptEffectsOfAnUndo(t *testing.T) {
-	for kept, want := range map[machine.Kept][3]int{
-		0:                                     {1, 0, 0},
-		model.KeptLeft:                        {0, 1, 0},
-		model.KeptDeclared:                    {0, 0, 1},
-		model.KeptLeft | model.KeptDeclared:   {0, 1, 1},
-		model.KeptDeclared | model.KeptUndone: {1, 0, 1},
+	for kept, want := range map[status.Kept][3]int{
+		0:                                       {1, 0, 0},
+		status.KeptLeft:                         {0, 1, 0},
+		status.KeptDeclared:                     {0, 0, 1},
+		status.KeptLeft | status.KeptDeclared:   {0, 1, 1},
+		status.KeptDeclared | status.KeptUndone: {1, 0, 1},
 	} {
 		p := start(t, flow(do("c", child), do("b", after("c"))), "do c").ok("c", "do b").permanent("b", "no", "undo c")
 		p.okKeeping("c", kept).counts(want[0], want[1], want[2])
@@ -86,17 +85,17 @@ func TestKeptEffectsOfAnUndo(t *testing.T) {
 // A child run that has succeeded may keep effects of its own child runs. They count at once, and not
 // again when the child is undone.
 func TestKeptEffectsAreCountedOnce(t *testing.T) {
-	p := start(t, flow(do("c", child), do("b", after("c"))), "do c").okKeeping("c", model.KeptDeclared, "do b").counts(0, 0, 1)
-	p.permanent("b", "no", "undo c").okKeeping("c", model.KeptDeclared|model.KeptUndone).counts(1, 0, 1).is("compensated")
+	p := start(t, flow(do("c", child), do("b", after("c"))), "do c").okKeeping("c", status.KeptDeclared, "do b").counts(0, 0, 1)
+	p.permanent("b", "no", "undo c").okKeeping("c", status.KeptDeclared|status.KeptUndone).counts(1, 0, 1).is("compensated")
 	// A cancel without compensation leaves the rest of the child in place, too.
-	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").okKeeping("c", model.KeptLeft, "do b").counts(0, 1, 0)
+	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").okKeeping("c", status.KeptLeft, "do b").counts(0, 1, 0)
 	p.event(machine.CancelRequested{NoCompensate: true, By: "ann"}).permanent("b", "no").is("cancelled").counts(0, 1, 0)
 }
 
 // The pivot of a child run has succeeded, and then the child was cancelled without compensation. The
 // parent is not undone: a person must act. It ends if it was cancelled in the same way.
 func TestKeptPivotOfAChild(t *testing.T) {
-	kept := model.KeptLeft | model.KeptPivot
+	kept := status.KeptLeft | status.KeptPivot
 	start0 := func(more ...option) *play {
 		return start(t, flow(do("a"), do("c", append([]option{child, noUndo, pivot, after("a")}, more...)...)), "do a").ok("a", "do c")
 	}
@@ -119,14 +118,14 @@ func TestKeptPivotOfAChild(t *testing.T) {
 
 	// The child fails before its pivot: nothing holds the parent back, although an effect stays.
 	p = start0()
-	p.event(machine.CancelRequested{By: "ann"}, "stop c").failKeeping("c", model.KeptDeclared, "undo a").ok("a").is("cancelled").counts(1, 0, 1)
+	p.event(machine.CancelRequested{By: "ann"}, "stop c").failKeeping("c", status.KeptDeclared, "undo a").ok("a").is("cancelled").counts(1, 0, 1)
 }
 
 // The verb retry starts a second child run only if the person accepts second effects.
 func TestRetryOfAChildThatKeepsEffects(t *testing.T) {
 	p := start(t, flow(do("c", child), manual), "do c")
 	key := p.call("c", 0).IdempotencyKey
-	p.failKeeping("c", model.KeptDeclared, "alert parked")
+	p.failKeeping("c", status.KeptDeclared, "alert parked")
 	p.event(machine.RetryRequested{By: "ann"}).refused("retry with a new key")
 	p.event(machine.RetryRequested{By: "ann", NewKey: true}, "do c")
 	if again := p.call("c", 0).IdempotencyKey; again == key {
@@ -141,12 +140,12 @@ func TestRestartAfterAChildThatKeepsEffects(t *testing.T) {
 	wf := func() *dsl.Workflow {
 		return flow(do("c", child, catch(`{"id":"none"}`, "*")), do("b", after("c")), do("d", after("b")))
 	}
-	end := func(kept machine.Kept) *play {
+	end := func(kept status.Kept) *play {
 		p := start(t, wf(), "do c").failKeeping("c", kept, "do b").ok("b", "do d")
 		p.event(machine.CancelRequested{NoCompensate: true, By: "ann"})
 		return p.permanent("d", "no").is("cancelled")
 	}
-	p := end(model.KeptDeclared)
+	p := end(status.KeptDeclared)
 	if why := p.refusals(wf(), moving.From{Step: "c"}); !strings.Contains(why, "step c has taken effect") {
 		t.Errorf("a restart is refused because of %q, want: c would take effect a second time", why)
 	}
@@ -159,43 +158,43 @@ func TestRestartAfterAChildThatKeepsEffects(t *testing.T) {
 		t.Errorf("the new run does not know the effects that it has taken over: %q", why)
 	}
 	for _, step := range []string{"c", "d"} {
-		if why := end(model.KeptLeft|model.KeptInDoubt).refusals(wf(), moving.From{Step: step, Again: true}); !strings.Contains(why, "nobody knows whether step c has an effect") {
+		if why := end(status.KeptLeft|status.KeptInDoubt).refusals(wf(), moving.From{Step: step, Again: true}); !strings.Contains(why, "nobody knows whether step c has an effect") {
 			t.Errorf("a restart from %s is refused because of %q, want: the effect is in doubt", step, why)
 		}
 	}
 	// The child has undone nothing, so the new run could build on it. But only the old run can undo it.
-	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").ok("c", "do b").permanent("b", "no", "undo c").okKeeping("c", model.KeptDeclared)
+	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").ok("c", "do b").permanent("b", "no", "undo c").okKeeping("c", status.KeptDeclared)
 	if why := p.refusals(flow(do("c", child), do("b", after("c"))), moving.From{Step: "c"}); !strings.Contains(why, "step c has taken effect") {
 		t.Errorf("a restart is refused because of %q, want: c would take effect a second time", why)
 	}
 	// The child has undone a part.
-	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").ok("c", "do b").permanent("b", "no", "undo c").okKeeping("c", model.KeptDeclared|model.KeptUndone)
+	p = start(t, flow(do("c", child), do("b", after("c"))), "do c").ok("c", "do b").permanent("b", "no", "undo c").okKeeping("c", status.KeptDeclared|status.KeptUndone)
 	if why := p.refusals(flow(do("c", child), do("b", after("c"))), moving.From{Step: "c"}); !strings.Contains(why, "step c has taken effect") {
 		t.Errorf("a restart is refused because of %q, want: c would take effect a second time", why)
 	}
 }
 
 // A run says what remains of its effects, in every kind of end.
-func TestKeptBy(t *testing.T) {
+func TestRemains(t *testing.T) {
 	leaves := machine.CancelRequested{NoCompensate: true, By: "ann"}
 	begin := func(more ...option) *play {
 		return startChild(t, flow(do("a", more...), do("b", after("a"))), machine.Started{}, "do a").ok("a", "do b")
 	}
 	for name, c := range map[string]struct {
 		p    *play
-		want machine.Kept
+		want status.Kept
 	}{
 		"it succeeds":                {begin().ok("b"), 0},
 		"everything is undone":       {begin().permanent("b", "no", "undo a").ok("a"), 0},
-		"a step keeps its effect":    {begin(noUndo).permanent("b", "no"), model.KeptDeclared},
-		"a person leaves the effect": {begin().event(leaves).permanent("b", "no"), model.KeptLeft},
-		"an outcome is unknown":      {begin().event(leaves).unknown("b", "lost"), model.KeptLeft | model.KeptInDoubt},
-		"the pivot has succeeded":    {startChild(t, flow(do("a", noUndo, pivot), do("b", after("a"))), machine.Started{}, "do a").ok("a", "do b").event(leaves).permanent("b", "no"), model.KeptDeclared | model.KeptPivot},
+		"a step keeps its effect":    {begin(noUndo).permanent("b", "no"), status.KeptDeclared},
+		"a person leaves the effect": {begin().event(leaves).permanent("b", "no"), status.KeptLeft},
+		"an outcome is unknown":      {begin().event(leaves).unknown("b", "lost"), status.KeptLeft | status.KeptInDoubt},
+		"the pivot has succeeded":    {startChild(t, flow(do("a", noUndo, pivot), do("b", after("a"))), machine.Started{}, "do a").ok("a", "do b").event(leaves).permanent("b", "no"), status.KeptDeclared | status.KeptPivot},
 	} {
 		if !c.p.s.Status().Final() {
 			t.Errorf("%s: the run is %v", name, c.p.s.Status())
 		}
-		if got := machine.KeptBy(c.p.s); got != c.want {
+		if got := moving.Remains(c.p.s.Run(), c.p.s.Nodes()); got != c.want {
 			t.Errorf("%s: kept %b, want %b", name, got, c.want)
 		}
 	}

@@ -200,9 +200,9 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	case n.Expanded:
 	case how == model.UndoDone:
 		d.run.Undone++
-	case how == model.UndoLeft && !n.Kept.Has(model.KeptLeft): // otherwise the method keep has counted it
+	case how == model.UndoLeft && !n.Kept.Has(status.KeptLeft): // otherwise the method keep has counted it
 		d.run.Left++
-	case how == model.UndoDeclared && !n.Kept.Has(model.KeptDeclared):
+	case how == model.UndoDeclared && !n.Kept.Has(status.KeptDeclared):
 		d.run.Undeclared++
 	}
 	if !n.Item {

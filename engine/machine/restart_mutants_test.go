@@ -40,7 +40,7 @@ var restartMutants = []mutant{
 	{"a restart repeats what a child run keeps", "../moving/restart.go",
 		"h.Effect = sum == effectStays || s.keeps(n)", "h.Effect = sum == effectStays", nil},
 	{"a restart takes a skipped undo of a child run for certain", "../moving/restart.go",
-		"case n.Kept.Has(model.KeptInDoubt):\n\t\treturn effectInDoubt", "case false:\n\t\treturn effectInDoubt", nil},
+		"case n.Kept.Has(status.KeptInDoubt):\n\t\treturn effectInDoubt", "case false:\n\t\treturn effectInDoubt", nil},
 	{"what a child run keeps is not taken over", "../moving/past.go",
 		"n.Quiet, n.Gen, n.Kept = was.Quiet, was.Gen, was.Kept", "n.Quiet, n.Gen, n.Kept = was.Quiet, was.Gen, 0", nil},
 	{"the record forgets the steps of the old run", "../internal/wire/ancestors.go",

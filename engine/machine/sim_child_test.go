@@ -80,8 +80,8 @@ type kid struct {
 	endAt     time.Time
 	succeeds  bool
 	cancelled bool
-	kept      machine.Kept // effects that stay when the child ends without success
-	undoKept  machine.Kept // effects that stay when the child is undone after its success
+	kept      status.Kept // effects that stay when the child ends without success
+	undoKept  status.Kept // effects that stay when the child is undone after its success
 }
 
 // failed reports whether the child run has ended without an effect.
@@ -146,8 +146,8 @@ func (w *world) answerChild(k *call, of *kid) {
 }
 
 // randomKept returns which effects stay when a child run has ended: mostly none.
-func randomKept(c *chooser) (kept machine.Kept) {
-	for _, some := range []machine.Kept{model.KeptLeft, model.KeptDeclared, model.KeptUndone} {
+func randomKept(c *chooser) (kept status.Kept) {
+	for _, some := range []status.Kept{status.KeptLeft, status.KeptDeclared, status.KeptUndone} {
 		if c.chance(20) {
 			kept |= some
 		}
@@ -156,31 +156,32 @@ func randomKept(c *chooser) (kept machine.Kept) {
 		return 0
 	}
 	if c.chance(20) {
-		kept |= model.KeptInDoubt
+		kept |= status.KeptInDoubt
 	}
 	return kept
 }
 
 // undidNothing is an element of world.kept: the undo of the node has undone nothing in the child run.
-const undidNothing machine.Kept = 1 << 7
+const undidNothing status.Kept = 1 << 7
 
 // noteKept remembers which effects a child run has kept, as the record of its end says.
 func (w *world) noteKept(rec machine.Record) {
-	kept := machine.KeptOf(rec.Event())
+	node, call, kept := -1, 0, status.Kept(0)
+	switch ev := rec.Event().(type) {
+	case machine.AttemptOK:
+		node, call, kept = ev.Attempt.Node, ev.Attempt.Call, ev.Kept
+	case machine.AttemptFailed:
+		node, call, kept = ev.Attempt.Node, ev.Attempt.Call, ev.Kept
+	}
 	if kept == 0 || rec.Late() {
 		return
 	}
 	if w.kept == nil {
-		w.kept = map[int]machine.Kept{}
+		w.kept = map[int]status.Kept{}
 	}
-	switch ev := rec.Event().(type) {
-	case machine.AttemptOK:
-		w.kept[ev.Attempt.Node] |= kept.OfNode()
-		if a := w.s.Nodes()[ev.Attempt.Node].Find(ev.Attempt.Call); a.Kind == model.CallUndo && !kept.Has(model.KeptUndone) {
-			w.kept[ev.Attempt.Node] |= undidNothing
-		}
-	case machine.AttemptFailed:
-		w.kept[ev.Attempt.Node] |= kept.OfNode()
+	w.kept[node] |= kept.OfStep()
+	if a := w.s.Nodes()[node].Find(call); a.Kind == model.CallUndo && !kept.Has(status.KeptUndone) {
+		w.kept[node] |= undidNothing
 	}
 }
 
@@ -193,7 +194,7 @@ func (w *world) checkKept() error {
 			continue
 		}
 		name := story.Node(w.s, w.wf, i).Name
-		want := w.kept[i].OfNode()
+		want := w.kept[i].OfStep()
 		if w.kept[i].Has(undidNothing) && n.Undo == model.UndoDone {
 			return fmt.Errorf("%s counts as undone, but its child run has undone nothing", name)
 		}

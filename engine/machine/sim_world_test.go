@@ -31,14 +31,14 @@ type world struct {
 	now     time.Time
 	slots   map[string]machine.Slot
 
-	calls    []*call              // in flight, or with an effect still to come
-	old      []machine.Event      // answers that were delivered, for duplicates
-	ledger   map[string]*account  // by forward key
-	start    machine.Started      // first event of the run
-	kids     map[string]*kid      // child runs by forward key
-	kept     map[int]machine.Kept // by node: effects that its child runs keep
-	undone   map[string]int       // by undo key: how often it was carried out
-	keys     map[string]string    // (node, direction, generation) → key
+	calls    []*call             // in flight, or with an effect still to come
+	old      []machine.Event     // answers that were delivered, for duplicates
+	ledger   map[string]*account // by forward key
+	start    machine.Started     // first event of the run
+	kids     map[string]*kid     // child runs by forward key
+	kept     map[int]status.Kept // by node: effects that its child runs keep
+	undone   map[string]int      // by undo key: how often it was carried out
+	keys     map[string]string   // (node, direction, generation) → key
 	misses   map[machine.AttemptID]bool
 	alerts   int
 	asked    int   // times the run came to need a person

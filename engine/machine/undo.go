@@ -35,7 +35,7 @@ func (d undoing) considerUndo(i int) {
 	step := d.step(n)
 	switch {
 	case n.OwnEffect() == status.EffectNone: // nobody can undo what a child run that has ended keeps
-		d.endUndo(i, n.Kept.Undo(model.UndoNothing))
+		d.endUndo(i, model.UndoAfter(n.Kept, model.UndoNothing))
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)
 	case d.run.NoUndo:

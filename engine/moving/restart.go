@@ -240,18 +240,9 @@ func (s *succession) remains(n *model.Node) remainder {
 	return sum
 }
 
-// InDoubt reports whether nobody knows of some node whether it has an effect. The parameter `succeeded`
-// is true if the run of the nodes has succeeded. Then it has undone nothing yet, and only the effects
-// that child runs keep can be in doubt.
-func InDoubt(nodes []*model.Node, succeeded bool) bool {
-	return slices.ContainsFunc(nodes, func(n *model.Node) bool {
-		return n.Kept.Has(model.KeptInDoubt) || !succeeded && !n.Expanded && remainsOf(n) == effectInDoubt
-	})
-}
-
 func remainsOf(n *model.Node) remainder {
 	switch {
-	case n.Kept.Has(model.KeptInDoubt):
+	case n.Kept.Has(status.KeptInDoubt):
 		return effectInDoubt
 	case n.OwnEffect() == status.EffectNone:
 		return effectNone
@@ -261,7 +252,7 @@ func remainsOf(n *model.Node) remainder {
 		return effectInDoubt
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
-	case n.Undo == model.UndoLeft && n.Und.Miss == model.MissNone && (n.Und.Total == 0 || n.Kept.Has(model.KeptLeft)):
+	case n.Undo == model.UndoLeft && n.Und.Miss == model.MissNone && (n.Und.Total == 0 || n.Kept.Has(status.KeptLeft)):
 		// A person left the effect in place with cancel --no-compensate, or the child run of the node
 		// could undo nothing.
 		return effectStays

@@ -58,7 +58,7 @@ type Children interface {
 	// with the reply and what remains of the effects of the child run, or with an error. The error
 	// context.Canceled means that the call has no answer: the next owner of the run sends the call
 	// again.
-	Start(e *Spec, done func(sdk.Reply, machine.Kept, error)) ChildCall
+	Start(e *Spec, done func(sdk.Reply, status.Kept, error)) ChildCall
 }
 
 // A ChildCall is a call that waits for a child run.
@@ -113,8 +113,8 @@ type Call struct {
 	redact redactor // removes sensitive strings from texts; set before the call is sent
 	sent   bool     // the agent may have received the call: without an answer, the outcome is unknown
 
-	reply   sdk.Reply    // the Invoker's answer, together with the field `err`
-	kept    machine.Kept // only of a call for a child run: what remains of the effects of the child
+	reply   sdk.Reply   // the Invoker's answer, together with the field `err`
+	kept    status.Kept // only of a call for a child run: what remains of the effects of the child
 	err     error
 	arrived time.Time // store time at which the answer reached this engine; zero = no answer yet
 

@@ -30,7 +30,7 @@ func (w *Caller) startChild(c *Call) {
 	if c.Invoke.Purpose == sdk.PurposeDo { // the end of the child run counts also after complete-by
 		c.Invoke.CompleteBy = c.Invoke.CompleteBy.Add(childWait)
 	}
-	child := w.cfg.Children.Start(&spec, func(reply sdk.Reply, kept machine.Kept, err error) {
+	child := w.cfg.Children.Start(&spec, func(reply sdk.Reply, kept status.Kept, err error) {
 		c.kept = kept
 		c.answered(reply, err)
 	})

@@ -85,7 +85,7 @@ type waiter struct {
 	room *Room
 	id   callID
 	call.Spec
-	done func(sdk.Reply, machine.Kept, error) // called once, while the mutex is not held
+	done func(sdk.Reply, status.Kept, error) // called once, while the mutex is not held
 
 	// Fields that Room.mu protects.
 	child  status.RunID        // internal id of the child run; 0 = not submitted yet
@@ -118,7 +118,7 @@ type leaving struct{ reason string }
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
 // is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
-func (r *Room) Start(e *call.Spec, done func(sdk.Reply, machine.Kept, error)) call.ChildCall {
+func (r *Room) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) call.ChildCall {
 	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	if e.Invoke.NoCompensate {
 		w.leave = &leaving{}
@@ -254,7 +254,7 @@ func (w *waiter) finish(reply sdk.Reply, err error) { w.finishWith(reply, 0, err
 
 // finishWith ends the call as finish does. The parameter `kept` says what remains of the effects of the
 // child run.
-func (w *waiter) finishWith(reply sdk.Reply, kept machine.Kept, err error) {
+func (w *waiter) finishWith(reply sdk.Reply, kept status.Kept, err error) {
 	r := w.room
 	r.mu.Lock()
 	if w.over {
@@ -317,7 +317,7 @@ func (w *waiter) found(child status.RunID) {
 // fail ends the call with a permanent failure, because another attempt would fail, too. The
 // parameter `state` is the status of the child run; RunInvalid = there is no child run. The parameter
 // `kept` says what remains of the effects of the child run.
-func (w *waiter) fail(code, message string, state status.RunState, kept machine.Kept) {
+func (w *waiter) fail(code, message string, state status.RunState, kept status.Kept) {
 	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}
 	if state != status.RunInvalid {
 		data, err := json.Marshal(map[string]string{"run": w.childName(), "status": state.String()})

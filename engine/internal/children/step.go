@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/sdk"
@@ -225,12 +226,12 @@ type ending struct {
 	outputs  json.RawMessage // one JSON object; nil = the run has not succeeded
 	failure  dsl.Failure     // zero = none
 	undoable bool            // the run can be undone
-	kept     machine.Kept    // what remains of the effects of the run
+	kept     status.Kept     // what remains of the effects of the run
 }
 
 // endingOf returns the ending of a run that has ended.
 func endingOf(s *machine.State) *ending {
-	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable(), kept: machine.KeptBy(s)}
+	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable(), kept: moving.Remains(s.Run(), s.Nodes())}
 	if e.status == status.RunSucceeded {
 		e.outputs = outputs(s)
 	}

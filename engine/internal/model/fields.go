@@ -266,7 +266,7 @@ var NodeFields = []Field[Node]{
 		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
 		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
 	},
-	plainly(NodeKeptBit, func(n *Node) *Kept { return &n.Kept }),
+	plainly(NodeKeptBit, func(n *Node) *status.Kept { return &n.Kept }),
 }
 
 // MoreBits are the bits of the fields in Node.More.

@@ -1,54 +1,37 @@
 package model
 
-// Kept says what remains of the effects of a child run that has ended: a set of the constants below.
-// A child run that has succeeded keeps its effects until its parent is undone. They are not in this
-// set, because they can still be undone. The numbers are persisted.
-type Kept uint8
+import "github.com/saga-engine/engine/engine/machine/status"
 
-// The elements of Kept.
-const (
-	KeptLeft     Kept = 1 << iota // effects that a person left in place
-	KeptDeclared                  // effects that stay because of compensation = "none"
-	KeptInDoubt                   // nobody knows whether some of the effects exist
-	KeptPivot                     // the child run has passed its pivot, but it has not succeeded
-	KeptUndone                    // the child run has undone some of its effects; no effect stays because of that
-)
-
-// keptEffects are the elements that say that effects stay.
-const keptEffects = KeptLeft | KeptDeclared
-
-// knownKept are all elements.
-const knownKept = keptEffects | KeptInDoubt | KeptPivot | KeptUndone
-
-// Has reports whether k has an element of the set `some`.
-func (k Kept) Has(some Kept) bool { return k&some != 0 }
-
-// Stay reports whether effects of the child run stay.
-func (k Kept) Stay() bool { return k.Has(keptEffects) }
-
-// Valid reports whether k has only elements that this engine knows.
-func (k Kept) Valid() bool { return k&^knownKept == 0 }
-
-// OfNode returns the elements that the node of the parent keeps (Node.Kept).
-func (k Kept) OfNode() Kept { return k & (keptEffects | KeptInDoubt) }
-
-// Undo returns the state of a node's undo after its child run has ended with k: UndoLeft or
-// UndoDeclared if effects of the child run stay and none was undone. Otherwise it returns the parameter
-// `or`.
-func (k Kept) Undo(or UndoState) UndoState {
+// UndoAfter returns the state of a node's undo after its child run has ended and `kept` remains of the
+// effects of the child: UndoLeft or UndoDeclared if effects stay and none was undone. Otherwise it
+// returns the parameter `or`.
+func UndoAfter(kept status.Kept, or UndoState) UndoState {
 	switch {
-	case k.Has(KeptUndone):
+	case kept.Has(status.KeptUndone):
 		return or
-	case k.Has(KeptLeft):
+	case kept.Has(status.KeptLeft):
 		return UndoLeft
-	case k.Has(KeptDeclared):
+	case kept.Has(status.KeptDeclared):
 		return UndoDeclared
 	}
 	return or
 }
 
+// CountKept counts a node of the run whose child runs keep effects: as one effect that a person left,
+// as one that stays by declaration, or as both.
+func (r *Run) CountKept(kept status.Kept) {
+	if kept.Has(status.KeptLeft) {
+		r.Left++
+	}
+	if kept.Has(status.KeptDeclared) {
+		r.Undeclared++
+	}
+}
+
 // LeavesEffect reports whether effects of the node stay because a person decided that.
-func (n *Node) LeavesEffect() bool { return n.Undo == UndoLeft || n.Kept.Has(KeptLeft) }
+func (n *Node) LeavesEffect() bool { return n.Undo == UndoLeft || n.Kept.Has(status.KeptLeft) }
 
 // DeclaresEffect reports whether effects of the node stay because of compensation = "none".
-func (n *Node) DeclaresEffect() bool { return n.Undo == UndoDeclared || n.Kept.Has(KeptDeclared) }
+func (n *Node) DeclaresEffect() bool {
+	return n.Undo == UndoDeclared || n.Kept.Has(status.KeptDeclared)
+}

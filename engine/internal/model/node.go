@@ -48,7 +48,7 @@ type Node struct {
 	UndoReady bool // the input of the undo was evaluated
 	// What remains of the effects of the node's child runs that have ended. No undo of this node can
 	// remove these effects, so they stay in the set.
-	Kept Kept
+	Kept status.Kept
 }
 
 // An UndoState says how far the undo of a node has come.

@@ -89,7 +89,7 @@ var childrenFaults = []fault{
 	{
 		name: "the parent is not undone after the pivot of its child",
 		in:   "engine/machine.answers.keep",
-		old:  "if kept.Has(model.KeptPivot) &&", new: "if kept.Has(model.KeptPivot) && i < 0 &&",
+		old:  "if kept.Has(status.KeptPivot) &&", new: "if kept.Has(status.KeptPivot) && i < 0 &&",
 		by: catches("engine/machine", "^TestKeptPivotOfAChild$"),
 	},
 	{

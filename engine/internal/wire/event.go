@@ -100,10 +100,7 @@ func (e *encoder) started(ev machine.Started) {
 }
 
 func (e *encoder) event(event machine.Event) error {
-	if kept := machine.KeptOf(event); kept != 0 {
-		e.uint(kindChildEnded)
-		e.uint(uint64(kept))
-	}
+	putKept(e, event)
 	switch ev := event.(type) {
 	case machine.Started:
 		e.started(ev)
@@ -264,8 +261,10 @@ func (d *decoder) event() machine.Event {
 		return ev
 	case kindAdmitted:
 		return machine.SlotsFreed{Admitted: true}
-	case kindAttemptOK, kindAttemptFailed, kindAttemptRefused:
-		return d.attemptEvent(kind)
+	case kindAttemptOK:
+		return attemptOK(d)
+	case kindAttemptFailed, kindAttemptRefused:
+		return attemptFailed(d, kind)
 	case kindAttemptUnknown:
 		ev := machine.AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
 		if d.format >= 2 {
@@ -285,7 +284,7 @@ func (d *decoder) event() machine.Event {
 		}
 		return ev
 	case kindChildEnded:
-		return d.childEnded()
+		return childEnded(d)
 	case kindTimePassed:
 		return machine.TimePassed{}
 	case kindSlotsFreed:
@@ -297,38 +296,6 @@ func (d *decoder) event() machine.Event {
 	default:
 		return d.verb(kind)
 	}
-}
-
-// attemptEvent reads a definite answer to a call.
-func (d *decoder) attemptEvent(kind uint64) machine.Event {
-	switch kind {
-	case kindAttemptOK:
-		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
-	case kindAttemptFailed:
-		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
-	default: // kindAttemptRefused
-		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration(), Data: d.value()}
-	}
-}
-
-// childEnded reads the end of a child run: what remains of its effects, and then the answer.
-func (d *decoder) childEnded() machine.Event {
-	kept, kind := getKept(d), d.uint()
-	if kind != kindAttemptOK && kind != kindAttemptFailed && kind != kindAttemptRefused {
-		d.fail()
-		return machine.TimePassed{}
-	}
-	return machine.WithKept(d.attemptEvent(kind), kept)
-}
-
-// getKept reads what remains of the effects of child runs.
-func getKept(d *decoder) model.Kept {
-	read := d.uint()
-	kept := model.Kept(read)
-	if uint64(kept) != read || !kept.Valid() {
-		d.fail()
-	}
-	return kept
 }
 
 func (d *decoder) verb(kind uint64) machine.Event {
