@@ -14,7 +14,7 @@ import (
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
-	d.keep(i, ev.Kept)
+	d.remember(i, ev.Kept)
 	if m, refused := d.refusal(i, ev.Output, kind); refused {
 		d.gotRefusal(ev, a, m)
 		return
@@ -115,7 +115,7 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 // was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
-	d.keep(ev.Attempt.Node, ev.Kept)
+	d.remember(ev.Attempt.Node, ev.Kept)
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
@@ -349,9 +349,9 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// keep records in node i what remains of the effects of a child run of this node. The same child run
+// remember records in node i what remains of the effects of a child run of this node. The same child run
 // may answer twice, for the call that started it and for its undo, so each element counts only once.
-func (d answers) keep(i int, kept status.Kept) {
+func (d answers) remember(i int, kept status.Kept) {
 	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
 		n := d.edit(i)
 		n.Kept |= fresh

@@ -142,17 +142,6 @@ func (d undoing) pivotPassed() {
 	d.clocks().passRun() // the deadline may have passed while the run waited for the pivot
 }
 
-// pivotKept is called when the child run of the pivot has failed after its own pivot. The effect of
-// the pivot stays, so the run is not undone any more. If the run was cancelled without compensation,
-// it still ends.
-func (d undoing) pivotKept() {
-	if d.run.Turning && d.run.NoUndo {
-		d.run.Passed = true
-		return
-	}
-	d.pivotPassed()
-}
-
 // passRun expires the two deadlines of the run, if they have passed: the deadline of the forward
 // work, and the deadline of the compensation (S57).
 func (d clocks) passRun() {

@@ -88,7 +88,7 @@ var childrenFaults = []fault{
 	},
 	{
 		name: "the parent is not undone after the pivot of its child",
-		in:   "engine/machine.answers.keep",
+		in:   "engine/machine.answers.remember",
 		old:  "if kept.Has(status.KeptPivot) &&", new: "if kept.Has(status.KeptPivot) && i < 0 &&",
 		by: catches("engine/machine", "^TestKeptPivotOfAChild$"),
 	},
