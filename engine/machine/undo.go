@@ -34,7 +34,7 @@ func (d undoing) considerUndo(i int) {
 	}
 	step := d.step(n)
 	switch {
-	case n.OwnEffect() == status.EffectNone: // nobody can undo what a child run that has ended keeps
+	case n.OwnEffect() == status.EffectNone: // the effects that a child run kept at its end cannot be undone
 		d.endUndo(i, model.UndoAfter(n.Kept, model.UndoNothing))
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)

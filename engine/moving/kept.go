@@ -30,7 +30,7 @@ func Remains(r *model.Run, nodes []*model.Node) status.Kept {
 	return kept
 }
 
-// inDoubt reports whether nobody knows of some node whether it has an effect. The parameter `succeeded`
+// inDoubt reports whether it is unknown for some node whether it has an effect. The parameter `succeeded`
 // is true if the run of the nodes has succeeded. Then it has undone nothing yet, and only the effects
 // that child runs keep can be in doubt.
 func inDoubt(nodes []*model.Node, succeeded bool) bool {

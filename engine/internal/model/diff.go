@@ -178,16 +178,22 @@ func diffMore(a, b *More) uint64 {
 	if a.Signal != b.Signal {
 		m |= NodeSignalBit
 	}
-	if a.Kept != b.Kept || !a.Handed.same(&b.Handed) {
-		m |= NodeChildBit
-	}
 	if a.UndoPoint != b.UndoPoint || string(a.UndoBlob) != string(b.UndoBlob) {
 		m |= NodeUndoCheckpointBit
 	}
 	if a.Und != b.Und {
 		m |= diffUndo(&a.Und, &b.Und)
 	}
-	return m | diffLoop(a, b)
+	return m | diffLoop(a, b) | diffChild(a, b)
+}
+
+// diffChild compares two nodes, but only the fields about child runs. It returns the bits of the fields
+// that differ.
+func diffChild(a, b *More) (m uint64) {
+	if a.Kept != b.Kept || !a.Handed.same(&b.Handed) {
+		m |= NodeChildBit
+	}
+	return m
 }
 
 // diffLoop compares two nodes, but only the fields that belong to repeat steps. It returns the

@@ -190,7 +190,7 @@ var waitsFaults = []fault{
 	},
 	{
 		name: "the run of a group starts with its early signals",
-		in:   "engine.(*Submission).started",
+		in:   "engine/internal/submit.(*Request).started",
 		old:  "ev.Signals = o.Call.Signals", new: "",
 		by: catches("engine", "^TestEarlySignalsReachGroups$"),
 	},

@@ -2,7 +2,7 @@ package status
 
 // Kept says what remains of the effects of a child run that has ended: a set of the constants below. The
 // engine answers the calls for child runs and sends a Kept with its answer. Without it, the run of the
-// parent would not know which effects nobody can undo any more. A child run that has succeeded keeps
+// parent would not know which effects can no longer be undone. A child run that has succeeded keeps
 // its effects until its parent is undone. They are not in this set, because they can still be undone.
 // The numbers are persisted.
 type Kept uint8
@@ -11,7 +11,7 @@ type Kept uint8
 const (
 	KeptLeft     Kept = 1 << iota // effects that a person left in place
 	KeptDeclared                  // effects that stay because of compensation = "none"
-	KeptInDoubt                   // nobody knows whether some of the effects exist
+	KeptInDoubt                   // it is unknown whether some of the effects exist
 	KeptPivot                     // the child run has passed its pivot, but it has not succeeded
 	KeptUndone                    // the child run has undone some of its effects; no effect stays because of that
 )
