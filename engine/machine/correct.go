@@ -222,6 +222,8 @@ func (d mover) migrated(ev Migrated) {
 	case moved && deadline != 0 && deadline <= d.at:
 		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition has passed already (%s)", deadline.Time().UTC().Format(time.RFC3339))
 		return
+	case moved && d.verbs().boundByParent(): // the parent of this child run still waits only until then
+		d.run.Deadline = model.Earliest(deadline, d.run.Deadline)
 	case moved:
 		d.run.Deadline, d.run.Overdue = deadline, false
 	}
@@ -233,6 +235,7 @@ func (d mover) migrated(ev Migrated) {
 	for _, s := range plan.Steps {
 		d.moveNode(s)
 	}
+	d.caller().boundChildren()
 	d.relaunch()
 	d.recount()
 	if d.run.Parked && !d.anyFailed() {

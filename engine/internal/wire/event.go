@@ -45,6 +45,7 @@ const (
 	kindCancelWithCode  // a CancelRequested with a code
 	kindSignalForgets   // a SignalReceived with which the run forgets its oldest id
 	kindGroupStarted    // a Started of a group's run with early signals; it also has a priority and a limit
+	kindParentWaits     // the parent of a child run waits until another time than before
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -188,6 +189,10 @@ func (e *encoder) verb(event machine.Event) error {
 		e.uint(kindResumeRequested)
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
+	case machine.ParentWaits:
+		e.uint(kindParentWaits)
+		e.time(ev.Until)
+		e.who(ev.By, "", ev.Ask)
 	case machine.RetryRequested:
 		e.uint(kindRetryRequested)
 		e.string(ev.Step)
@@ -323,6 +328,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 	case kindResumeRequested:
 		ev := machine.ResumeRequested{Extend: d.duration()}
 		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
+	case kindParentWaits:
+		ev := machine.ParentWaits{Until: d.time()}
+		ev.By, _, ev.Ask = d.who()
 		return ev
 	case kindRetryRequested:
 		ev := machine.RetryRequested{Step: d.string(), NewKey: d.bool(), Extend: d.duration()}

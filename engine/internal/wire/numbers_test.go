@@ -49,7 +49,7 @@ func TestNumbersAreInOneTable(t *testing.T) {
 			}
 		}
 	}
-	if kindGroupStarted != len(documented["Kinds of events"]) {
+	if kindParentWaits != len(documented["Kinds of events"]) {
 		t.Errorf("the last kind is %d of %d", kindSignalForgets, len(documented["Kinds of events"]))
 	}
 	if model.NodeHandedBit != 1<<(len(nodeCodec)-1) || model.RunReplyBit != 1<<(len(runCodec)-1) || model.AttemptGenBit != 1<<(len(attemptCodec)-1) {
