@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -59,7 +60,19 @@ func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, er
 	if len(plan.Refusals) > 0 {
 		return store.Submitted{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
 	}
-	return enqueue(ctx, cfg, submit.Request{
-		Definition: r.Definition, Workflow: told.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, From: from, Past: past,
-	})
+	return enqueue(ctx, cfg, r.request(past, from, plan))
+}
+
+// request returns the submission of the new run. The new run has the priority of the ended run and, if
+// a schedule has started that run, its tick. So its expressions get the same values, and its unique key
+// is the same. It has no replies: the sink of the ended run has got the reply about the end already.
+func (r *Restarting) request(past *moving.Past, from moving.From, plan moving.Succession) submit.Request {
+	priority := past.Run.Line.Priority()
+	out := submit.Request{
+		Definition: r.Definition, Workflow: past.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, From: from, Past: past, Priority: &priority,
+	}
+	if _, _, scheduled := cron.TickOf(past.Run.Trigger); scheduled {
+		out.Trigger = past.Run.Trigger
+	}
+	return out
 }
