@@ -50,17 +50,37 @@ func (e *RestartError) Error() string {
 // and a *naming.HeirError if another run has them already. It returns store.ErrNotFound if the ended
 // run does not exist.
 func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, error) {
+	request, err := r.prepare(ctx, cfg)
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return enqueue(ctx, cfg, request)
+}
+
+// CheckRestart returns an error with which Restart would refuse the new run now, and writes nothing.
+// Another run may change the answer at any time: it may take the last place in a limit.
+func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
+	request, err := r.prepare(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return submit.Preview(ctx, cfg.Store, request)
+}
+
+// prepare reads the ended run and returns the submission of the new run. It returns a *RestartError if
+// the results cannot be taken over.
+func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, error) {
 	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
 	if err != nil {
-		return store.Submitted{}, fmt.Errorf("restart run %s: %w", naming.RunName(r.Run), err)
+		return submit.Request{}, fmt.Errorf("restart run %s: %w", naming.RunName(r.Run), err)
 	}
 	past := &moving.Past{Run: told.State.Run(), Nodes: told.State.Nodes(), Flow: told.Flow}
 	from := moving.From{Run: r.Run, Step: r.Step, Reason: r.Reason, Again: r.Again}
 	plan := past.Succession(r.Definition.Workflow(told.Flow.Name), from)
 	if len(plan.Refusals) > 0 {
-		return store.Submitted{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
+		return submit.Request{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
 	}
-	return enqueue(ctx, cfg, r.request(past, from, plan))
+	return r.request(past, from, plan), nil
 }
 
 // request returns the submission of the new run. The new run has the priority of the ended run and, if

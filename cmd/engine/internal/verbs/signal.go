@@ -70,15 +70,17 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 			if said.row, err = s.Store.Find(ctx, to.Name); err != nil {
 				return s.Wrap("find the run of a group", err)
 			}
-		}
-		if to.Known {
-			return said.printKnown(a)
+			if to.Known {
+				return said.printKnown(a)
+			}
 		}
 		if said.message, err = op.Ask(ctx, to.Run, ev, Person()); err == nil {
 			err = said.answered(ctx, s, op)
 		}
 		var refused *operator.RefusedError
 		switch {
+		case err == nil && to.Known:
+			return said.printKnown(a)
 		case err == nil:
 			return said.print(a)
 		case !to.Again, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
@@ -90,7 +92,7 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 // printKnown prints that the run has accepted a signal with the same id before.
 func (y *saying) printKnown(a *cli.App) error {
 	if a.JSON {
-		return a.PrintJSON(map[string]any{"run": y.row.Name, "verb": y.Name, "known": true, "recorded": false, "status": y.row.State.String()})
+		return a.PrintJSON(map[string]any{"run": y.row.Name, "verb": y.Name, "known": true, "recorded": y.message != 0, "status": y.row.State.String()})
 	}
 	return a.Print("%s\n", fmt.Sprintf("Run %s knows this id: it has accepted a signal with it before. Nothing was changed.", render.Clean(y.row.Name)))
 }
