@@ -2,10 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
@@ -92,6 +94,86 @@ func TestChildEndsLongAfterTheDeadline(t *testing.T) {
 		close(undo)
 		w.wait(n, run, status.RunSucceeded)
 		w.wantChildren(run, status.RunCancelled)
+		n.drain(t)
+	})
+}
+
+// patientFamily has a parent with a deadline, and a group, a group in it, and a child run that outlive it.
+const patientFamily = `
+workflow "late_kid" {
+  step "go" {
+    wait { signal = "go" }
+  }
+}
+workflow "late" {
+  deadline = "1m"
+  step "kid" { workflow = workflow.late_kid }
+  group "outer" {
+    group "inner" {
+      step "stay" {
+        wait { signal = "go" }
+      }
+    }
+  }
+}
+`
+
+// A person gives a run a later deadline. It counts for its groups and child runs, at every depth, also
+// if the engine dies before it has told them.
+func TestLaterDeadlineGoesDown(t *testing.T) {
+	for name, dies := range map[string]bool{"one engine": false, "the engine dies before it posts the message": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, patientFamily)
+				faulty := w.faulty()
+				n := w.start()
+				run := w.submit(n, "late", nil)
+				time.Sleep(5 * time.Second)
+				w.verb(n, run, machine.PauseRequested{By: "ann"})
+				time.Sleep(5 * time.Second)
+				faulty.noPost.Store(dies)
+				w.verb(n, run, machine.ResumeRequested{By: "ann", Extend: time.Hour})
+				if dies {
+					time.Sleep(2 * time.Second)
+					n.kill(t)
+					faulty.noPost.Store(false)
+					n = w.start()
+				}
+				time.Sleep(5 * time.Minute)
+				family := w.children(run)
+				if len(family) != 2 {
+					t.Fatalf("the run has %d child runs, want two", len(family))
+				}
+				for _, r := range append(family, w.children(family[0].Run)...) {
+					if s := w.check(r.Run); s.Status().Final() || s.Run().Deadline != w.check(run).Run().Deadline {
+						t.Errorf("%s is %v until %v, want it to wait like its parent", s.Name(), s.Status(), s.Run().Deadline.Time())
+					}
+				}
+				time.Sleep(time.Hour)
+				w.wait(n, run, status.RunFailed)
+				w.wantChildren(run, status.RunFailed, status.RunFailed)
+				n.drain(t)
+			})
+		})
+	}
+}
+
+// A migration that gives a run a later deadline gives it to its groups, too.
+func TestMigrationMovesTheDeadlineOfGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, patientFamily)
+		n := w.start()
+		run := w.submit(n, "late", nil)
+		time.Sleep(5 * time.Second)
+		w.moveRun(run, define(t, strings.Replace(patientFamily, `"1m"`, `"2h"`, 1), w.shop.agent))
+		time.Sleep(time.Hour)
+		for _, r := range w.children(run) {
+			if r.State.Final() {
+				t.Errorf("%s is %v, although its parent waits", r.Name, r.State)
+			}
+		}
+		w.verb(n, run, machine.CancelRequested{By: "ann"})
+		w.wait(n, run, status.RunCancelled)
 		n.drain(t)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/dsl/cron"
 	"github.com/saga-engine/engine/engine/internal/submit"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -49,17 +50,49 @@ func (e *RestartError) Error() string {
 // and a *naming.HeirError if another run has them already. It returns store.ErrNotFound if the ended
 // run does not exist.
 func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, error) {
+	request, err := r.prepare(ctx, cfg)
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return enqueue(ctx, cfg, request)
+}
+
+// CheckRestart returns an error with which Restart would refuse the new run now, and writes nothing.
+// Another run may change the answer at any time: it may take the last place in a limit.
+func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
+	request, err := r.prepare(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return submit.Preview(ctx, cfg.Store, request)
+}
+
+// prepare reads the ended run and returns the submission of the new run. It returns a *RestartError if
+// the results cannot be taken over.
+func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, error) {
 	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
 	if err != nil {
-		return store.Submitted{}, fmt.Errorf("restart run %s: %w", naming.RunName(r.Run), err)
+		return submit.Request{}, fmt.Errorf("restart run %s: %w", naming.RunName(r.Run), err)
 	}
 	past := &moving.Past{Run: told.State.Run(), Nodes: told.State.Nodes(), Flow: told.Flow}
 	from := moving.From{Run: r.Run, Step: r.Step, Reason: r.Reason, Again: r.Again}
 	plan := past.Succession(r.Definition.Workflow(told.Flow.Name), from)
 	if len(plan.Refusals) > 0 {
-		return store.Submitted{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
+		return submit.Request{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
 	}
-	return enqueue(ctx, cfg, submit.Request{
-		Definition: r.Definition, Workflow: told.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, From: from, Past: past,
-	})
+	return r.request(past, from, plan), nil
+}
+
+// request returns the submission of the new run. The new run has the priority of the ended run and, if
+// a schedule has started that run, its tick. So its expressions get the same values, and its unique key
+// is the same. It has no replies: the sink of the ended run has got the reply about the end already.
+func (r *Restarting) request(past *moving.Past, from moving.From, plan moving.Succession) submit.Request {
+	priority := past.Run.Line.Priority()
+	out := submit.Request{
+		Definition: r.Definition, Workflow: past.Flow.Name, Vars: plan.Vars, Name: r.Name, By: r.By, From: from, Past: past, Priority: &priority,
+	}
+	if _, _, scheduled := cron.TickOf(past.Run.Trigger); scheduled {
+		out.Trigger = past.Run.Trigger
+	}
+	return out
 }

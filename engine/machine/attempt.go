@@ -59,6 +59,9 @@ func (d caller) attach(i int) bool {
 			inv.Paused, inv.PauseReason = true, d.run.PauseWhy
 		}
 		d.commands = append(d.commands, inv)
+		if !turned && waitsForChild(a) {
+			d.commands = append(d.commands, bound(i, a))
+		}
 	}
 	if any && turned {
 		d.stop(i) // the former owner may have ended before it asked the child to stop

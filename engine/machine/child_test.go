@@ -234,8 +234,8 @@ func TestNobodyExtendsTheTimeOfAParent(t *testing.T) {
 	until := machine.Started{Until: noon.Add(second(60))}
 	retry := machine.RetryRequested{By: "ann", Extend: time.Hour}
 	p := startChild(t, flow(do("a"), manual), until, "do a").permanent("a", "declined", "alert parked")
-	p.event(retry).refused("retry without extending it")
-	p.event(machine.ResumeRequested{By: "ann", Extend: time.Hour}).refused("it cannot be extended")
+	p.event(retry).refused("retry without extending it, or extend the deadline of the parent")
+	p.event(machine.ResumeRequested{By: "ann", Extend: time.Hour}).refused("extend the deadline of the parent")
 	p.event(machine.RetryRequested{By: "ann"}, "do a").permanent("a", "declined", "alert parked")
 	p.wait(second(60), "alert overdue").event(retry).refused("waits no longer")
 	p.event(machine.CompensateRequested{By: "ann"}).is("failed")

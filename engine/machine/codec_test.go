@@ -62,6 +62,7 @@ func TestCodecEvents(t *testing.T) {
 		machine.CancelRequested{NoCompensate: true, By: "ann", Reason: "why", Ask: 7}, machine.CancelRequested{By: "ann", Reason: "why", Code: "replaced"},
 		machine.PauseRequested{By: "ann", Reason: "why", Ask: 7},
 		machine.ResumeRequested{Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
+		machine.ParentWaits{Until: noon.Add(time.Hour), By: "o-42", Ask: 7},
 		machine.RetryRequested{Step: "step", NewKey: true, Extend: time.Hour, By: "ann", Reason: "why", Ask: 7},
 		machine.CompensateRequested{Step: "step", Retry: true, By: "ann", Reason: "why", Ask: 7},
 		machine.CompensateRequested{Skip: true},

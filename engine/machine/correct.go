@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
@@ -209,21 +208,17 @@ func (d mover) migrated(ev Migrated) {
 	for i := range nodes {
 		nodes[i] = d.get(i)
 	}
-	plan := moving.Compare(d.wf, d.in.Next, &d.run, nodes)
+	plan := moving.Compare(d.wf, d.in.Next, &d.run, nodes, moving.Moment{At: d.at.Time(), Allowance: d.in.Allowance, Signals: d.waits().early()})
 	if len(plan.Refusals) > 0 {
 		d.verbs().refuse("migrate", ev.By, "%s", moreOf(plan.Refusals))
 		return
 	}
-	deadline, moved, err := d.movedDeadline(plan)
 	switch {
-	case err != nil:
-		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition cannot be evaluated: %s", err)
-		return
-	case moved && deadline != 0 && deadline <= d.at:
-		d.verbs().refuse("migrate", ev.By, "the deadline of the new definition has passed already (%s)", deadline.Time().UTC().Format(time.RFC3339))
-		return
-	case moved:
-		d.run.Deadline, d.run.Overdue = deadline, false
+	case !plan.NewDeadline:
+	case d.verbs().boundByParent(): // the parent of this child run still waits only until then
+		d.run.Deadline = model.Earliest(plan.Deadline, d.run.Deadline)
+	default:
+		d.run.Deadline, d.run.Overdue = plan.Deadline, false
 	}
 	if vars := (model.StoredValue{V: plan.Vars}); !model.SameStored(vars, d.run.Vars) {
 		d.run.Vars = vars
@@ -233,6 +228,7 @@ func (d mover) migrated(ev Migrated) {
 	for _, s := range plan.Steps {
 		d.moveNode(s)
 	}
+	d.caller().boundChildren()
 	d.relaunch()
 	d.recount()
 	if d.run.Parked && !d.anyFailed() {
@@ -257,37 +253,6 @@ func moreOf(all []moving.Refusal) string {
 		text += fmt.Sprintf(" (and %d more reasons)", len(all)-most)
 	}
 	return text
-}
-
-// movedDeadline returns the deadline that the new definition gives to the run; 0 = none. The result
-// `moved` is false in two cases; then the run keeps its present deadline. First, the old definition
-// gives the same deadline, which a person may have extended. Second, the run has turned back or has
-// passed its pivot, so its deadline has no effect.
-func (d mover) movedDeadline(plan moving.Plan) (at model.Instant, moved bool, err error) {
-	if d.run.Phase != model.PhaseForward || d.run.Passed {
-		return 0, false, nil
-	}
-	deadline := func(wf *dsl.Workflow, vars dsl.Value) (model.Instant, error) {
-		if wf.Deadline == nil {
-			return 0, nil
-		}
-		sc := *d.scope(nil)
-		sc.Vars, sc.Memo, sc.Step = vars, nil, nil
-		limit, err := wf.Deadline(&sc)
-		if err != nil {
-			return 0, err
-		}
-		if at, ok := limit.From(d.run.Started.Time()); ok {
-			return model.ToInstant(at), nil
-		}
-		return 0, nil
-	}
-	was, err := deadline(d.wf, d.run.Vars.V)
-	if err != nil {
-		return 0, false, err
-	}
-	is, err := deadline(plan.Flow, plan.Vars)
-	return is, is != was, err
 }
 
 // switchTo lets the rest of the decision use the new definition. Values that were decoded for the

@@ -78,6 +78,8 @@ func (d *decider) live() {
 		d.verbs().resumeRequested(ev)
 	case RetryRequested:
 		d.verbs().retryRequested(ev)
+	case ParentWaits:
+		d.verbs().parentWaits(ev)
 	case CompensateRequested:
 		d.verbs().compensateRequested(ev)
 	case SettleRequested:
@@ -103,6 +105,8 @@ func (d *decider) afterEnd() Record {
 		r.event = d.verbs().refusal("pause", "the run has ended: "+d.run.State.String(), ev.By)
 	case ResumeRequested:
 		r.event = d.verbs().refusal("resume", "the run has ended: "+d.run.State.String(), ev.By)
+	case ParentWaits:
+		r.event = d.verbs().refusal(verbExtend, "the run has ended: "+d.run.State.String(), ev.By)
 	case RetryRequested:
 		r.event = d.verbs().refusal("retry", "the run has ended: "+d.run.State.String(), ev.By)
 	case CompensateRequested:
@@ -216,6 +220,9 @@ func normal(e Event) Event {
 		ev.Until = model.ToInstant(ev.Until).Time()
 		return ev
 	case AttemptDeferred:
+		ev.Until = model.ToInstant(ev.Until).Time()
+		return ev
+	case ParentWaits:
 		ev.Until = model.ToInstant(ev.Until).Time()
 		return ev
 	case AttemptFailed:

@@ -169,6 +169,14 @@ type ResumeRequested struct {
 	Ask        int64
 }
 
+// ParentWaits says until when the parent of a child run waits now, because the deadline of the parent
+// has changed. Only the engine sends it. If it arrives twice, the second one changes nothing.
+type ParentWaits struct {
+	Until time.Time
+	By    string // public id of the parent
+	Ask   int64
+}
+
 // RetryRequested gives failed steps of a parked run a new round of attempts (S60).
 type RetryRequested struct {
 	Step       string // name of the step or instance to repeat; "" = every failed step
@@ -265,6 +273,7 @@ func (CancelRequested) event()     {}
 func (PauseRequested) event()      {}
 func (ResumeRequested) event()     {}
 func (RetryRequested) event()      {}
+func (ParentWaits) event()         {}
 func (CompensateRequested) event() {}
 func (SettleRequested) event()     {}
 func (SignalReceived) event()      {}
@@ -283,6 +292,8 @@ func Asked(e Event) (ask int64, refused Refused, ok bool) {
 	case ResumeRequested:
 		return ev.Ask, Refused{}, true
 	case RetryRequested:
+		return ev.Ask, Refused{}, true
+	case ParentWaits:
 		return ev.Ask, Refused{}, true
 	case CompensateRequested:
 		return ev.Ask, Refused{}, true
@@ -312,6 +323,9 @@ func WithAsk(e Event, ask int64) Event {
 		ev.Ask = ask
 		return ev
 	case RetryRequested:
+		ev.Ask = ask
+		return ev
+	case ParentWaits:
 		ev.Ask = ask
 		return ev
 	case CompensateRequested:

@@ -26,9 +26,6 @@ func StepRowOf(i int, n *model.Node) StepRow { return stepRow(i, n) }
 // ValueBytes returns how many bytes of values the nodes hold together.
 func (s *State) ValueBytes() int64 { return s.values.bytes }
 
-// EarlySignals returns the signals that the run has taken and no wait has taken yet.
-func (s *State) EarlySignals() []signal { return s.signals.list }
-
 // Signals returns how many signals the run has taken.
 func (s *State) Signals() int { return int(s.signals.last) }
 

@@ -39,22 +39,12 @@ func (d handover) take(number int32) {
 	d.taken[number] = true
 }
 
-// fits returns nil if the wait block can take the signal s, which has one of its names. A signal with an
-// error code needs no payload.
-func fits(w *dsl.Wait, s *signal) error {
-	if s.Fail != "" {
-		return nil
-	}
-	_, err := w.Payload(s.Payload.JSON())
-	return err
-}
-
 // fitsInside returns nil if a wait in the group can take the signal s. Otherwise it returns why the first
 // of them cannot. The group must have a wait for the name of the signal.
 func fitsInside(group *dsl.Step, s *signal) error {
 	var first error
 	for _, w := range group.WaitsInside(s.Name) {
-		err := fits(w, s)
+		err := s.Fits(w)
 		if err == nil {
 			return nil
 		}
@@ -78,7 +68,7 @@ func (s *Scratch) Takes(wf *dsl.Workflow, state *State, ev SignalReceived) bool 
 // before all groups.
 func (d handover) own(s *signal) bool {
 	for i, step := range d.wf.Steps {
-		if step.Awaits(s.Name) && !d.get(i).Ended() && fits(step.Wait, s) == nil {
+		if step.Awaits(s.Name) && !d.get(i).Ended() && s.Fits(step.Wait) == nil {
 			return true
 		}
 	}

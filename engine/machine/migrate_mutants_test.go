@@ -32,6 +32,12 @@ var moveMutants = []mutant{
 		"if begun {", "if false {", nil},
 	{"a run that is being undone is moved", "../moving/plan.go",
 		"case c.run.Phase == model.PhaseUndo:", "case false:", nil},
+	{"a migration loses an early signal", "../moving/signals.go",
+		"if was == \"\" || c.taker(c.plan.Flow, s) != \"\" {", "if true {", nil},
+	{"a migration exposes a recorded result", "../moving/sensitive.go",
+		"if names := exposes(was, is); len(names) > 0 {", "if names := exposes(was, is); len(names) > 9 {", nil},
+	{"a migration brings a deadline that has passed", "../moving/deadline.go",
+		"at != 0 && at <= model.ToInstant(c.moment.At) {", "at < 0 {", nil},
 	{"the record forgets the numbers of the steps", "../internal/wire/moves.go",
 		"e.int(int64(p))", "e.int(0 * int64(p))", nil},
 }

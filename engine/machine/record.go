@@ -369,6 +369,14 @@ type PauseChild struct {
 	Reason  string // with On: the reason that the person gave
 }
 
+// BoundChild tells the engine until when a call waits for its child run now: the deadline of the run
+// has changed. After a takeover it follows each call that is sent again, because the former owner may
+// have ended before it told the child.
+type BoundChild struct {
+	Attempt AttemptID // the open call that waits for the child run
+	Until   time.Time // the new complete-by of this call
+}
+
 // Alert reports something to operators (S59).
 type Alert struct {
 	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
@@ -385,6 +393,7 @@ func (Stop) command()   {}
 func (Alert) command()  {}
 
 func (PauseChild) command() {}
+func (BoundChild) command() {}
 
 // MovedTo returns the id, in the store, of the workflow to which the record moved the run. It returns 0
 // if the record did not move the run.

@@ -182,7 +182,7 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
 	case r.Parked && ev.Extend > 0 && d.boundByParent():
-		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits, so it cannot be extended", r.Parent.Name)
+		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits: extend the deadline of the parent", r.Parent.Name)
 	case r.Parked && ev.Extend > 0:
 		d.extend(ev.Extend)
 	case r.Parked || r.Lost():
@@ -199,22 +199,8 @@ func (d verbs) extend(by time.Duration) {
 	if r := &d.run; by > 0 && !d.boundByParent() && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
 		r.Overdue = r.Overdue && r.Deadline <= d.at
+		d.caller().boundChildren()
 	}
-}
-
-// boundByParent reports whether the deadline of the run is the time until which its parent waits.
-// That is so if this time comes before the deadline that the workflow sets.
-func (d verbs) boundByParent() bool {
-	r := &d.run
-	if r.Parent.Run == 0 || r.Deadline == 0 {
-		return false
-	}
-	if d.wf.Deadline == nil {
-		return true
-	}
-	limit, err := d.wf.Deadline(d.scope(nil))
-	own, ok := limit.From(r.Started.Time())
-	return err != nil || !ok || r.Deadline < model.ToInstant(own)
 }
 
 // retryRequested gives the failed steps of a parked run all their attempts again (S60).
@@ -234,7 +220,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		if late {
 			d.refuse("retry", ev.By, "the parent %s waits no longer for the run: compensate or cancel it", r.Parent.Name)
 		} else {
-			d.refuse("retry", ev.By, "the deadline is the time until which the parent %s waits: retry without extending it", r.Parent.Name)
+			d.refuse("retry", ev.By, "the deadline is the time until which the parent %s waits: retry without extending it, or extend the deadline of the parent", r.Parent.Name)
 		}
 		return
 	}

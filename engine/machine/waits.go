@@ -205,7 +205,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 			ended = true
 			continue
 		case step.Awaits(ev.Name):
-			err = fits(step.Wait, &s)
+			err = s.Fits(step.Wait)
 		case step.AwaitsInside(ev.Name) && d.starts(i, -1):
 			err = fitsInside(step, &s)
 		default:

@@ -21,6 +21,10 @@ type Plan struct {
 	Vars     dsl.Value     // the run's variables for the new definition
 	Flow     *dsl.Workflow // the new workflow; the index of each step is the number of its node. nil if there is a refusal
 	StepOf   []int32       // see model.Move
+	// Deadline is the deadline that the new definition gives to the run; 0 = none. It counts only if
+	// NewDeadline is true. Otherwise the run keeps its present deadline.
+	Deadline    model.Instant
+	NewDeadline bool
 }
 
 // A Step says what the move does with one step of the run.
@@ -31,6 +35,7 @@ type Step struct {
 	Fate    Fate
 	Changed []string // names of the attributes and blocks of a kept step that differ, sorted
 	Anew    bool     // the step has no effect yet, and starts again from the beginning
+	Fresh   bool     // only with Anew: the step has never begun
 	State   status.StepState
 	Ended   bool // the step has ended
 }
@@ -75,8 +80,8 @@ func (r Refusal) String() string {
 
 // Compare compares the workflow that a run has now with the workflow `next`. The parameters `run`
 // and `nodes` are the state of the run.
-func Compare(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node) Plan {
-	c := &comparison{now: now, next: next, run: run, nodes: nodes}
+func Compare(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, moment Moment) Plan {
+	c := &comparison{now: now, next: next, run: run, nodes: nodes, moment: moment}
 	if why := c.whole(); why != (Refusal{}) {
 		return Plan{Refusals: []Refusal{why}}
 	}
@@ -86,6 +91,8 @@ func Compare(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node) Plan 
 	}
 	c.pivot()
 	c.variables()
+	c.deadline()
+	c.signals()
 	if len(c.plan.Refusals) > 0 {
 		c.plan.Flow = nil
 	}
@@ -97,6 +104,7 @@ type comparison struct {
 	now, next *dsl.Workflow
 	run       *model.Run
 	nodes     []*model.Node
+	moment    Moment
 	plan      Plan
 }
 
@@ -278,7 +286,7 @@ func harmless(n *model.Node) bool {
 // begun decides about a changed step of which no call is in flight.
 func (c *comparison) begun(s *Step, n *model.Node) {
 	if untouched(n) || harmless(n) {
-		s.Anew = true
+		s.Anew, s.Fresh = true, untouched(n)
 		return
 	}
 	if n.State == status.StepSkipped {
@@ -364,8 +372,12 @@ func (c *comparison) fits(step *dsl.Step, n *model.Node) {
 		if n.State != status.StepSucceeded || !n.Known {
 			continue
 		}
-		if _, err := check(n.Output.V.JSON()); err != nil {
+		is, err := check(n.Output.V.JSON())
+		if err != nil {
 			c.refuse(step.Name, "use a version of the agent whose output has the same type", "the result of step %s does not fit the new definition: %s", step.Name, err)
+			return
+		}
+		if !c.secretResult(step.Name, n.Output.V, is) {
 			return
 		}
 	}
@@ -400,4 +412,5 @@ func (c *comparison) variables() {
 		}
 	}
 	c.plan.Vars = vars
+	c.secretVariables()
 }

@@ -33,6 +33,8 @@ type Heritage struct {
 	// may cause the effect a second time.
 	Effect bool
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
+	// Refused is true if a refusal is about this step, so that it stays as it is.
+	Refused bool
 }
 
 // Restart says what a new run of the workflow `next` takes over from an ended run, if it starts
@@ -56,6 +58,11 @@ func Restart(now, next *dsl.Workflow, run *model.Run, nodes []*model.Node, step 
 		s.variables()
 		s.out.Vars = s.plan.Vars
 	}
+	for i := range s.plan.Refusals {
+		if r := &s.plan.Refusals[i]; s.doubt && strings.HasPrefix(r.Next, "restart from") {
+			r.Next = ""
+		}
+	}
 	s.out.Refusals = s.plan.Refusals
 	return s.out
 }
@@ -69,6 +76,7 @@ type succession struct {
 	from   int          // index of the step from which the new run starts
 	before map[int]bool // indexes of the steps on which the step in the field `from` depends, directly or not
 	nodeOf []int        // number of the node in the old run, by index of the step in the new workflow; -1 = none
+	doubt  bool         // a refusal counts for every step, so no other step helps
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }
 
@@ -159,7 +167,7 @@ func (s *succession) step(i int) {
 		s.out.Steps = append(s.out.Steps, h)
 		return
 	}
-	n := s.nodes[h.Node]
+	n, refusals := s.nodes[h.Node], len(s.plan.Refusals)
 	h.State = n.Shown()
 	if was := s.now.Steps[h.Node].Name; was != x.Name {
 		h.Was = was
@@ -167,6 +175,7 @@ func (s *succession) step(i int) {
 	sum := s.remains(n)
 	h.Effect = sum == effectStays || s.keeps(n)
 	if sum == effectInDoubt {
+		s.doubt = true
 		s.refuse(x.Name, "find out what happened, and start a new run", "nobody knows whether step %s has an effect: its outcome is unknown, or its undo has failed and was skipped", x.Name)
 	}
 	h.Taken = s.takes(i, n, sum)
@@ -179,6 +188,7 @@ func (s *succession) step(i int) {
 		s.refuse(x.Name, "restart from a later step; or allow the second effect with --again",
 			"step %s has taken effect, and nothing has undone it: in the new run it would take effect a second time", x.Name)
 	}
+	h.Refused = len(s.plan.Refusals) > refusals
 	s.out.Steps = append(s.out.Steps, h)
 }
 

@@ -149,6 +149,8 @@ func (t *factWriter) heads() {
 		t.verb("pause", "", ev.By, ev.Reason, ev.Ask)
 	case machine.ResumeRequested:
 		t.verb("resume", "", ev.By, ev.Reason, ev.Ask)
+	case machine.ParentWaits:
+		t.verb("extend", "", ev.By, "", ev.Ask)
 	case machine.RetryRequested:
 		t.verb("retry", ev.Step, ev.By, ev.Reason, ev.Ask)
 	case machine.CompensateRequested:

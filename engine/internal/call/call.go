@@ -68,6 +68,8 @@ type ChildCall interface {
 	Stop(machine.Stop)
 	// Pause asks the run of a group to pause or to resume. Pause does not block.
 	Pause(machine.PauseChild)
+	// Bound changes the time until which the call waits for the child run. Bound does not block.
+	Bound(machine.BoundChild)
 }
 
 // An Observer is notified of late replies.

@@ -49,6 +49,11 @@ func (w *Caller) PauseChild(run status.RunID, pause machine.PauseChild) {
 	w.askChild(run, pause.Attempt, func(child ChildCall) { child.Pause(pause) })
 }
 
+// BoundChild changes the time until which a call waits for its child run.
+func (w *Caller) BoundChild(run status.RunID, bound machine.BoundChild) {
+	w.askChild(run, bound.Attempt, func(child ChildCall) { child.Bound(bound) })
+}
+
 // askChild asks something of the child run of a call, as soon as the call has started. It returns
 // false if no such call is in flight.
 func (w *Caller) askChild(run status.RunID, attempt machine.AttemptID, wish func(ChildCall)) bool {

@@ -93,7 +93,7 @@ func (r *Waits) ask(ctx context.Context) error {
 		r.mu.Lock()
 		for _, row := range rows {
 			for _, w := range r.byChild[row.Run] {
-				if row.State.Final() || w.undoes() || w.stop || w.strayLocked(row.State) {
+				if row.State.Final() || w.undoes() || w.stop || w.strayLocked(row.State) || w.staleLocked() {
 					w.ended = w.ended || row.State.Final()
 					r.enqueueLocked(w)
 				}
@@ -142,7 +142,7 @@ func (w *waiter) step(ctx context.Context) {
 			if child, fresh, err = w.begin(ctx, stop); err != nil || child == 0 {
 				return err
 			}
-			if fresh && !stop && !paused && !w.undoes() {
+			if fresh && !stop && !paused && !w.undoes() && !w.stale() {
 				// The child has just been submitted. If it has already ended in this engine, the method
 				// `close` ends the call. Otherwise the method Ended or the method `ask` notices the end later.
 				return w.close(ctx, child, stop)
@@ -166,7 +166,7 @@ func (w *waiter) step(ctx context.Context) {
 func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fresh bool, err error) {
 	r, name := w.waits, w.childName()
 	order := Order{
-		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
+		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.until(),
 		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(), Call: &w.Invoke,
 	}
 	if w.Flow.Steps[w.Invoke.Step].Child.Group {
@@ -190,6 +190,7 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 	failpoint.Hit("child.submitted")
 	switch {
 	case !sub.Exists:
+		w.tell(order.Until)
 		w.found(sub.Run)
 		return sub.Run, true, nil
 	case sub.Name != name:
@@ -216,6 +217,7 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 	if !ok || started.Parent != w.Run {
 		return 0, &Refused{CodeNameTaken, fmt.Errorf("another run has the name of the child run: %s", w.childName())}
 	}
+	w.tell(started.Until)
 	w.found(run)
 	return run, nil
 }
@@ -324,7 +326,7 @@ func (w *waiter) early(ctx context.Context, child status.RunID, state status.Run
 	if stop || w.undoes() { // a later call of the method `ask` finds the end of the child
 		err = w.cancel(ctx, child, state)
 	}
-	return true, errors.Join(err, w.followPause(ctx, child, state))
+	return true, errors.Join(err, w.followPause(ctx, child, state), w.followDeadline(ctx, child))
 }
 
 // outputs returns the outputs of a run as one JSON object.
@@ -402,6 +404,34 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 	return w.post(ctx, child, "resume", machine.ResumeRequested{By: w.Name, Reason: "the run around the group goes on"})
 }
 
+// staleLocked reports whether the child run knows another time than that until which its parent waits.
+// A child that must turn back needs no other time.
+func (w *waiter) staleLocked() bool {
+	return !w.bound.IsZero() && !w.bound.Equal(w.told) && !w.stop && !w.undoes()
+}
+
+func (w *waiter) stale() bool {
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
+	return w.staleLocked()
+}
+
+// followDeadline sends the time until which the parent waits to the open child run, if the child knows
+// another time. The message has no Dedup: an earlier message with another time may wait in the inbox,
+// and the newest message must be decided last.
+func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
+	if !w.stale() {
+		return nil
+	}
+	until := w.until()
+	if err := w.postOnce(ctx, child, "", machine.ParentWaits{Until: until, By: w.Name}); err != nil {
+		return err
+	}
+	w.tell(until)
+	failpoint.Hit("child.bound")
+	return nil
+}
+
 // leaves returns why the child run must keep its effects; nil = it need not.
 func (w *waiter) leaves() *leaving {
 	w.waits.mu.Lock()
@@ -432,12 +462,18 @@ func (w *waiter) undo(ctx context.Context, child status.RunID, e *ending) error 
 // post puts a verb into the inbox of the child run. While the message waits there, posting it
 // again adds nothing.
 func (w *waiter) post(ctx context.Context, child status.RunID, verb string, e machine.Event) error {
+	return w.postOnce(ctx, child, "parent/"+verb, e)
+}
+
+// postOnce puts a verb into the inbox of the child run. If `dedup` is not "", posting the verb again
+// adds nothing while a message with the same dedup waits there.
+func (w *waiter) postOnce(ctx context.Context, child status.RunID, dedup string, e machine.Event) error {
 	data, err := journal.EncodeMessage(w.waits.cfg.Sealer, child, e)
 	if err != nil {
 		return err
 	}
 	_, err = w.waits.cfg.Store.Post(ctx, store.Message{
-		Run: child, Kind: store.MessageVerb, By: w.Name, Data: data, Dedup: "parent/" + verb,
+		Run: child, Kind: store.MessageVerb, By: w.Name, Data: data, Dedup: dedup,
 	})
 	return err
 }

@@ -99,6 +99,8 @@ type waiter struct {
 	leave  *leaving            // the child must keep its effects when it is cancelled; nil = it is undone
 	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not
 	theirs bool                // the child is paused, but a person has paused it: the parent does not resume it
+	bound  time.Time           // time until which the parent waits, if the run of the parent has said so since Start; zero = as at Start
+	told   time.Time           // time until which the parent waits, as the child knows it; zero = not known yet
 	ended  bool                // the child has ended, as far as this engine knows
 	end    *ending             // how the child has ended, as Ended reported; nil = no report, or it was used already
 
@@ -163,6 +165,30 @@ func (w *waiter) Pause(how machine.PauseChild) {
 		w.pause = &how
 	}
 	w.waits.enqueueLocked(w)
+}
+
+// Bound changes the time until which the call waits. Then a goroutine sends this time to the child run,
+// unless the child knows it already: an open child got an earlier time with its start. If the message
+// cannot be posted, the method `ask` tries again.
+func (w *waiter) Bound(how machine.BoundChild) {
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
+	w.bound, w.Invoke.CompleteBy = how.Until, how.Until
+	w.waits.enqueueLocked(w)
+}
+
+// until returns the time until which the call waits.
+func (w *waiter) until() time.Time {
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
+	return w.Invoke.CompleteBy
+}
+
+// tell records the time until which the parent waits, as the child run knows it.
+func (w *waiter) tell(until time.Time) {
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
+	w.told = until
 }
 
 // Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not

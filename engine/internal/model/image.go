@@ -28,3 +28,13 @@ type Signal struct {
 	Reason  string
 	By      string
 }
+
+// Fits returns nil if the wait block can take the signal, which has one of its names. A signal with an
+// error code needs no payload.
+func (s *Signal) Fits(w *dsl.Wait) error {
+	if s.Fail != "" {
+		return nil
+	}
+	_, err := w.Payload(s.Payload.JSON())
+	return err
+}

@@ -134,6 +134,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 			n.Calls.StopCall(r.id, c)
 		case machine.PauseChild:
 			n.Calls.PauseChild(r.id, c)
+		case machine.BoundChild:
+			n.Calls.BoundChild(r.id, c)
 		case machine.Alert:
 			n.cfg.Logger.Warn("alert", "run", r.name(), "kind", c.Kind, "step", c.Step, "code", c.Code, "message", c.Message)
 		}

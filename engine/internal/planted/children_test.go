@@ -99,6 +99,24 @@ var childrenFaults = []fault{
 		by: catches("engine/machine", "^TestRetryOfAChildThatKeepsEffects$"),
 	},
 	{
+		name: "a later deadline of a run goes down to its open child runs",
+		in:   "engine/machine.verbs.extend",
+		old:  "d.caller().boundChildren()", new: "",
+		by: catches("engine", "^TestLaterDeadlineGoesDown$"),
+	},
+	{
+		name: "the next engine tells child runs the deadline that the former one has not told them",
+		in:   "engine/machine.caller.attach",
+		old:  "d.commands = append(d.commands, bound(i, a))", new: "",
+		by: catches("engine", "^TestLaterDeadlineGoesDown$"),
+	},
+	{
+		name: "a migration moves the deadline of open groups",
+		in:   "engine/machine.mover.migrated",
+		old:  "d.caller().boundChildren()", new: "",
+		by: catches("engine", "^TestMigrationMovesTheDeadlineOfGroups$"),
+	},
+	{
 		name: "the pause of a run goes down to its groups",
 		in:   "engine/machine.verbs.pauseRequested",
 		old:  "d.caller().pauseGroups(true, ev.Reason)", new: "",

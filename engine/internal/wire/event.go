@@ -46,6 +46,7 @@ const (
 	kindSignalForgets   // a SignalReceived with which the run forgets its oldest id
 	kindGroupStarted    // a Started of a group's run with early signals; it also has a priority and a limit
 	kindChildEnded      // an AttemptOK or AttemptFailed with a field Kept, which the ordinary event follows
+	kindParentWaits     // the parent of a child run waits until another time than before
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -190,6 +191,10 @@ func (e *encoder) verb(event machine.Event) error {
 		e.uint(kindResumeRequested)
 		e.duration(ev.Extend)
 		e.who(ev.By, ev.Reason, ev.Ask)
+	case machine.ParentWaits:
+		e.uint(kindParentWaits)
+		e.time(ev.Until)
+		e.who(ev.By, "", ev.Ask)
 	case machine.RetryRequested:
 		e.uint(kindRetryRequested)
 		e.string(ev.Step)
@@ -325,6 +330,10 @@ func (d *decoder) verb(kind uint64) machine.Event {
 	case kindResumeRequested:
 		ev := machine.ResumeRequested{Extend: d.duration()}
 		ev.By, ev.Reason, ev.Ask = d.who()
+		return ev
+	case kindParentWaits:
+		ev := machine.ParentWaits{Until: d.time()}
+		ev.By, _, ev.Ask = d.who()
 		return ev
 	case kindRetryRequested:
 		ev := machine.RetryRequested{Step: d.string(), NewKey: d.bool(), Extend: d.duration()}

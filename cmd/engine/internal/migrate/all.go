@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
@@ -96,7 +97,7 @@ func consider(ctx context.Context, s *session.Session, row store.RunRow, wf *dsl
 		x.err = err
 		return x, nil
 	}
-	x.plan = moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes())
+	x.plan = moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes(), moving.Moment{At: time.Now(), Signals: r.State.EarlySignals()})
 	if verb == nil || len(x.plan.Refusals) > 0 {
 		return x, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/saga-engine/engine/cmd/engine/internal/cli"
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
@@ -100,7 +101,7 @@ func compare(ctx context.Context, s *session.Session, r *history.Run, next *dsl.
 	if err != nil {
 		return moving.Plan{}, err
 	}
-	return moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes()), nil
+	return moving.Compare(r.Flow, wf, r.State.Run(), r.State.Nodes(), moving.Moment{At: time.Now(), Signals: r.State.EarlySignals()}), nil
 }
 
 // inner returns why the run of a group, or of a library's workflow, cannot be moved. The parameter `to`
@@ -191,6 +192,8 @@ func change(s moving.Step) string {
 		parts = append(parts, "changed: "+strings.Join(s.Changed, ", "))
 	}
 	switch {
+	case s.Anew && s.Fresh:
+		parts = append(parts, "takes its new block")
 	case s.Anew:
 		parts = append(parts, "starts again")
 	case len(s.Changed) > 0 && s.Ended:

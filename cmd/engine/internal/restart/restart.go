@@ -149,6 +149,9 @@ func heirRefusal(heir string) moving.Refusal {
 
 // record shows the plan, asks, and records the new run.
 func (w *work) record(ctx context.Context, def *dsl.Definition) error {
+	if err := w.preview(ctx, def); err != nil {
+		return err
+	}
 	if w.a.JSON && !w.o.Yes {
 		return w.planJSON()
 	}
@@ -169,9 +172,7 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 			return err
 		}
 	}
-	sub, err := engine.Restart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), engine.Restarting{
-		Definition: def, Run: w.r.Row.Run, Step: w.o.From, Again: w.o.Again, Name: w.o.RunID, By: verbs.Person(), Reason: w.o.Reason,
-	})
+	sub, err := engine.Restart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), w.restarting(def))
 	if err != nil {
 		return w.problem(ctx, sub, err)
 	}
@@ -181,6 +182,30 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 		}
 	}
 	return w.recorded(ctx, sub)
+}
+
+// restarting returns what the engine is asked for.
+func (w *work) restarting(def *dsl.Definition) engine.Restarting {
+	return engine.Restarting{
+		Definition: def, Run: w.r.Row.Run, Step: w.o.From, Again: w.o.Again, Name: w.o.RunID, By: verbs.Person(), Reason: w.o.Reason,
+	}
+}
+
+// preview adds a refusal to the plan if the engine would not accept the new run now: for example, the
+// limit of the workflow is full, or the unique key cannot be evaluated. With --yes the engine itself
+// refuses the run.
+func (w *work) preview(ctx context.Context, def *dsl.Definition) error {
+	if w.o.Yes || len(w.plan.Refusals) > 0 {
+		return nil
+	}
+	if heir, err := history.Heir(ctx, w.s, w.r.Row.Run); err != nil || heir != "" { // the command was repeated
+		return err
+	}
+	err := engine.CheckRestart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), w.restarting(def))
+	if err != nil {
+		w.plan.Refusals = append(w.plan.Refusals, moving.Refusal{Reason: "the new run would be refused: " + err.Error()})
+	}
+	return nil
 }
 
 // ask asks the person whether to start the new run. It returns an error unless the answer is "yes".
@@ -308,6 +333,8 @@ func (w *work) write() error {
 func becomes(h moving.Heritage) string {
 	text := "runs"
 	switch {
+	case h.Refused && h.Taken:
+		text = "cannot be taken over"
 	case h.Taken && h.Undoes:
 		text = "takes over the result and the effect, and undoes the effect if it fails"
 	case h.Taken && h.Effect:

@@ -79,6 +79,8 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 		}
 		var refused *operator.RefusedError
 		switch {
+		case err == nil && to.Known:
+			return verb.printKnown(a)
 		case err == nil:
 			return verb.print(a)
 		case !to.Again, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
@@ -87,10 +89,10 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 	}
 }
 
-// printKnown prints that the run of a group has accepted a signal with the same id before.
+// printKnown prints that the run has accepted a signal with the same id before.
 func (y *sentVerb) printKnown(a *cli.App) error {
 	if a.JSON {
-		return a.PrintJSON(map[string]any{"run": y.row.Name, "verb": y.Name, "known": true, "recorded": false, "status": y.row.State.String()})
+		return a.PrintJSON(map[string]any{"run": y.row.Name, "verb": y.Name, "known": true, "recorded": y.message != 0, "status": y.row.State.String()})
 	}
-	return a.Print("%s\n", fmt.Sprintf("Run %s has accepted a signal with this id before, so this one changes nothing.", render.Clean(y.row.Name)))
+	return a.Print("%s\n", fmt.Sprintf("Run %s knows this id: it has accepted a signal with it before. Nothing was changed.", render.Clean(y.row.Name)))
 }

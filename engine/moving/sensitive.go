@@ -1,0 +1,66 @@
+package moving
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// A run keeps the marks of sensitive values that its first definition gave them: such a value is sealed
+// and is not shown. A definition without the mark would store and show the value in clear. So a move or
+// restart to such a definition is refused.
+
+const keepMark = "declare it as sensitive; or start a new run, with another secret"
+
+// exposes returns the names of the attributes of the object `is` that are not sensitive any more, or not
+// completely, although they are sensitive in the object `was`. An attribute that `is` does not have is
+// not exposed. The name "" means the whole value.
+func exposes(was, is dsl.Value) []string {
+	var names []string
+	for _, pointer := range was.Sensitive() {
+		covered := slices.ContainsFunc(is.Sensitive(), func(p string) bool { return p == pointer || strings.HasPrefix(pointer, p+"/") })
+		if name, ok := attribute(is, pointer); ok && !covered && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// attribute returns the name of the attribute to which a JSON pointer leads. The result `ok` is false if
+// the value has no such attribute.
+func attribute(v dsl.Value, pointer string) (name string, ok bool) {
+	if pointer == "" {
+		return "", true
+	}
+	name, _, _ = strings.Cut(pointer[1:], "/")
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
+	var object map[string]json.RawMessage
+	if json.Unmarshal(v.JSON(), &object) != nil {
+		return name, true // a list: its elements have no names, so the whole value counts
+	}
+	_, ok = object[name]
+	return name, ok
+}
+
+// secretVariables refuses the move or the restart if a variable is not sensitive any more.
+func (c *comparison) secretVariables() {
+	for _, name := range exposes(c.run.Vars.V, c.plan.Vars) {
+		c.refuse("", keepMark, "variable %s is sensitive in the run, but not in the new definition", name)
+	}
+}
+
+// secretResult refuses the move or the restart if a recorded result of a step is not sensitive any more.
+// The parameter `is` is the result with the marks of the new definition.
+func (c *comparison) secretResult(step string, was, is dsl.Value) bool {
+	if names := exposes(was, is); len(names) > 0 {
+		what := "the result of step " + step
+		if names[0] != "" {
+			what = "the attribute " + names[0] + " of " + what
+		}
+		c.refuse(step, "declare it as sensitive", "%s is sensitive in the run, but not in the new definition", what)
+		return false
+	}
+	return true
+}
