@@ -32,6 +32,8 @@ type saying struct {
 	// now is the status of the run after the owner has accepted the verb. Until then it is the
 	// status before the verb.
 	now status.RunState
+	// through is the name of the child run because of which the run needs a person; "" = none.
+	through string
 	// unasked is the error of reading the answer, or of reading the run after the answer; nil = no
 	// error.
 	unasked error
@@ -83,6 +85,9 @@ func (y *saying) print(a *cli.App) error {
 		if y.Step != "" {
 			m["step"] = y.Step
 		}
+		if y.through != "" {
+			m["needs_person_through"] = []string{y.through}
+		}
 		return a.PrintJSON(m)
 	}
 	return a.Print("%s\n", y.text())
@@ -117,11 +122,11 @@ func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operato
 		if err != nil {
 			return y.problem(ctx, a, s, y.row, err)
 		}
-		y.now, y.answer = end.State.Status(), true
+		y.now, y.answer, y.through = end.State.Status(), true, end.Through
 		if err := y.print(a); err != nil {
 			return err
 		}
-		return follow.AsExit(end.State)
+		return end.AsExit()
 	}
 	a.Note("%s", y.text())
 	y.row.State = y.now
