@@ -44,7 +44,7 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Knows(v.Step); err != nil {
+	if err := history.KnowsStep(ctx, s, r, v.Step, v.Name); err != nil {
 		return err
 	}
 	event, err := v.Event(ctx, s, r, Person())
