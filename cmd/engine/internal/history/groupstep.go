@@ -13,6 +13,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/notice"
 )
 
 // AllGroups returns the child runs of the groups of a run, at any depth, as far as ReadGroups has read
@@ -25,6 +26,31 @@ func AllGroups(r *Run) []*Run {
 		}
 	}
 	return all
+}
+
+// NoticesOfGroups adds to the notices of a run those of its groups, as far as ReadGroups has read them: that
+// the run of a group needs a person is announced by the notify blocks of the workflow around the group.
+func NoticesOfGroups(ctx context.Context, s *session.Session, r *Run) error {
+	for _, group := range AllGroups(r) {
+		if !group.Flow.Announces() {
+			continue
+		}
+		sent, err := notices(ctx, s, group)
+		if err != nil {
+			return err
+		}
+		r.Notices = append(r.Notices, sent...)
+	}
+	return nil
+}
+
+// notices returns the notices of one run, with their notifications.
+func notices(ctx context.Context, s *session.Session, r *Run) ([]notice.Sent, error) {
+	sent, err := notice.Find(ctx, s.Store, r.Row, func(state string) int { return len(r.Flow.Notifications(state)) })
+	if err != nil {
+		return nil, s.Wrap("read the notices", err)
+	}
+	return sent, nil
 }
 
 // mostRuns is the highest number of runs of groups that an error names.

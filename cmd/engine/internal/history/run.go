@@ -76,8 +76,8 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if r.KeyWait, err = KeyWaitOf(ctx, s, r); err != nil {
 		return nil, err
 	}
-	if r.Notices, err = notice.Find(ctx, s.Store, row, func(state string) int { return len(r.Flow.Notifications(state)) }); err != nil {
-		return nil, s.Wrap("read the notices", err)
+	if r.Notices, err = notices(ctx, s, r); err != nil {
+		return nil, err
 	}
 	if role, ok := goals.Of(s.Store); ok {
 		if r.Resets, err = role.Resets(ctx, row.Run); err != nil {

@@ -31,7 +31,8 @@ type saying struct {
 	engine bool // at least one engine is alive
 	// now is the status of the run after the owner has accepted the verb. Until then it is the
 	// status before the verb.
-	now status.RunState
+	now  status.RunState
+	next string // what happens next to the run; "" = the status says enough
 	// through is the name of the child run because of which the run needs a person; "" = none.
 	through string
 	// unasked is the error of reading the answer, or of reading the run after the answer; nil = no
@@ -99,7 +100,8 @@ func (y *saying) text() string {
 	case y.unasked != nil && !y.answer:
 		return fmt.Sprintf("%s of run %s is recorded, but its answer could not be read: %s.", words.UpperFirst(y.Name), name, render.Clean(y.unasked.Error()))
 	case y.answer:
-		return fmt.Sprintf("%s of run %s accepted; the run is %s.", words.UpperFirst(y.Name), name, y.now)
+		text := fmt.Sprintf("%s of run %s accepted; the run is %s.", words.UpperFirst(y.Name), name, y.now)
+		return words.Join(" ", text, y.next)
 	case !y.engine:
 		return fmt.Sprintf("%s of run %s is recorded. No engine is alive to act on it: start one with `engine serve`, or `engine apply PATH` with the run's workflow.",
 			words.UpperFirst(y.Name), name)

@@ -66,6 +66,9 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	if err := said.answered(ctx, s, op); err != nil {
 		return v.problem(ctx, a, s, row, err)
 	}
+	if v.Name == "cancel" && said.answer {
+		said.next = said.afterCancel(ctx, s)
+	}
 	if v.Wait {
 		return untilEnded(ctx, a, s, op, said)
 	}
