@@ -308,8 +308,8 @@ func (w judges) judgeNotices(s *runLog) {
 	}
 	for state, all := range s.kin.must {
 		for _, flow := range all {
-			for _, n := range w.kin.bellsOf(flow, state) {
-				if !w.rang(fmt.Sprintf("%s %s %d ", w.namedBy(s), state, n)) {
+			for _, n := range bellsOf(w.kin, flow, state) {
+				if !w.rang(fmt.Sprintf("%s %s %d ", namedBy(w.world, s), state, n)) {
 					w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
 				}
 			}
@@ -332,7 +332,7 @@ func (w judges) rang(beginning string) bool {
 func (w judges) judgeRings() {
 	names := map[string][]*runLog{}
 	for _, s := range w.order {
-		name := w.namedBy(s)
+		name := namedBy(w.world, s)
 		names[name] = append(names[name], s)
 	}
 	for text := range w.remote.rings {
@@ -344,7 +344,7 @@ func (w judges) judgeRings() {
 		}
 		if !slices.ContainsFunc(names[name], func(s *runLog) bool {
 			return slices.ContainsFunc(s.kin.reached[state], func(flow *dsl.Workflow) bool {
-				return slices.Contains(w.kin.bellsOf(flow, state), block)
+				return slices.Contains(bellsOf(w.kin, flow, state), block)
 			})
 		}) {
 			w.fault("a notification says that %s is %s, which it never was, or which block %d of that time does not announce", name, state, block)
