@@ -39,7 +39,7 @@ func (a *author) reference() string {
 		refs = append(refs, "each.key", "each.value", "each.value.q", "step.e[each.key].output.reservation_id", "step.e[each.key].error.message")
 	}
 	if a.inSelf {
-		refs = append(refs, "self.output.value", "self.output.value.k", "self.input.value", "self.key", "self.timed_out")
+		refs = append(refs, "self.output.value", "self.output.value.k", "self.input.value", "self.key", "self.timed_out", "self.signal")
 	}
 	return refs[a.IntN(len(refs))]
 }
@@ -333,7 +333,7 @@ func (a *author) scope(wf *Workflow) func() *Scope {
 	each := &EachItem{Key: a.pick("k1", "k2", "é", "zz"), Value: a.value(a.document(a.pick("number", "object"), 2))}
 	self := &Self{
 		Input: a.value(`{"value":1}`), Output: a.value(`{"value":` + a.document(a.pick("string", "object"), 2) + "}"),
-		OutputKnown: a.IntN(4) > 0, Key: "key é", TimedOut: a.IntN(2) == 0,
+		OutputKnown: a.IntN(4) > 0, Key: "key é", TimedOut: a.IntN(2) == 0, Signal: a.pick("", "paid"),
 	}
 	info := RunInfo{ID: "r-1", Workflow: "w", Key: a.pick("", "k"), StartedAt: time.Unix(1_800_000_000, 0)}
 	return func() *Scope {

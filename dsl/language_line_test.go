@@ -203,6 +203,32 @@ func TestLinesOfGroupsAreCompleted(t *testing.T) {
 	}
 }
 
+// The run of a group has only those values around the group that the group uses. For any other value the
+// error says so; it names no hidden variable. The lines of one console do not change what the group has.
+func TestLinesOfGroups(t *testing.T) {
+	wf := stepOf(t, lineWorkflow(t), "send").Child.Workflow
+	s := scopeOf(document(`{"n":3,"each.key":"rom"}`))
+	s.Step = func(int) dsl.StepResult { return succeeded(`"rom 3"`) }
+	for line, want := range map[string]string{
+		"local.to": `"rom"`, "each.key": `"rom"`, "var.n + 1": `4`, "step.parcel.output": `"rom 3"`,
+	} {
+		if got, diags := wf.Evaluate(line, s); diags.HasErrors() || string(got.JSON()) != want {
+			t.Errorf("%s: %s, %v, want %s", line, got.JSON(), diags.Err(), want)
+		}
+	}
+	for range 2 {
+		for _, line := range []string{"var.pin", "var.who.name", "run.id", "each.value", "step.pay.output", `step.ship["rom"].status`, "group.pack.output.size", "local.twice"} {
+			_, diags := wf.Evaluate(line, s)
+			if len(diags) != 1 || diags[0].Summary != "No value in the run of a group" || !strings.Contains(diags[0].Detail, `The run of group "send" does not have `+line[:6]) {
+				t.Errorf("%s: %v, want that the group does not have it", line, diags)
+			}
+		}
+	}
+	if _, words := wf.Complete("run.", true); len(words) > 0 {
+		t.Errorf("the words %q, but the group uses no attribute of run", words)
+	}
+}
+
 func TestLinesAreCompleted(t *testing.T) {
 	wf := lineWorkflow(t)
 	for _, tt := range []struct {

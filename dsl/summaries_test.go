@@ -37,6 +37,7 @@ var withoutGolden = map[string]string{
 	"Nesting too deep":               "hostile_test.go: huge",
 	"No run here":                    "language_line_test.go: a line of the console",
 	"No value for required variable": "bind_test.go: a value of the command line",
+	"No value in the run of a group": "language_line_test.go: a line of the console",
 	"Not read":                       "language_line_test.go: a line of the console",
 	"Too many agents":                "language_rare_test.go: huge",
 	"Too many errors":                "hostile_test.go: huge",

@@ -201,7 +201,7 @@ var layers = []layer{
 	{"cmd/engine/internal/explain", "an explanation changes nothing",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/verbs", "cmd/engine/internal/words", "cmd/engine/render", "engine/journal", "engine/machine", "engine/operator", "engine/store", "engine/story"}, nil},
 	{"cmd/engine/internal/console", "a console evaluates and changes nothing",
-		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/render", "dsl", "dsl/diag", "engine/machine"}, []string{"golang.org/x/term"}},
+		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/words", "cmd/engine/render", "dsl", "dsl/diag", "engine/machine"}, []string{"golang.org/x/term"}},
 	{"cmd/engine/internal/starts", "what waits for an engine is not started here", []string{"engine/store", "engine/store/events", "engine/store/intake"}, nil},
 	{"cmd/engine/internal/doctor", "a checkup starts nothing",
 		[]string{"cmd/engine/internal/cli", "cmd/engine/internal/exit", "cmd/engine/internal/history", "cmd/engine/internal/module", "cmd/engine/internal/session", "cmd/engine/internal/starts", "cmd/engine/internal/words", "cmd/engine/render", "cmd/internal/pause", "dsl", "dsl/diag", "engine", "engine/agents", "engine/journal", "engine/machine/status", "engine/store", "engine/store/intake", "engine/store/replies", "engine/store/health"}, nil},

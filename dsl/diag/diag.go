@@ -21,6 +21,10 @@ const (
 	SeverityInfo
 )
 
+// NotInGroup is the summary of the error about an expression that refers to a value around a group,
+// if the run of the group does not have the value. The run around the group has it.
+const NotInGroup = "No value in the run of a group"
+
 // String returns "error", "warning", "info" or "invalid".
 func (s Severity) String() string {
 	switch s {

@@ -35,6 +35,17 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
+// Choices returns the same as DidYouMean. But if no candidate is similar to the name, it returns a
+// sentence with all candidates, sorted.
+func Choices(name string, candidates []string) string {
+	if s := DidYouMean(name, candidates); s != "" || len(candidates) == 0 {
+		return s
+	}
+	all := append([]string(nil), candidates...)
+	sort.Strings(all)
+	return " It has: " + strings.Join(all, ", ") + "."
+}
+
 // DidYouMean returns a sentence that suggests the nearest candidate. The sentence begins with a
 // blank, so the caller can append it to a message. DidYouMean returns "" if no candidate is
 // similar to the name.

@@ -221,8 +221,22 @@ func (d caller) input(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 		}
 	}
 	keyed := *scope
-	keyed.Self = &dsl.Self{Key: key}
+	self := dsl.Self{}
+	if scope.Self != nil {
+		self = *scope.Self // self.previous and self.collected of a step with a repeat block
+	}
+	self.Key = key
+	keyed.Self = &self
 	return step.Input(&keyed)
+}
+
+// given returns the arguments that node n gives to a declared action, if the run must store them;
+// null = it need not.
+func (d caller) given(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
+	if f := d.step(n).Given; f != nil {
+		return f(scope)
+	}
+	return dsl.Value{}, nil
 }
 
 // prepare evaluates the preconditions, the input and the key of node i before its first
@@ -246,6 +260,10 @@ func (d caller) prepare(i int) bool {
 		}
 	}
 	input, err := d.input(n, scope)
+	var given dsl.Value
+	if err == nil {
+		given, err = d.given(n, scope)
+	}
 	if err != nil {
 		d.run.Begin()
 		d.forward().missed(i, expressionMiss("input", err))
@@ -262,12 +280,19 @@ func (d caller) prepare(i int) bool {
 			return false
 		}
 	}
-	if m, ok := d.grow("input", len(input.JSON())); !ok {
+	stored := len(input.JSON())
+	if !given.IsNull() {
+		stored += len(given.JSON())
+	}
+	if m, ok := d.grow("input", stored); !ok {
 		d.run.Begin()
 		d.forward().missed(i, m)
 		return false
 	}
 	n = d.edit(i)
 	n.Prepared, n.Input, n.BizKey = true, d.s.keep(input), key
+	if !n.Given.V.IsNull() || !given.IsNull() {
+		n.Given = d.s.keep(given)
+	}
 	return true
 }

@@ -62,6 +62,7 @@ func (d loops) succeed(i int) {
 func (d loops) end(i int) {
 	n := d.edit(i)
 	n.Loop.Between = false
+	d.keepGiven(n)
 	n.Fwd.Blame(model.Miss{})
 	d.forward().endForward(i, status.StepSucceeded)
 }
@@ -122,6 +123,14 @@ func (d loops) append(i int, v dsl.Value) {
 	n.Collected = n.Collected.Append(v, d.s.before(i).Collected.Len())
 }
 
+// keepGiven makes a new reference for the field Given of a node whose field Loop has changed: the record
+// then stores both again. The method `append` does the same for the field Last, and says why.
+func (d loops) keepGiven(n *model.Node) {
+	if !n.Given.V.IsNull() {
+		n.Given = d.s.keep(n.Given.V)
+	}
+}
+
 // loopMiss returns the failure of an iteration if an expression of the repeat block cannot be
 // evaluated. It has the code of a failed postcondition: in both cases the call may have had its
 // effect.
@@ -156,6 +165,7 @@ func (d loops) plan(i int) {
 	}
 	n.Last = d.s.keep(n.Output.V)
 	n.Loop.Between = true
+	d.keepGiven(n)
 	n.Stated = model.StatedNothing // no person can correct the outcome now: the loop has used it
 	n.Fwd.Blame(model.Miss{})
 	n.Fwd.Kind, n.Fwd.Ended = model.CallDo, 0
@@ -206,6 +216,7 @@ func (d loops) next(i int) bool {
 	}
 	n = d.edit(i)
 	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.Effect() != status.EffectNone}
+	d.keepGiven(n)
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.Held{}
 	n.Prepared, n.TimedOut, n.Data = false, false, model.Held{}
 	n.Point, n.Blob = 0, nil

@@ -204,6 +204,14 @@ var mutants = []mutant{
 		"inv.ForwardKey, inv.IdempotencyKey = inv.IdempotencyKey, d.undoKey(n)", "inv.ForwardKey, inv.IdempotencyKey = d.undoKey(n), d.undoKey(n)", nil},
 	{"a step that starts is written without its start", "../internal/wire/template.go",
 		"n.Fwd.Began = at", "n.Fwd.Began = 0", nil},
+	{"a loop keeps the arguments of its first call", "dispatch.go",
+		"if !n.Given.V.IsNull() || !given.IsNull() {", "if n.Given.V.IsNull() {", nil},
+	{"compensate sees no stored arguments", "scope.go",
+		"Given: n.Given.V, ", "", nil},
+	{"self.previous is lost if the input has the key", "dispatch.go",
+		"self = *scope.Self //", "_ = *scope.Self //", nil},
+	{"the journal forgets stored arguments", "../internal/wire/table.go",
+		"n.Given = d.held()\n", "_ = d.held()\n", nil},
 }
 
 // T30: TestMutants plants the faults one by one and runs the random worlds against

@@ -74,7 +74,8 @@ func (d *decider) selfScope(n *model.Node) *dsl.Scope {
 	*sc = *d.scope(n)
 	self := sc.Self
 	sc.Self = &dsl.Self{
-		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, Key: d.forwardKey(n), TimedOut: n.TimedOut,
+		Input: n.Input.V, Given: n.Given.V, Output: n.Output.V, OutputKnown: n.Known, Key: d.forwardKey(n),
+		TimedOut: n.TimedOut, Signal: n.EndedBy(),
 	}
 	if self != nil {
 		sc.Self.Previous, sc.Self.Collected = self.Previous, self.Collected
@@ -162,7 +163,7 @@ func (d *decider) stepResult(i int) dsl.StepResult {
 func instanceResult(n *model.Node, collects bool) dsl.InstanceResult {
 	r := dsl.InstanceResult{
 		Key: n.Key, Status: n.State.String(), Attempts: int(n.Fwd.Total),
-		StartedAt: n.Fwd.Began.Time(), EndedAt: n.Fwd.Ended.Time(), TimedOut: n.TimedOut, Signal: n.Signal.Name,
+		StartedAt: n.Fwd.Began.Time(), EndedAt: n.Fwd.Ended.Time(), TimedOut: n.TimedOut, Signal: n.EndedBy(),
 	}
 	if collects {
 		r.Collected = n.Collected.List()

@@ -156,6 +156,9 @@ func randomStep(c *chooser, i, n, pivotAt int) *spec {
 	}
 	if c.chance(25) {
 		randomLoop(c)(s)
+		if i%2 == 1 { // without a choice, so that the other parts of the world stay as they were
+			storesArguments(s)
+		}
 		if s.OnRerun == dsl.RerunUndoFirst {
 			s.OnRerun = dsl.RerunDefault
 		}

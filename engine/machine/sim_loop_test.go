@@ -134,6 +134,9 @@ func (w *world) checkLoop(i int, n *model.Node) error {
 	if err != nil {
 		return err
 	}
+	if want := argumentsFor(n.Input.V); step.Given != nil && string(n.Given.V.JSON()) != string(want.JSON()) {
+		return fmt.Errorf("the stored arguments are %s, want %s", n.Given.V.JSON(), want.JSON())
+	}
 	made := int(n.Loop.Iteration) + 1
 	if set.MaxIterations > 0 && (made > set.MaxIterations || made == set.MaxIterations && n.Loop.Between) {
 		return fmt.Errorf("iteration %d of at most %d, another planned: %v", made, set.MaxIterations, n.Loop.Between)

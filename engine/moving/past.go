@@ -70,7 +70,7 @@ func Take(n, was *model.Node) {
 	n.Input, n.Output = model.Held{V: was.Input.V}, model.Held{V: was.Output.V}
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
 	n.Data, n.Caught, n.Last = model.Held{V: was.Data.V}, model.Held{V: was.Caught.V}, model.Held{V: was.Last.V}
-	n.BizKey, n.Manual, n.Loop = was.BizKey, was.Manual, was.Loop
+	n.BizKey, n.Manual, n.Loop, n.Given = was.BizKey, was.Manual, was.Loop, model.Held{V: was.Given.V}
 	n.Loop.Calls = 0                                                             // the new run counts only its own calls
 	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // the number of the signal has a meaning only in the old run
 	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)

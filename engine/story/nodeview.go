@@ -155,7 +155,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		}
 	}
 	v.UndoDeadline = n.Und.Deadline.Time()
-	v.Awaits, v.Signal = awaited(n), n.Signal.Name
+	v.Awaits, v.Signal = awaited(n), n.EndedBy()
 	if t.Act == model.Backoff || n.Waits() {
 		v.Until = t.Until.Time()
 	}

@@ -340,6 +340,23 @@ func (s *Step) Conditions() []*Condition {
 	return out
 }
 
+// UsesSelfInput reports whether an expression of the step uses self.input.
+func (s *Step) UsesSelfInput() bool {
+	var all []*eval.Expr
+	for _, c := range s.Conditions() {
+		all = append(all, c.Condition, c.Message, c.Code)
+	}
+	for _, name := range []string{"collect", "until", "interval"} {
+		all = append(all, s.Repeat.Attr(name))
+	}
+	if s.Undo != nil {
+		for _, a := range s.Undo.Input {
+			all = append(all, a.Expr)
+		}
+	}
+	return slices.ContainsFunc(all, func(e *eval.Expr) bool { return e != nil && e.Compiled != nil && e.Compiled.SelfInput })
+}
+
 // Collects reports whether the step has a repeat block with `collect`.
 func (s *Step) Collects() bool { return s.Repeat != nil && s.Repeat.Attr("collect") != nil }
 

@@ -24,7 +24,9 @@ func (m *Module) CompileLine(r *report.Reporter, w *Workflow, e *eval.Expr, inRu
 	} else if d.needsRun(w, e) {
 		return nil
 	}
-	return referenceDecoder{d.decoder, map[*eval.Local]visit{}}.compile(e, w.names(), allowed)
+	ns := w.names()
+	ns.inLine = true
+	return referenceDecoder{d.decoder, map[*eval.Local]visit{}}.compile(e, ns, allowed)
 }
 
 // checkReads reports an error for each call of file() and env() whose result the definition does

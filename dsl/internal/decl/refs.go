@@ -71,6 +71,7 @@ type names struct {
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
 	inNotify  bool           // true = the expressions are inside of a notify block
+	inLine    bool           // true = the expression is a line of the console, so a group takes no further values for it
 }
 
 // compile compiles the expression e and checks each of its references. The parameter `a` says which
@@ -398,12 +399,13 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		return d.refOwn(c, name, at, a)
 	}
 	need := map[string]allow{"each": allowEach, "self": allowSelf, "failure": allowFailure, "run": allowRun, "event": allowEvent}[root]
-	if a&need == 0 || root == "each" && !ns.hasEach {
+	partly := root == "self" && a&(allowPrevious|allowCollected|allowError) != 0 && !slices.Contains(syntax.RootFields[root], name)
+	if a&need == 0 && !partly || root == "each" && !ns.hasEach {
 		d.unavailable(at, root)
 		return false
 	}
 	if !slices.Contains(syntax.RootFields[root], name) {
-		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.DidYouMean(name, syntax.RootFields[root]))
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", root, name, diag.Choices(name, fieldsHere(root, ns, a)))
 		return false
 	}
 	if root == "self" && ns.onlySelf != "" && name != ns.onlySelf {
@@ -416,6 +418,7 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		c.EachKey = c.EachKey || name == "key"
 	case "self":
 		c.Self = true
+		c.SelfInput = c.SelfInput || name == "input"
 		c.SelfOutput = c.SelfOutput || name == "output"
 	case "failure":
 		c.Failure = true
@@ -433,6 +436,25 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 		}
 	}
 	return true
+}
+
+// fieldsHere returns the attributes of a root such as self that an expression can use at its position.
+func fieldsHere(root string, ns *names, a allow) []string {
+	if root == "self" && ns.onlySelf != "" {
+		return []string{ns.onlySelf}
+	}
+	usual := map[string]allow{"self": allowSelf}[root] // what the other attributes need
+	needs := map[string]allow{
+		"self.previous": allowPrevious, "self.collected": allowCollected, "self.error": allowError,
+		"run.status": allowRunStatus, "run.key": allowRunKey,
+	}
+	return slices.DeleteFunc(slices.Clone(syntax.RootFields[root]), func(name string) bool {
+		need, own := needs[root+"."+name]
+		if !own {
+			need = usual
+		}
+		return need != 0 && a&need == 0
+	})
 }
 
 // refOwn checks a reference to an attribute of self that exists only in some blocks:

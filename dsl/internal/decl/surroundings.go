@@ -223,6 +223,9 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 		if a&allowVar == 0 || v == nil {
 			return false, false
 		}
+		if ns.inLine {
+			return false, d.notInGroup(g, value)
+		}
 		own := *v
 		own.Validations = nil // the values were checked when the outermost run started
 		g.Variables[name], key = &own, name
@@ -256,10 +259,40 @@ func (d referenceDecoder) around(c *eval.Compiled, t hcl.Traversal, name string,
 	default:
 		return false, false
 	}
-	g.take(key, value)
+	if !ns.inLine {
+		g.take(key, value)
+	} else if !g.holds(key, value) {
+		return false, d.notInGroup(g, value)
+	}
 	rename(t, "var", key)
 	c.Vars = true
 	return true, true
+}
+
+// holds reports whether the group w takes the value t from its surroundings, with all attributes that
+// t uses. The parameter `name` is the name of the hidden variable that would hold the value.
+func (w *Workflow) holds(name string, t *taken) bool {
+	old, ok := w.taken[name]
+	if !ok || old.fields == nil {
+		return ok
+	}
+	for f := range t.fields {
+		if _, used := old.fields[f]; !used {
+			return false
+		}
+	}
+	return true
+}
+
+// notInGroup reports an error for a line of the console that refers to the value t, and returns true.
+// The run of the group g does not have the value, because no expression in the group uses it.
+func (d referenceDecoder) notInGroup(g *Workflow, t *taken) bool {
+	what := t.root + "." + t.name
+	for _, f := range sorted.Keys(t.fields) {
+		what += "." + f
+	}
+	d.Errorf(t.at, "No value in the run of a group", "The run of group %q does not have %s: it has only those values around the group which the group uses.", g.Holder.Name, what)
+	return true
 }
 
 // eachOfGroup checks the reference each.NAME in a group. It returns the same
@@ -271,7 +304,7 @@ func (d referenceDecoder) eachOfGroup(c *eval.Compiled, at hcl.Range, name strin
 		return false, false
 	}
 	if !slices.Contains(syntax.RootFields["each"], name) {
-		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.DidYouMean(name, syntax.RootFields["each"]))
+		d.Errorf(at, "Unsupported attribute", "%q has no attribute %q.%s", "each", name, diag.Choices(name, syntax.RootFields["each"]))
 		return false, true
 	}
 	if name == "key" {

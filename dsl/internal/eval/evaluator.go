@@ -38,6 +38,7 @@ type StepShape struct {
 	// Given evaluates the arguments that the step gives to a declared action, for self.input in
 	// expressions; nil = the step calls no declared action. The field Input of type Self cannot be
 	// used here: it holds the input of the plugin's action, which may differ from these arguments.
+	// Given is called only if the run has not stored the arguments (field Given of type Self).
 	Given func(*Scope) (value.Value, error)
 }
 

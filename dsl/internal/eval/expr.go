@@ -85,6 +85,7 @@ type Compiled struct {
 	// of the step is not in this set: see EachKey.
 	GroupKeys uint64
 	Self      bool // true = the expression uses self.*
+	SelfInput bool // true = the expression uses self.input
 	// true = the expression uses self.output, or self.collected, which depends on the output
 	SelfOutput    bool
 	SelfPrevious  bool       // true = the expression uses self.previous

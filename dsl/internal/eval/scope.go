@@ -33,6 +33,10 @@ type Scope struct {
 	// Allowance limits the total cost of all expressions of one decision.
 	// nil = only the limits of each single expression apply.
 	Allowance *metered.Allowance
+
+	// true = StepShape.Given evaluates the input of a step with this Scope. Without this mark, an
+	// input that uses self.input would evaluate itself without end.
+	inGiven bool
 }
 
 // A Memo caches, for one run, decoded values and the results of finished steps.
@@ -73,11 +77,15 @@ type EachItem struct {
 // A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In other
 // expressions of a step with a repeat block, only Previous and Collected are set.
 type Self struct {
-	Input       value.Value
+	Input value.Value
+	// Arguments that the step gave to a declared action, if the run has stored them; null = the
+	// function StepShape.Given evaluates them again.
+	Given       value.Value
 	Output      value.Value
 	OutputKnown bool   // false = the output is not known, because the outcome was unknown
 	Key         string // idempotency key of the step's call, not of the undo
 	TimedOut    bool
+	Signal      string             // name of the signal that ended the wait; "" = no signal ended it
 	Previous    value.Value        // output of the previous iteration; null = this is the first iteration
 	Collected   func() value.Value // returns the list of values that the loop has collected; nil = the loop collects none
 	ErrorCode   string             // self.error.code; "" = the expression is not in catch.output

@@ -194,10 +194,6 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 			return cty.NilVal, err
 		}
 	}
-	signal := cty.NullVal(cty.String)
-	if r.Signal != "" {
-		signal = cty.StringVal(r.Signal)
-	}
 	collected, err := value.Decode(r.Collected)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode collected: %w", err)
@@ -205,7 +201,7 @@ func instanceValue(r InstanceResult, out cty.Type) (cty.Value, error) {
 	return cty.ObjectVal(map[string]cty.Value{
 		"output": output, "status": cty.StringVal(r.Status), "attempts": cty.NumberIntVal(int64(r.Attempts)),
 		"error": fault, "started_at": timeValue(r.StartedAt), "ended_at": timeValue(r.EndedAt),
-		"timed_out": cty.BoolVal(r.TimedOut), "signal": signal, "collected": collected,
+		"timed_out": cty.BoolVal(r.TimedOut), "signal": signalValue(r.Signal), "collected": collected,
 	}), nil
 }
 
@@ -277,7 +273,11 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 		fault, err := faultValue(s.Self.ErrorCode, s.Self.ErrorText, s.Self.ErrorData)
 		return cty.ObjectVal(map[string]cty.Value{"error": fault}), err
 	case name == "self" && s.Self != nil:
-		if err := w.meter().Input(value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))); err != nil {
+		load := value.LoadOf(s.Self.Input).Plus(value.LoadOf(s.Self.Output))
+		if !s.Self.Given.IsNull() {
+			load = load.Plus(value.LoadOf(s.Self.Given))
+		}
+		if err := w.meter().Input(load); err != nil {
 			return cty.NilVal, err
 		}
 		return w.selfValue(s)
@@ -318,16 +318,24 @@ func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
 	return e.kept, nil
 }
 
-// selfValue returns the value of self for the expression that is evaluated. It decodes
-// self.previous and self.collected only if the expression uses them, because collected values may
-// be large.
+// selfValue returns the value of self for the expression that is evaluated. It makes self.input,
+// self.previous and self.collected only if the expression uses them. Collected values may be large.
+// The input of a step may use self.previous and self.collected, and to make self.input the input of
+// the step may have to be evaluated: without this rule, the evaluation would never end.
 func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	shape := w.ev.Steps[w.self]
-	v, err := SelfValue(s, shape)
-	if err != nil || w.c == nil || !w.c.SelfPrevious && !w.c.SelfCollected {
-		return v, err
+	attrs, err := selfParts(s, shape)
+	if err != nil {
+		return cty.NilVal, err
 	}
-	attrs := v.AsValueMap()
+	if w.c == nil || w.c.SelfInput {
+		if attrs["input"], err = selfInput(s, shape); err != nil {
+			return cty.NilVal, err
+		}
+	}
+	if w.c == nil {
+		return cty.ObjectVal(attrs), nil
+	}
 	if w.c.SelfPrevious {
 		if err := w.meter().Input(value.LoadOf(s.Self.Previous)); err != nil {
 			return cty.NilVal, err
@@ -351,13 +359,54 @@ func (w *runWorld) selfValue(s *Scope) (cty.Value, error) {
 	return cty.ObjectVal(attrs), nil
 }
 
-// SelfValue returns the value of self in a run. The field Self of the scope s must not be nil. The
-// parameter `shape` describes the step: it holds the types of the input and the output.
+// SelfValue returns the value of self in a run, without self.previous and self.collected. The field
+// Self of the scope s must not be nil. The parameter `shape` describes the step: it holds the types
+// of the input and the output.
 func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
-	input := s.Self.Input
-	if shape.Given != nil {
+	attrs, err := selfParts(s, shape)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	if attrs["input"], err = selfInput(s, shape); err != nil {
+		return cty.NilVal, err
+	}
+	return cty.ObjectVal(attrs), nil
+}
+
+// selfParts returns the attributes of self that need no evaluation of another expression.
+func selfParts(s *Scope, shape StepShape) (map[string]cty.Value, error) {
+	out := cty.NullVal(value.PlainType(shape.Out))
+	if s.Self.OutputKnown {
 		var err error
-		if input, err = shape.Given(s); err != nil {
+		if out, err = decodeOutput(s.Self.Output, shape.Out); err != nil {
+			return nil, fmt.Errorf("decode self.output: %w", err)
+		}
+	}
+	return map[string]cty.Value{
+		"output": out, "key": cty.StringVal(s.Self.Key), "timed_out": cty.BoolVal(s.Self.TimedOut), "signal": signalValue(s.Self.Signal),
+	}, nil
+}
+
+// ErrOwnInput says that an expression in the input of a step uses self.input. Package decl refuses
+// such an expression. If it came to an evaluation nevertheless, the evaluation would never end, and
+// the process would die. So the evaluation returns this error.
+var ErrOwnInput = errors.New("self.input cannot be used in the input of its own step")
+
+// selfInput returns the value of self.input. If the step calls a declared action and the run has
+// not stored the arguments, selfInput evaluates the input of the step again.
+func selfInput(s *Scope, shape StepShape) (cty.Value, error) {
+	input := s.Self.Input
+	switch {
+	case shape.Given == nil:
+	case !s.Self.Given.IsNull():
+		input = s.Self.Given
+	case s.inGiven:
+		return cty.NilVal, ErrOwnInput
+	default:
+		inner := *s
+		inner.inGiven = true
+		var err error
+		if input, err = shape.Given(&inner); err != nil {
 			return cty.NilVal, err
 		}
 	}
@@ -365,15 +414,16 @@ func SelfValue(s *Scope, shape StepShape) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode self.input: %w", err)
 	}
-	out := cty.NullVal(value.PlainType(shape.Out))
-	if s.Self.OutputKnown {
-		if out, err = decodeOutput(s.Self.Output, shape.Out); err != nil {
-			return cty.NilVal, fmt.Errorf("decode self.output: %w", err)
-		}
+	return in, nil
+}
+
+// signalValue returns the value of step.NAME.signal or self.signal: null if no signal has ended the
+// wait.
+func signalValue(name string) cty.Value {
+	if name == "" {
+		return cty.NullVal(cty.String)
 	}
-	return cty.ObjectVal(map[string]cty.Value{
-		"input": in, "output": out, "key": cty.StringVal(s.Self.Key), "timed_out": cty.BoolVal(s.Self.TimedOut),
-	}), nil
+	return cty.StringVal(name)
 }
 
 func (w *runWorld) localValue(l *Local) (KeptLocal, bool) {

@@ -211,3 +211,30 @@ func TestCheckWorldKnowsTypesOnly(t *testing.T) {
 		}
 	}
 }
+
+// An input that uses self.input of its own step would evaluate itself without end, and the process would
+// die. The evaluation returns an error instead.
+func TestOwnInputIsAnError(t *testing.T) {
+	ev := anyStep(false)
+	c := &Compiled{Syntax: parsed(t, "self.input"), Metered: metered.Of(parsed(t, "self.input")), Self: true, SelfInput: true}
+	calls := 0
+	ev.Steps[0].Given = func(s *Scope) (value.Value, error) {
+		if calls++; calls > 3 {
+			t.Fatal("the input is evaluated again and again")
+		}
+		v, err := ev.Run(c, s, 0)
+		if err != nil {
+			return value.Value{}, err
+		}
+		return value.Encode(v, false)
+	}
+	s := &Scope{Self: &Self{}}
+	if got := ev.shown(t, c, s); !strings.Contains(got, ErrOwnInput.Error()) {
+		t.Errorf("got %s, want the error %q", got, ErrOwnInput)
+	}
+	calls = 0
+	s.Self.Given = document(`{}`)
+	if got := ev.shown(t, c, s); got != "{}" || calls > 0 {
+		t.Errorf("got %s after %d evaluations, want the stored arguments", got, calls)
+	}
+}

@@ -104,7 +104,7 @@ func (x *Context) reference(t hcl.Traversal) *reference {
 		}
 	case "self.timed_out":
 		r.scalar(rest, schema.KindBool)
-	case "each.key", "self.key", "failure.step", "failure.code", "failure.message",
+	case "each.key", "self.key", "self.signal", "failure.step", "failure.code", "failure.message",
 		"run.id", "run.workflow", "run.key", "run.started_at":
 		r.scalar(rest, schema.KindString)
 	}
@@ -307,6 +307,8 @@ func (r *reference) ofSelf(s *eval.Self) (finding, bool) {
 		return finding{text: s.Key}, true
 	case r.field == "timed_out":
 		return finding{raw: strconv.AppendBool(nil, s.TimedOut)}, true
+	case r.field == "signal":
+		return finding{text: s.Signal}, s.Signal != ""
 	}
 	return finding{}, false
 }

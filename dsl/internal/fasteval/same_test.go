@@ -52,7 +52,7 @@ func newBench(ty cty.Type, v string) bench {
 		Vars:    document(fmt.Sprintf(`{"pin":"4711","v":%s}`, v), "/pin"),
 		Step:    func(i int) eval.StepResult { return results[i] },
 		Each:    &eval.EachItem{Key: "k2", Value: document(`{"n":7}`)},
-		Self:    &eval.Self{Input: document(`{"arg":"in"}`), Output: document(`{"value":"out"}`), OutputKnown: true, Key: "self-key", TimedOut: true},
+		Self:    &eval.Self{Input: document(`{"arg":"in"}`), Output: document(`{"value":"out"}`), OutputKnown: true, Key: "self-key", TimedOut: true, Signal: "paid"},
 		Failure: &eval.Failure{Step: "a", Code: "denied", Message: "no money"},
 	}}
 }
@@ -76,6 +76,7 @@ func (b bench) compiled(t *testing.T, src string) *eval.Expr {
 			}
 		default:
 			c.Each, c.Self = c.Each || root == "each", c.Self || root == "self"
+			c.SelfInput = c.SelfInput || root == "self" && tr[1].(hcl.TraverseAttr).Name == "input"
 			c.Failure, c.Run = c.Failure || root == "failure", c.Run || root == "run"
 		}
 	}
@@ -143,7 +144,7 @@ func TestReferencesReadTheSame(t *testing.T) {
 		"[for x in step.e : x.status]": `["succeeded","skipped"] []`,
 
 		"each.key": `"k2" []`, "each.value": `{"n":7} []`, "each.value.n": "7 []",
-		"self.input.arg": `"in" []`, "self.output.value": `"out" []`, "self.key": `"self-key" []`, "self.timed_out": "true []",
+		"self.input.arg": `"in" []`, "self.output.value": `"out" []`, "self.key": `"self-key" []`, "self.timed_out": "true []", "self.signal": `"paid" []`,
 		"failure.step": `"a" []`, "failure.code": `"denied" []`, "failure.message": `"no money" []`,
 		"run.id": `"r-1" []`, "run.workflow": `"w" []`, "run.key": `"key-1" []`, "run.started_at": `"2030-01-31T17:00:00.000000005Z" []`, "run.tick": "null []",
 
@@ -171,7 +172,7 @@ func TestUsualReferencesAreFast(t *testing.T) {
 	for _, src := range []string{
 		"var.v", "var.v.deep[0].x", "var.pin", "step.a.output.value", "step.a.status", "step.a.attempts", "step.a.error.code", "step.a.error.message",
 		"step.a.started_at", "step.a.timed_out", `step.e["k1"].output.value`, "step.e[each.key].status", "each.key", "each.value.n",
-		"self.input.arg", "self.output.value", "self.key", "self.timed_out", "failure.step", "failure.code", "failure.message",
+		"self.input.arg", "self.output.value", "self.key", "self.timed_out", "self.signal", "failure.step", "failure.code", "failure.message",
 		"run.id", "run.workflow", "run.key", "run.started_at", "step.a.attempts >= 3", "!self.timed_out",
 	} {
 		if _, _, ok := b.both(t, src); !ok {

@@ -111,7 +111,10 @@ func (l lines) members(path []string, inRun bool) []string {
 	case root == "var":
 		return attributes(l.ev.Vars[path[1]].Type, path[2:])
 	case root == "run" && inRun && len(path) == 1:
-		return slices.DeleteFunc(slices.Clone(syntax.RootFields[root]), func(name string) bool { return name == "status" })
+		return slices.DeleteFunc(slices.Clone(syntax.RootFields[root]), func(name string) bool {
+			_, taken := l.ev.Vars["run."+name] // the run of a group has only those attributes that the group uses
+			return name == "status" || l.w.Outer != nil && !taken
+		})
 	case (root == "step" || root == "group") && inRun:
 		return l.stepMembers(root == "group", path[1:])
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/argument"
 	"github.com/saga-engine/engine/dsl/internal/decl"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
@@ -33,6 +34,20 @@ func repeatOf(l stepLinker, d *decl.Step, ls *linkedStep) *noun.Repeat {
 		ls.interval = constantSpan(e.Bad, e.Compiled.Constant)
 	}
 	return out
+}
+
+// loopGiven returns the function for the field Given of noun.Step: the parameter `given` computes the
+// arguments of the step d. It returns nil if the run need not store these arguments.
+func loopGiven(d *decl.Step, a *linkedAction, given *argument.List) noun.ValueFunc {
+	if d.Repeat == nil || a.form == nil || !d.UsesSelfInput() {
+		return nil
+	}
+	for _, x := range d.Input {
+		if c := x.Expr.Compiled; c != nil && c.Self {
+			return given.Eval
+		}
+	}
+	return nil
 }
 
 // constantSpan returns v as a duration. It returns 0 if v is nil, because then the duration is not

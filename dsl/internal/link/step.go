@@ -238,6 +238,7 @@ func (l stepLinker) stepAction(d *decl.Step, ls *linkedStep, out *noun.Step) {
 	given.Instead = l.instead
 	ls.given = given.Eval
 	out.Input = a.sent(func(s *eval.Scope) (value.Value, error) { return ls.given(s) })
+	out.Given = loopGiven(d, a, given)
 	a.askWith(out.Do, ls.given)
 	out.Settings, ls.static = settingsOf(l.workflowLinker, a.limits(defaultsOf(l.workflowLinker, repeatable)), stepSettings(l.decl, d, repeatable))
 	codes := codeLinker(l).codesOf(a, d.Input, d.Conditions()...)
@@ -266,7 +267,7 @@ func (l stepLinker) selfValue(i int) cty.Value {
 	}
 	attrs := map[string]cty.Value{
 		"input": in, "output": out, "key": cty.UnknownVal(cty.String).RefineNotNull(),
-		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(), "error": cty.UnknownVal(eval.ErrorType).RefineNotNull(),
+		"timed_out": cty.UnknownVal(cty.Bool).RefineNotNull(), "signal": cty.UnknownVal(cty.String), "error": cty.UnknownVal(eval.ErrorType).RefineNotNull(),
 	}
 	if l.steps[i].decl.Repeat != nil {
 		attrs["previous"], attrs["collected"] = previousBefore(out), cty.DynamicVal

@@ -151,6 +151,7 @@ func (l undoLinker) soundness() {
 		l.undoable(i, s, later)
 		childLinker(l).undoable(s, later[i])
 		l.fits(s)
+		l.timerFits(s)
 		l.promisedRetries(i, s)
 	}
 	nullChecker(l).nullReads()

@@ -250,10 +250,14 @@ type Step struct {
 	// When is the condition of the step. The engine evaluates it once, before Settings and ForEach.
 	// If the condition uses each.*, it is in WhenEach instead of When. The engine evaluates
 	// WhenEach for each instance.
-	When           func(*eval.Scope) (bool, error)
-	WhenEach       func(*eval.Scope) (bool, error)
-	ForEach        func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
-	Input          ValueFunc                       // all arguments as one object; never nil
+	When     func(*eval.Scope) (bool, error)
+	WhenEach func(*eval.Scope) (bool, error)
+	ForEach  func(*eval.Scope) (Each, error) // instances of the step; nil = one instance with key ""
+	Input    ValueFunc                       // all arguments as one object; never nil
+	// Given computes the arguments of a declared action for self.input. It is set only if the run must
+	// store them, because the step has a repeat block and its arguments use self.previous or
+	// self.collected. nil = self.input needs no stored arguments.
+	Given          ValueFunc
 	IdempotencyKey func(*eval.Scope) (string, error)
 	Pre            []Condition
 	FailWhen       []Refusal // the fail_when blocks; the engine checks them before Post

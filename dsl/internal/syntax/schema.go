@@ -242,7 +242,7 @@ func (s *bodySpec) block(name string) blockSpec {
 // same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
-	"self":    {"input", "output", "key", "timed_out", "previous", "collected", "error"},
+	"self":    {"input", "output", "key", "timed_out", "signal", "previous", "collected", "error"},
 	"failure": {"step", "code", "message"},
 	"run":     {"id", "workflow", "key", "started_at", "tick", "status"},
 	"event":   {"id", "type", "at", "data"},

@@ -193,7 +193,7 @@ func diffMore(a, b *More) uint64 {
 // diffLoop compares two nodes, but only the fields that belong to repeat steps. It returns the
 // bits of the fields that differ.
 func diffLoop(a, b *More) (m uint64) {
-	if a.Loop != b.Loop {
+	if a.Loop != b.Loop || a.Given != b.Given && !SameHeld(a.Given, b.Given) {
 		m |= NodeLoopBit
 	}
 	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {

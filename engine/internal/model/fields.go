@@ -260,7 +260,11 @@ var NodeFields = []Field[Node]{
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
 	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
 	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
-	plainly(NodeLoopBit, func(n *Node) *Loop { return &n.Loop }),
+	{ // how far a repeat step has come, and the arguments that it gave to a declared action
+		Bit:  NodeLoopBit,
+		Same: func(a, b *Node) bool { return a.Loop == b.Loop && SameHeld(a.Given, b.Given) },
+		Copy: func(dst, src *Node) { dst.Loop, dst.Given = src.Loop, src.Given },
+	},
 	{ // output of the previous iteration, and the values that the loop has collected
 		Bit:  NodeGatheredBit,
 		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
@@ -283,12 +287,12 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeLoopBit | NodeGatheredBit | NodeHandedBit
 
 // ValueBits[k] is the bit of the field that contains the value k of NodeValues.
-var ValueBits = [7]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit}
+var ValueBits = [8]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit, NodeLoopBit}
 
 // NodeValues returns pointers to the values of a node. It leaves out the values in the field
 // Collected, because no code changes them.
-func NodeValues(n *Node) [7]*Held {
-	return [7]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last}
+func NodeValues(n *Node) [8]*Held {
+	return [8]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given}
 }
 
 // SaidBits are the bits of an attempt's code and message.

@@ -132,6 +132,16 @@ func (n *Node) Present() status.Effect {
 	return status.EffectNone
 }
 
+// EndedBy returns the name of the signal that ended the wait of the node, and "" if no signal ended it.
+// In a repeat step the field Signal may still have the signal of an earlier iteration, if the deadline
+// has ended the present one.
+func (n *Node) EndedBy() string {
+	if n.TimedOut {
+		return ""
+	}
+	return n.Signal.Name
+}
+
 // Result returns the output of the last call that succeeded, and true. In a repeat step, this call
 // may belong to the previous iteration. If no call has succeeded, Result returns false.
 func (n *Node) Result() (output Held, known bool) {

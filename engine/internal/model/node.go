@@ -93,7 +93,11 @@ type More struct {
 	Point  int       // number of the last checkpoint of the action, as the agent gave it
 	Blob   []byte    // data of the last checkpoint of the action; empty = no data
 
-	Loop      Loop       // present iteration of a repeat step
+	Loop Loop // present iteration of a repeat step
+	// Arguments that the step gave to a declared action, for self.input. Only a repeat step whose
+	// arguments use self.previous or self.collected stores them, because these values change after
+	// the call. Any other step can compute its arguments again. Null = not stored.
+	Given     Held
 	Last      Held       // output of the previous iteration; null = this is the first iteration
 	Collected *Collected // values that a repeat step has collected
 

@@ -171,7 +171,7 @@ func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {
 		sum += len(n.Blob) + len(n.UndoBlob)
-		for _, h := range [...]*Held{&n.Caught, &n.UndoInput, &n.Data, &n.Last} {
+		for _, h := range [...]*Held{&n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given} {
 			if !h.V.IsNull() { // so that a node with an empty More has the same weight as a node with NoMore
 				sum += len(h.V.JSON())
 			}

@@ -260,4 +260,10 @@ var cliFaults = []fault{
 		old:  "docs[name] = doc", new: "_, _ = name, doc",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^declared$"),
 	},
+	{
+		name: "the console of a group names the run around it",
+		in:   "cmd/engine/internal/console.around",
+		old:  `parent != ""`, new: `parent == ""`,
+		by: catches("cmd/engine", "^TestScriptSQLite$/^console-group$"),
+	},
 }

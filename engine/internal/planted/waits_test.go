@@ -260,4 +260,22 @@ var waitsFaults = []fault{
 		old:  "many ||", new: "false &&",
 		by: catches("engine/store/postgres", "^TestStore$/^inbox$"),
 	},
+	{
+		name: "self.signal forgets the signal of an earlier iteration",
+		in:   "engine/internal/model.(*Node).EndedBy",
+		old:  "if n.TimedOut {", new: "if n.TimedOut && n.More == nil {",
+		by: catches("engine/machine", "^TestSignalOfAnIteration$"),
+	},
+	{
+		name: "stored arguments get a new reference when they are stored again",
+		in:   "engine/machine.loops.keepGiven",
+		old:  "n.Given = d.s.keep(n.Given.V)", new: "_ = d.s.keep(n.Given.V)",
+		by: catches("engine/machine", "^TestStoredArgumentsOutliveTheNodeTheyWereSharedFrom$"),
+	},
+	{
+		name: "stored arguments count for the size of a node",
+		in:   "engine/internal/model.(*Node).Weight",
+		old:  "&n.Last, &n.Given}", new: "&n.Last}",
+		by: catches("engine/machine", "^TestStoredArgumentsCountAsValues$"),
+	},
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	codec "github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -289,4 +290,29 @@ func names(s planStep) []string {
 		all = append(all, fmt.Sprintf("%s[%q]", s.name, k))
 	}
 	return all
+}
+
+// sameState checks that a run has the same state from its snapshot as from its first row.
+func (w judges) sameState(ctx context.Context, run status.RunID) {
+	ctx = context.WithoutCancel(ctx)
+	defs := definitions(w.world)
+	for range 10 { // again if a row was committed between the two reads
+		whole, err := journal.Load(ctx, w.store, nil, defs, run)
+		if err != nil {
+			w.fault("run %d: %v", run, err)
+			return
+		}
+		short, err := journal.LoadState(ctx, store.Complete(w.store), nil, defs, run)
+		switch {
+		case err != nil:
+			w.fault("run %d from its snapshot: %v", run, err)
+		case short.Refused != nil:
+			w.fault("run %d: %v", run, short.Refused)
+		case short.Rows() != whole.Rows():
+			continue
+		case short.Facts != whole.Facts || !codec.SameState(short.State, whole.State):
+			w.fault("run %d has another state from its snapshot than from its journal (promise 10): %d facts, not %d", run, short.Facts, whole.Facts)
+		}
+		return
+	}
 }

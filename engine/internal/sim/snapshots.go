@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	codec "github.com/saga-engine/engine/engine/internal/wire"
-	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/snapshots"
@@ -27,31 +25,6 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 		return nothing{}, err
 	})
 	return err
-}
-
-// sameState checks that a run has the same state from its snapshot as from its first row.
-func (w judges) sameState(ctx context.Context, run status.RunID) {
-	ctx = context.WithoutCancel(ctx)
-	defs := definitions(w.world)
-	for range 10 { // again if a row was committed between the two reads
-		whole, err := journal.Load(ctx, w.store, nil, defs, run)
-		if err != nil {
-			w.fault("run %d: %v", run, err)
-			return
-		}
-		short, err := journal.LoadState(ctx, store.Complete(w.store), nil, defs, run)
-		switch {
-		case err != nil:
-			w.fault("run %d from its snapshot: %v", run, err)
-		case short.Refused != nil:
-			w.fault("run %d: %v", run, short.Refused)
-		case short.Rows() != whole.Rows():
-			continue
-		case short.Facts != whole.Facts || !codec.SameState(short.State, whole.State):
-			w.fault("run %d has another state from its snapshot than from its journal (promise 10): %d facts, not %d", run, short.Facts, whole.Facts)
-		}
-		return
-	}
 }
 
 // Snapshotted passes the call to the store.

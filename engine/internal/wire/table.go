@@ -270,16 +270,27 @@ var nodeCodec = []codec[model.Node]{
 		},
 	},
 	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
-	{ // how far a repeat step has come
+	{ // how far a repeat step has come, and the arguments that it gave to a declared action
 		bit: model.NodeLoopBit,
 		put: func(e *encoder, n *model.Node) {
+			// A reference has no value before the record is applied to a state.
+			if !n.Given.V.IsNull() || n.Given.From.Kind != model.OriginInline {
+				e.int(loopGiven)
+				e.held(n.Given)
+			}
 			e.int(int64(n.Loop.Iteration))
 			e.int(int64(n.Loop.Calls))
 			e.bool(n.Loop.Past)
 			e.bool(n.Loop.Between)
 		},
 		get: func(d *decoder, n *model.Node) {
-			n.Loop = model.Loop{Iteration: int32(d.index()), Calls: int32(d.index()), Past: d.bool(), Between: d.bool()}
+			n.Given = model.Held{}
+			iteration := d.int()
+			if iteration == loopGiven {
+				n.Given = d.held()
+				iteration = d.int()
+			}
+			n.Loop = model.Loop{Iteration: int32(d.small(iteration)), Calls: int32(d.index()), Past: d.bool(), Between: d.bool()}
 		},
 	},
 	{ // output of the previous iteration, and the collected values that this record adds
@@ -314,6 +325,11 @@ var attemptCodec = []codec[model.Attempt]{
 	momentCodec(model.AttemptSilentBit, func(a *model.Attempt) *model.Instant { return &a.Silent }),
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),
 }
+
+// loopGiven is written at the start of the field Loop if the field also holds the arguments that the
+// step gave to a declared action. The number of an iteration follows these arguments. No iteration
+// has this number, so an engine that does not know the arguments refuses the record.
+const loopGiven = -1
 
 // putCollected writes the length of the list c, and then only the values that the record added at
 // the end of the list. A reader has the other values already. So the journal of a loop grows by

@@ -9,6 +9,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/module"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
+	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/dsl/diag"
@@ -51,6 +52,20 @@ func namesOf(ctx context.Context, a *cli.App, path string, o Options) (*names, e
 	}, nil
 }
 
+// around returns a function that changes the error about a value which the run of a group does not
+// have: its text then also says which run has the value. The parameter `parent` is the name of the run
+// around the group; "" = the run has no parent.
+func around(path, parent string) func(diag.Diagnostics) diag.Diagnostics {
+	return func(found diag.Diagnostics) diag.Diagnostics {
+		for i := range found {
+			if found[i].Summary == diag.NotInGroup && parent != "" {
+				found[i].Detail += fmt.Sprintf(" Ask the run around it: `engine console %s --run %s`.", words.Quote(path), words.Quote(parent))
+			}
+		}
+		return found
+	}
+}
+
 // namesOfRun returns the names of a run. It reads no workflow files, because the state has the
 // definition of the run. The parameter `path` only says where the state is.
 func namesOfRun(ctx context.Context, a *cli.App, path string, o Options) (*names, error) {
@@ -75,7 +90,7 @@ func namesOfRun(ctx context.Context, a *cli.App, path string, o Options) (*names
 		return nil, err
 	}
 	return &names{
-		flow: r.Flow, scope: new(machine.Scratch).Scope(r.Flow, r.State), named: func(d diag.Diagnostics) diag.Diagnostics { return d },
+		flow: r.Flow, scope: new(machine.Scratch).Scope(r.Flow, r.State), named: around(m.Shown, r.State.Run().Parent.Name),
 		about: fmt.Sprintf("Run %s of workflow %s as it is now (%s), with the definition that the run keeps.",
 			render.Clean(row.Name), r.Flow.Name, r.State.Status()),
 	}, nil

@@ -18,6 +18,7 @@ var All = []string{
 	"postcondition", "fail_when", "compensate", "compensate by_key", "compensate retry", "compensate deadline", "compensate timeout", "compensate idempotent",
 	"compensation none", "pivot", "after the pivot", "step idempotent", "read_only", "output_type", "idempotency_key",
 	"repeat", "repeat until", "repeat interval", "repeat collect", "repeat previous", "repeat when",
+	"repeat of a declared action", "self.input in a loop", "repeat until signal",
 	// what an expression refers to
 	"step output", "step status", "step attempts", "step error", "step times", "step signal", "step collected", "group output",
 	"failure", "run",

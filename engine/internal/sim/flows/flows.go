@@ -46,6 +46,7 @@ type Step struct {
 	Own      bool     // the step's compensate block undoes the effects; the child run does not turn back
 	None     bool     // compensation = "none"
 	Loops    bool     // the step has a repeat block
+	Declared bool     // the step calls the declared action `order`, which uses the action `pay`
 	Restarts bool     // on_rerun = "undo_first": a failed attempt is undone before the next one
 	Tells    bool     // the attribute `id` of catch.output is "caught CODE", with the code of the failure
 	Uses     []string // constructs that the step uses
@@ -158,6 +159,14 @@ func (w *writer) agent(name string) {
 `)
 	w.f("      permanent  = %t\n", w.chance(50))
 	w.b.WriteString(`    }
+  }
+  action "order" {
+    uses      = "pay"
+    arguments = object({ what = string, note = optional(string), seen = optional(number, 0), before = optional(string) })
+    input {
+      name = args.what
+      note = args.note
+    }
   }
   action "unbook" {
     uses    = "undo"

@@ -48,7 +48,12 @@ func (w *writer) quiet(s scope, st *Step) {
 			w.condition(s, "postcondition", "!self.timed_out || run.id != \"run-1\"")
 		}
 	}
-	w.loop(s, st, loops)
+	if what > 2 && loops && w.chance(50) {
+		use("repeat", "repeat until signal", "repeat collect")
+		w.line(s, "repeat {\n%s    until   = self.signal == \"stay\"\n%s    collect = coalesce(self.signal, \"none\")\n%s  }", s.indent, s.indent, s.indent)
+	} else {
+		w.loop(s, st, loops)
+	}
 	if loops && w.chance(20) && !contains(st.Uses, "when") && !contains(st.Uses, "when each") {
 		use("repeat when")
 		w.line(s, "when = length(self.collected) < 2")

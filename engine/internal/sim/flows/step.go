@@ -28,7 +28,11 @@ func (w *writer) action(s scope, st *Step) {
 		}
 	}
 	w.open(s, st, "step")
-	w.line(s, "action  = agent.far.%s", a)
+	called := a
+	if st.Declared = a == "pay" && s.name != "kit.lib" && w.chance(60); st.Declared {
+		called = "order"
+	}
+	w.line(s, "action  = agent.far.%s", called)
 	w.line(s, "timeout = \"%ds\"", 2+w.rng.IntN(8))
 	w.order(s, st)
 	w.urgency(s, st)
@@ -36,6 +40,9 @@ func (w *writer) action(s scope, st *Step) {
 	st.None = a == "keep" || w.chance(5) && a != "book" && a != "raw"
 	undoes := a != "raw" && !st.None
 	st.Loops = a != "book" && (!undoes || a == "pay") && w.chance(40)
+	if st.Loops && st.Declared {
+		use("repeat of a declared action")
+	}
 	if undoes && !st.Loops && (a == "do" || a == "once") && w.chance(20) {
 		st.Restarts = true
 		use("on_rerun undo_first")
@@ -46,20 +53,26 @@ func (w *writer) action(s scope, st *Step) {
 		w.line(s, "compensation = \"none\"")
 	}
 	w.special(s, st, a)
-	if !st.Loops && !st.Restarts && w.chance(6) {
-		use("idempotency_key")
-		key := fmt.Sprintf("${run.id}/%s", st.Name)
-		if st.Keys != nil || s.item { // inside a group, run.id is the id of the run that contains the group
-			key += "/${each.key}"
-		}
-		w.line(s, "idempotency_key = %q", key)
-	}
+	w.ownKey(s, st)
 	w.loop(s, st, st.Loops)
 	w.undo(s, st, a, undoes)
 	w.retry(s, st)
 	w.guards(s, st, a, substitutes[a == "raw"])
 	w.input(s, st, a)
 	w.line(s, "") // ends the block
+}
+
+// ownKey gives some steps an idempotency key of their own.
+func (w *writer) ownKey(s scope, st *Step) {
+	if st.Loops || st.Restarts || !w.chance(6) {
+		return
+	}
+	st.Uses = append(st.Uses, "idempotency_key")
+	key := fmt.Sprintf("${run.id}/%s", st.Name)
+	if st.Keys != nil || s.item { // inside a group, run.id is the id of the run that contains the group
+		key += "/${each.key}"
+	}
+	w.line(s, "idempotency_key = %q", key)
 }
 
 // substitutes holds the source text of catch.output for a step that calls an agent. The key true is
@@ -187,9 +200,15 @@ func (w *writer) undo(s scope, st *Step, action string, on bool) {
 	w.f("%s  compensate {\n", s.indent)
 	switch {
 	case st.Loops:
-		w.f("%s    action = agent.far.refund_all\n%s    input { ids = self.collected }\n", s.indent, s.indent)
+		ids := "self.collected"
+		if st.Declared {
+			use("self.input in a loop")
+			ids = lastArguments + " ? self.collected : []"
+		}
+		w.f("%s    action = agent.far.refund_all\n%s    input { ids = %s }\n", s.indent, s.indent, ids)
 	case action == "pay":
-		w.f("%s    action = agent.far.refund\n%s    input {\n%s      id  = self.output.id\n%s      why = \"${failure.step} ${failure.code} ${self.input.name}\"\n%s    }\n", s.indent, s.indent, s.indent, s.indent, s.indent)
+		w.f("%s    action = agent.far.refund\n%s    input {\n%s      id  = self.output.id\n%s      why = \"${failure.step} ${failure.code} ${self.input.%s}\"\n%s    }\n",
+			s.indent, s.indent, s.indent, s.indent, nameArgument(st, action), s.indent)
 	default:
 		use("compensate by_key")
 		w.f("%s    action = agent.far.undo\n%s    by_key = true\n", s.indent, s.indent)
@@ -316,10 +335,7 @@ var codes = []string{"refused", "sold_out", "deadline_exceeded", "cancelled", "p
 
 // input writes the input of a step, which may refer to earlier steps.
 func (w *writer) input(s scope, st *Step, action string) {
-	name, arg := st.Name, "name"
-	if action == "book" {
-		arg = "what"
-	}
+	name, arg := st.Name, nameArgument(st, action)
 	if st.Keys != nil || s.item {
 		name += "-${each." + w.pick("key", "value") + "}" // for_each has a set, so each.key and each.value are equal
 	}
@@ -327,8 +343,24 @@ func (w *writer) input(s scope, st *Step, action string) {
 	if note := w.note(s, st); note != "" {
 		w.f("%s    note = %s\n", s.indent, note)
 	}
+	if st.Loops && st.Declared {
+		w.f("%s    seen   = length(self.collected)\n%s    before = try(self.previous.id, \"none\")\n", s.indent, s.indent)
+	}
 	w.f("%s  }\n", s.indent)
 }
+
+// nameArgument returns the argument of an action that takes the name of the step.
+func nameArgument(st *Step, action string) string {
+	if st.Declared || action == "book" {
+		return "what"
+	}
+	return "name"
+}
+
+// lastArguments is a condition in the compensate block of a loop over the action `order`. It is true
+// if self.input has the arguments of one iteration: the output of the iteration before this one is
+// argument `before`. If it is false, the block undoes nothing, and the judge of the world finds the effects.
+const lastArguments = "self.input.before == (self.input.seen == 0 ? \"none\" : self.collected[self.input.seen - 1])"
 
 // note returns an expression that refers to an earlier step; "" = it refers to none.
 func (w *writer) note(s scope, st *Step) string {
