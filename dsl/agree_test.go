@@ -183,7 +183,7 @@ func linkBoth(t *testing.T, src string) (with, without *Workflow) {
 		if undirected {
 			linkAll = link.GeneralWorkflows
 		}
-		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.Sources, Places: m.m.Places})
+		workflows, _ := linkAll(m.m, agents, &report.Reporter{Sources: m.m.Sources, Blocks: m.m.Blocks})
 		for _, wf := range workflows {
 			if wf.Name == "w" {
 				return wf

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/dsl/parts"
+	"github.com/saga-engine/engine/dsl/aspects"
 )
 
 // TestTooManyAgents: the agents that a module takes from libraries count, too.
@@ -36,7 +36,7 @@ func TestConditionsThatAreNoCondition(t *testing.T) {
 // TestRebindOfBrokenVariables: stored variables that are no object are refused, and nothing is lost.
 func TestRebindOfBrokenVariables(t *testing.T) {
 	wf := linkedWorkflow(t, "variable \"v\" { default = 1 }\n"+step("s", ""))
-	if _, diags := parts.Rebind(wf, dsl.NewValue([]byte(`[1]`), nil, nil)); len(about(diags, "Invalid variables")) != 1 {
+	if _, diags := aspects.Rebind(wf, dsl.NewValue([]byte(`[1]`), nil, nil)); len(about(diags, "Invalid variables")) != 1 {
 		t.Errorf("%v, want one error", diags)
 	}
 }

@@ -60,7 +60,7 @@ func (mod *Module) DeclaredActions(agents map[string]AgentBinary) map[string]map
 // The definition is nil if Link finds an error, or if Parse has found an error. The
 // diagnostics do not repeat the errors of Parse.
 func Link(m *Module, agents map[string]AgentBinary) (*Definition, diag.Diagnostics) {
-	r := &report.Reporter{Sources: m.m.Sources, Places: m.m.Places}
+	r := &report.Reporter{Sources: m.m.Sources, Blocks: m.m.Blocks}
 	workflows, diags := link.Workflows(m.m, agents, r)
 	if workflows == nil {
 		return nil, diags

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/dsl/parts"
+	"github.com/saga-engine/engine/dsl/aspects"
 )
 
 const movedBefore = `
@@ -58,10 +58,10 @@ func TestMovedNames(t *testing.T) {
 // The text of a part contains its locals, and neither the order of attributes nor comments.
 func TestPartsOfSteps(t *testing.T) {
 	before, after := linkText(t, movedBefore), linkText(t, movedAfter)
-	if a, b := before.Steps[0].Parts(), after.Steps[1].Parts(); a["value"] == b["value"] {
+	if a, b := before.Steps[0].Aspects(), after.Steps[1].Aspects(); a["value"] == b["value"] {
 		t.Errorf("the local has changed, and both values are %q", a["value"])
 	}
-	if a, b := before.Steps[1].Parts(), after.Steps[2].Parts(); !maps.Equal(a, b) {
+	if a, b := before.Steps[1].Aspects(), after.Steps[2].Aspects(); !maps.Equal(a, b) {
 		t.Errorf("step b has not changed: %q and %q", a, b)
 	}
 }
@@ -70,7 +70,7 @@ func TestPartsOfSteps(t *testing.T) {
 // step keeps the name that it has in idempotency keys, and no other step can get this name.
 func TestPlaced(t *testing.T) {
 	before, after := linkText(t, movedBefore), linkText(t, movedAfter)
-	flow := after.Placed(before, []int32{1, 2, -1, 0})
+	flow := after.Renumbered(before, []int32{1, 2, -1, 0})
 	var names, keys []string
 	for i, s := range flow.Steps {
 		if s.Index != i {
@@ -87,7 +87,7 @@ func TestPlaced(t *testing.T) {
 	if !slices.Equal(flow.Steps[1].After, []int{0}) || flow.NodeOf(0) != 3 || !flow.Steps[2].Instance {
 		t.Errorf("after %v, node %d, instance %v", flow.Steps[1].After, flow.NodeOf(0), flow.Steps[2].Instance)
 	}
-	again := before.Placed(flow, []int32{-1, 1, -1, -1, 0})
+	again := before.Renumbered(flow, []int32{-1, 1, -1, -1, 0})
 	if s := again.Steps[4]; s.Name != "a" || s.KeyName() != "a@4" {
 		t.Errorf("a new step named %q has the name %q in keys", s.Name, s.KeyName())
 	}
@@ -98,14 +98,14 @@ func TestPlaced(t *testing.T) {
 
 // The values of a run stay, and a new variable gets its default.
 func TestRebind(t *testing.T) {
-	vars, diags := parts.Rebind(linkText(t, movedAfter), dsl.NewValue([]byte(`{"x":"${1}","gone":1}`), nil, nil))
+	vars, diags := aspects.Rebind(linkText(t, movedAfter), dsl.NewValue([]byte(`{"x":"${1}","gone":1}`), nil, nil))
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
 	if got, want := string(vars.JSON()), `{"x":"${1}","y":6}`; got != want {
 		t.Errorf("variables %s, want %s", got, want)
 	}
-	_, diags = parts.Rebind(linkText(t, `
+	_, diags = aspects.Rebind(linkText(t, `
 variable "z" { type = number }
 workflow "w" {
   deadline = "1h"

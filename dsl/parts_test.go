@@ -42,12 +42,14 @@ workflow "inner" {
 }`})
 	for _, name := range []string{"order", "inner"} {
 		for _, s := range def.Workflow(name).Steps {
-			if parts := s.Parts(); len(parts) == 0 {
+			if parts := s.Aspects(); len(parts) == 0 {
 				t.Errorf("step %s has no parts", s.Name)
 			}
 		}
 	}
-	of := func(workflow, step string) map[string]string { return stepOf(t, def.Workflow(workflow), step).Parts() }
+	of := func(workflow, step string) map[string]string {
+		return stepOf(t, def.Workflow(workflow), step).Aspects()
+	}
 	if child, kept := of("order", "child"), of("order", "kept"); child["undo"] == kept["undo"] || child["action"] != kept["action"] {
 		t.Errorf("child = %v, kept = %v: want the same action and another undo", child, kept)
 	}
@@ -57,7 +59,7 @@ workflow "inner" {
 func TestPartsIgnoreLayoutOnly(t *testing.T) {
 	of := func(input string) map[string]string {
 		wf := linkedWorkflow(t, "step \"a\" {\n  value = "+input+"\n}\n")
-		return stepOf(t, wf, "a").Parts()
+		return stepOf(t, wf, "a").Aspects()
 	}
 	want := of(`{ a = "x  y", b = [1, 2] }`)["value"]
 	for input, same := range map[string]bool{

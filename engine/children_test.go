@@ -423,7 +423,7 @@ workflow "request" {
 				n.kill(t)
 				time.Sleep(time.Minute)
 				child := w.wantChildren(run, status.RunWaiting)[0]
-				w.opts.Alone = true
+				w.opts.OnlyOwnRuns = true
 				a, b := w.start(), w.start()
 				for run, n := range map[status.RunID]*testNode{run: a, child.Run: b} {
 					if err := n.Adopt(t.Context(), run); err != nil {

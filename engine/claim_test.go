@@ -109,7 +109,7 @@ func TestVerbsBeforeTheClaim(t *testing.T) {
 							say(run)
 						}
 					}
-					w.opts.Alone = name != "found by a scan"
+					w.opts.OnlyOwnRuns = name != "found by a scan"
 					n := w.start()
 					for _, run := range runs {
 						take(t, n, run)
@@ -143,7 +143,7 @@ func TestTakeOverOfARunLeftToOthers(t *testing.T) {
 		w := newWorld(t, orderFlow)
 		run := w.queued()
 		w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
-		w.opts.Alone = true
+		w.opts.OnlyOwnRuns = true
 		n := w.start()
 		time.Sleep(100 * time.Millisecond)
 		if s := w.check(run); s.Status() != status.RunQueued {
@@ -299,7 +299,7 @@ func TestInboxThatCannotBeRead(t *testing.T) {
 		w.post(run, store.MessageVerb, machine.CancelRequested{By: "ann"}, time.Time{})
 		store := &muteInbox{Full: store.Complete(w.mem)}
 		store.set(true)
-		w.store, w.opts.Alone = store, true
+		w.store, w.opts.OnlyOwnRuns = store, true
 		n := w.start()
 		done := make(chan error, 1)
 		go func() { done <- n.Adopt(t.Context(), run) }()

@@ -258,7 +258,7 @@ func TestDecisionThatDoesNotEnd(t *testing.T) {
 			w.wait(n, run, status.RunSucceeded)
 		}
 		alerts, err := w.mem.Alerts(t.Context(), 0, 10)
-		if err != nil || !slices.ContainsFunc(alerts, func(a store.AlertRow) bool { return a.Run == hangs && a.Kind == "set_aside" }) {
+		if err != nil || !slices.ContainsFunc(alerts, func(a store.AlertRow) bool { return a.Run == hangs && a.Kind == "quarantined" }) {
 			t.Errorf("alerts = %+v, %v, want one that says that the run was quarantined", alerts, err)
 		}
 		close(open)

@@ -338,7 +338,7 @@ func TestDrainHandsBackWhatNeedsNoCall(t *testing.T) {
 		time.Sleep(time.Second)
 		waiting := w.submit(first, "order", nil)
 		time.Sleep(200 * time.Millisecond) // between two attempts
-		w.opts.Alone = true
+		w.opts.OnlyOwnRuns = true
 		second := w.start()
 		ended := make(chan struct{})
 		go func() {

@@ -19,7 +19,7 @@ import (
 func TestMemoryIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, orderFlow)
-		w.opts.MaxHeld = 2000 // one run, or two
+		w.opts.MaxRunMemory = 2000 // one run, or two
 		w.opts.ClaimBatch = 1
 		proceed := make(chan struct{})
 		w.inv.around = func(ctx context.Context, call invoke.Call) (sdk.Reply, bool) {
@@ -36,8 +36,8 @@ func TestMemoryIsHeldBack(t *testing.T) {
 		n := w.start()
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if s := n.Status(); s.Runs == 0 || s.Runs > 4 || s.Held < 2000 {
-			t.Errorf("%d runs with %d bytes in memory, want few and as much as they may", s.Runs, s.Held)
+		if s := n.Status(); s.Runs == 0 || s.Runs > 4 || s.Memory < 2000 {
+			t.Errorf("%d runs with %d bytes in memory, want few and as much as they may", s.Runs, s.Memory)
 		}
 		queued := 0
 		for _, run := range runs {
@@ -57,8 +57,8 @@ func TestMemoryIsHeldBack(t *testing.T) {
 			w.wait(n, run, status.RunSucceeded)
 		}
 		synctest.Wait()
-		if s := n.Status(); s.Held != 0 {
-			t.Errorf("%d bytes are held by no run", s.Held)
+		if s := n.Status(); s.Memory != 0 {
+			t.Errorf("%d bytes are held by no run", s.Memory)
 		}
 		n.drain(t)
 	})
@@ -109,7 +109,7 @@ workflow "risky" {
     input { name = var.name }
   }
 }`+orderFlow)
-		w.opts.MaxHeld = 4000 // a few runs
+		w.opts.MaxRunMemory = 4000 // a few runs
 		w.shop.on("bad", func(context.Context, int) error { return &sdk.Failure{Code: "card_declined", Permanent: true} })
 		n := w.start()
 		var parked []status.RunID
@@ -119,8 +119,8 @@ workflow "risky" {
 			parked = append(parked, run)
 		}
 		synctest.Wait()
-		if s := n.Status(); s.Runs != 0 || s.Held != 0 {
-			t.Errorf("%d runs with %d bytes are in memory, want none: all wait for a person", s.Runs, s.Held)
+		if s := n.Status(); s.Runs != 0 || s.Memory != 0 {
+			t.Errorf("%d runs with %d bytes are in memory, want none: all wait for a person", s.Runs, s.Memory)
 		}
 		w.wait(n, w.queued(), status.RunSucceeded)
 
@@ -156,7 +156,7 @@ workflow "patient" {
     input { name = var.name }
   }
 }`+orderFlow)
-		w.opts.MaxHeld = 4000 // a few runs
+		w.opts.MaxRunMemory = 4000 // a few runs
 		w.shop.on("slow", func(_ context.Context, n int) error {
 			if n <= 40 { // the first attempt of each run
 				return &sdk.Failure{Code: "busy"}
@@ -170,8 +170,8 @@ workflow "patient" {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s, calls := n.Status(), len(w.shop.called("slow")); s.Runs != 0 || s.Held != 0 || calls != 40 {
-			t.Errorf("%d runs with %d bytes are in memory after %d calls, want none after 40: all wait for their second attempt", s.Runs, s.Held, calls)
+		if s, calls := n.Status(), len(w.shop.called("slow")); s.Runs != 0 || s.Memory != 0 || calls != 40 {
+			t.Errorf("%d runs with %d bytes are in memory after %d calls, want none after 40: all wait for their second attempt", s.Runs, s.Memory, calls)
 		}
 		w.wait(n, w.queued(), status.RunSucceeded)
 		for _, run := range runs {

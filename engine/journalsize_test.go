@@ -84,12 +84,12 @@ func TestMemoryOfARunIsCounted(t *testing.T) {
 		n := w.start()
 		run := w.submit(n, "order", nil)
 		synctest.Wait()
-		if held := n.Status().Held; held < large || held > 2*large {
+		if held := n.Status().Memory; held < large || held > 2*large {
 			t.Errorf("a run with an output of %d bytes takes %d", large, held)
 		}
 		w.wait(n, run, status.RunSucceeded)
 		synctest.Wait()
-		if held := n.Status().Held; held != 0 {
+		if held := n.Status().Memory; held != 0 {
 			t.Errorf("without runs %d bytes are taken", held)
 		}
 		n.drain(t)

@@ -25,12 +25,12 @@ import (
 type Node struct {
 	shared    *owner.Shared
 	local     *cluster.Local
-	kids      *children.Room // open calls that start or undo child runs
+	kids      *children.Waits // open calls that start or undo child runs
 	cfg       Config
 	submitter *submit.Submitter
 	sources   *sources.Sources // starts runs that no caller submits
 	idle      *sources.IdleHint
-	postman   *outbox.Postman // delivers replies; nil = the store keeps none
+	sender    *outbox.Sender // delivers replies; nil = the store keeps none
 
 	started atomic.Bool
 	// Time of the last scan in unix nanoseconds, by this process's clock; 0 = no scan yet.
@@ -137,7 +137,7 @@ func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) e
 	if err != nil {
 		return err
 	}
-	if err := t.Runs.Tell(ctx, run, e); err != nil {
+	if err := t.Runs.DeliverAndWait(ctx, run, e); err != nil {
 		return fmt.Errorf("deliver to run %s: %w", naming.RunName(run), err)
 	}
 	return nil
@@ -169,7 +169,7 @@ func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantine
 
 // TakeOver makes this engine the owner of all open runs that have no owner or whose owner is
 // gone (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got.
-// A node takes over runs automatically from time to time, unless Options.Alone is set. TakeOver
+// A node takes over runs automatically from time to time, unless Options.EnterSuspect is set. TakeOver
 // does it now.
 //
 // TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
@@ -208,7 +208,7 @@ func (n *Node) Status() NodeStatus {
 	}
 	if t := n.now(); t != nil {
 		s.Engine, s.Runs, s.Waiting = t.Engine, t.Runs.Size(), t.Runs.Queue.Waiting()
-		s.Held, s.QueueAge = t.Runs.Memory(), t.QueueAge()
+		s.Memory, s.QueueAge = t.Runs.Memory(), t.QueueAge()
 		s.Slowest = max(s.Slowest, t.Runs.Slowest())
 		s.Queued, s.Behind = t.Committer.Waiting(), t.Committer.Oldest()
 	}

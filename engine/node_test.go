@@ -455,8 +455,8 @@ func TestPanicSetsOneRunAside(t *testing.T) {
 		}
 		// The answer that nobody could decide on is kept for whoever looks into it.
 		late, lateErr := w.mem.LateReplies(t.Context(), run)
-		if err != nil || lateErr != nil || kinds["set_aside"] != 1 || len(alerts) != 2 || len(late) != 1 {
-			t.Errorf("alerts = %+v, late answers = %+v, %v, %v, want one of kind set_aside and the answer", alerts, late, err, lateErr)
+		if err != nil || lateErr != nil || kinds["quarantined"] != 1 || len(alerts) != 2 || len(late) != 1 {
+			t.Errorf("alerts = %+v, late answers = %+v, %v, %v, want one of kind quarantined and the answer", alerts, late, err, lateErr)
 		}
 		n.drain(t)
 

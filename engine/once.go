@@ -27,7 +27,7 @@ func (noInvoker) Invoke(context.Context, invoke.Call) (sdk.Reply, error) {
 // even if another engine is scanning. If several engines try to take a run, one of them gets
 // it.
 func SuperviseOnce(ctx context.Context, cfg Config) (PassStats, error) {
-	cfg.Invoker, cfg.Capacity, cfg.Options.Alone = noInvoker{}, nil, true
+	cfg.Invoker, cfg.Capacity, cfg.Options.OnlyOwnRuns = noInvoker{}, nil, true
 	n, err := NewNode(cfg)
 	if err != nil {
 		return PassStats{}, err

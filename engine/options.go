@@ -37,9 +37,9 @@ type Config struct {
 	Options  Options
 }
 
-// defaultMaxHeld is the default of Options.MaxHeld, in bytes. An engine on a machine with 512
+// defaultMaxRunMemory is the default of Options.MaxRunMemory, in bytes. An engine on a machine with 512
 // MiB has approximately this much memory for runs.
-const defaultMaxHeld = 256 << 20
+const defaultMaxRunMemory = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
 type Options struct {
@@ -66,9 +66,9 @@ type Options struct {
 	// unique key stays held as its unique block says. Default 0: runs are kept for ever. All
 	// engines of a store should have the same value.
 	Retention time.Duration
-	// If Alone is true, the engine ignores the runs of other engines, even if those engines
+	// If OnlyOwnRuns is true, the engine ignores the runs of other engines, even if those engines
 	// die. It works only on runs that were submitted to it or given to Adopt.
-	Alone bool
+	OnlyOwnRuns bool
 
 	// Writers is the number of connections over which this engine commits. Default 2; use 1
 	// for an embedded store.
@@ -93,16 +93,16 @@ type Options struct {
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
 	Ceilings machine.Ceilings
-	// MaxHeld is the approximate limit, in bytes, for the memory of all runs in this engine.
-	// Above the limit the engine claims and takes over no more runs. Default defaultMaxHeld.
-	MaxHeld int64
+	// MaxRunMemory is the approximate limit, in bytes, for the memory of all runs in this engine.
+	// Above the limit the engine claims and takes over no more runs. Default defaultMaxRunMemory.
+	MaxRunMemory int64
 
 	// Grace is how long a stopping node waits for a call after the call's complete-by.
 	// Default 2 s.
 	Grace time.Duration
-	// RetryHeld is the pause before the engine tries again a call that could not be
+	// RetryRefused is the pause before the engine tries again a call that could not be
 	// prepared, for example because a secret was missing. Default 10 s.
-	RetryHeld time.Duration
+	RetryRefused time.Duration
 	// Poll is the longest pause between two reads of a run that another engine owns.
 	// Default 1 s.
 	Poll time.Duration
@@ -139,11 +139,11 @@ func (o Options) withDefaults() Options {
 	setInt(&o.MaxRow, store.MaxRowBytes)
 	setInt(&o.SnapshotRows, 1000)
 	o.Ceilings = o.Ceilings.WithDefaults()
-	if o.MaxHeld == 0 {
-		o.MaxHeld = defaultMaxHeld
+	if o.MaxRunMemory == 0 {
+		o.MaxRunMemory = defaultMaxRunMemory
 	}
 	set(&o.Grace, 2*time.Second)
-	set(&o.RetryHeld, 10*time.Second)
+	set(&o.RetryRefused, 10*time.Second)
 	set(&o.Poll, time.Second)
 	set(&o.RetryStore, 5*time.Second)
 	return o
@@ -157,7 +157,7 @@ func (o Options) validate() error {
 		d    time.Duration
 	}{
 		{"Lease", o.Lease}, {"MinScan", o.MinScan}, {"MaxScan", o.MaxScan}, {"Grace", o.Grace},
-		{"RetryHeld", o.RetryHeld}, {"ClaimInterval", o.ClaimInterval}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
+		{"RetryRefused", o.RetryRefused}, {"ClaimInterval", o.ClaimInterval}, {"Poll", o.Poll}, {"RetryStore", o.RetryStore},
 	} {
 		if d.d <= 0 {
 			return fmt.Errorf("engine: Options.%s must be above zero, not %s", d.name, d.d)
@@ -178,8 +178,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("engine: Options.Ceilings: %w", err)
 	}
 	switch {
-	case o.MaxHeld <= 0:
-		return fmt.Errorf("engine: Options.MaxHeld must be above zero, not %d", o.MaxHeld)
+	case o.MaxRunMemory <= 0:
+		return fmt.Errorf("engine: Options.MaxRunMemory must be above zero, not %d", o.MaxRunMemory)
 	case o.Retention < 0:
 		return fmt.Errorf("engine: Options.Retention must not be negative, as %s is", o.Retention)
 	case o.MinScan > o.MaxScan:
@@ -229,7 +229,7 @@ func (c Config) forRuns() owner.Config {
 		Store: store.Complete(c.Store), Invoker: c.Invoker, Capacity: c.Capacity, Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger,
 		Options: owner.Options{
 			Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, RetryStore: o.RetryStore, Shards: o.Shards,
-			MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, Alone: o.Alone,
+			MaxBatchBytes: o.MaxBatchBytes, MaxRow: o.MaxRow, SnapshotRows: o.SnapshotRows, Ceilings: o.Ceilings, OnlyOwnRuns: o.OnlyOwnRuns,
 		},
 	}
 }

@@ -118,7 +118,7 @@ func TestHeldStepIsQuiet(t *testing.T) {
 				held := w.submit(n, "pay", map[string]string{"card": "canary-card"})
 				time.Sleep(time.Second)
 				before := store.count()
-				time.Sleep(8 * time.Second) // RetryHeld is 10 s
+				time.Sleep(8 * time.Second) // RetryRefused is 10 s
 				if got := store.count() - before; got > 1 {
 					t.Errorf("%d commits while the step is held\n%s", got, w.transcript(held))
 				}

@@ -189,7 +189,7 @@ func TestRestIsSealedAgain(t *testing.T) {
 		if len(r.Refused) == 1 && !errors.As(r.Refused[0], &history) {
 			t.Errorf("refused because %v, want a HistoryError", r.Refused[0])
 		}
-		messages, late, err := w.mem.Letters(t.Context(), run)
+		messages, late, err := w.mem.AllMessages(t.Context(), run)
 		if err != nil || len(messages) != 1 || len(late) != 1 {
 			t.Fatalf("letters = %+v, %+v, %v", messages, late, err)
 		}

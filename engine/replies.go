@@ -24,8 +24,8 @@ type ReplySender interface {
 // A replier is the part of a node that delivers replies.
 type replier struct{ n *Node }
 
-// postman returns a Postman for the replies in the store; nil = the store keeps none.
-func (p replier) postman() *outbox.Postman {
+// sender returns a Sender for the replies in the store; nil = the store keeps none.
+func (p replier) sender() *outbox.Sender {
 	cfg := p.n.cfg
 	box, ok := replies.Of(cfg.Store)
 	if !ok {
@@ -38,7 +38,7 @@ func (p replier) postman() *outbox.Postman {
 	if cfg.Replies != nil {
 		send[replies.Webhook] = cfg.Replies.Send
 	}
-	return outbox.New(outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, Quiet: p.n.idle.NoWork, Send: send})
+	return outbox.New(outbox.Config{Box: box, Logger: cfg.Logger, Most: cfg.Options.MaxScan, NoWork: p.n.idle.NoWork, Send: send})
 }
 
 // load returns the workflow and the variables of a run.
@@ -68,7 +68,7 @@ func (p replier) slots() (int64, replyto.Slots) {
 
 // startReplies starts a goroutine that delivers replies until ctx ends. The goroutine closes the
 // result when it ends. If p is nil, the result is closed already.
-func startReplies(ctx context.Context, p *outbox.Postman) <-chan struct{} {
+func startReplies(ctx context.Context, p *outbox.Sender) <-chan struct{} {
 	done := make(chan struct{})
 	if p == nil {
 		close(done)

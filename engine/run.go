@@ -18,7 +18,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/pointed"
+	"github.com/saga-engine/engine/engine/store/faultpoints"
 )
 
 // NewNode returns a node that is not running. Until Run is called it uses neither the store
@@ -29,12 +29,12 @@ func NewNode(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	roles := sources.RolesOf(cfg.Store)
-	cfg.Store = pointed.Store(cfg.Store)
+	cfg.Store = faultpoints.Store(cfg.Store)
 	n := &Node{
 		shared: owner.NewShared(cfg.forRuns()), cfg: cfg, idle: sources.NewIdleHint(2 * cfg.Options.MaxScan),
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}
-	n.shared.Told = factsFor(cfg.Observer)
+	n.shared.FactKinds = factsFor(cfg.Observer)
 	n.stopped, n.stopNow = context.WithCancel(context.Background())
 	n.submitter = &submit.Submitter{Maker: submit.New(submit.Config{
 		Store: cfg.Store, Sealer: cfg.Sealer, Defs: n.shared.Defs, Specs: &n.shared.Specs, Clock: n.shared.Clock, Limits: cfg.Options.ofRun(),
@@ -49,14 +49,14 @@ func NewNode(cfg Config) (*Node, error) {
 		Address: cfg.Options.Address, Lease: cfg.Options.Lease, MaxScan: cfg.Options.MaxScan,
 		Defs: n.shared.Defs, Now: n.shared.Clock.Now, Submit: n.submitter.Submit, SubmitAll: cfg.submitAll, Idle: n.idle,
 	})
-	if n.postman = (replier{n}).postman(); n.postman != nil {
-		n.shared.Posted = n.postman.Posted
-		n.idle.Wakes(func() { n.postman.Posted("") })
+	if n.sender = (replier{n}).sender(); n.sender != nil {
+		n.shared.Posted = n.sender.Posted
+		n.idle.Wakes(func() { n.sender.Posted("") })
 	}
 	n.shared.Calls = call.New(call.Config{
 		Invoker: cfg.Invoker, Children: n.kids, Store: store.Complete(cfg.Store), Sealer: cfg.Sealer, Secrets: cfg.Secrets, Observer: cfg.Observer, Logger: cfg.Logger,
 		Clock: n.shared.Clock, Outage: n.shared.Outage, Present: n.member, Stopped: n.stopped,
-		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryHeld: cfg.Options.RetryHeld, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
+		Lease: cfg.Options.Lease, MinScan: cfg.Options.MinScan, RetryRefused: cfg.Options.RetryRefused, RetryStore: cfg.Options.RetryStore, MaxValue: cfg.Options.MaxValue,
 	})
 	n.local = cluster.New(n.forMembers(), n.shared)
 	if cfg.Capacity != nil {
@@ -212,7 +212,7 @@ func (n *Node) rejoin(ctx context.Context) (*cluster.Membership, error) {
 func (n *Node) forMembers() cluster.Config {
 	c, o := n.cfg, n.cfg.Options
 	return cluster.Config{
-		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.sources.Hinted, Looked: n.idle.Looked,
+		Store: store.Complete(c.Store), Sealer: c.Sealer, Observer: c.Observer, Logger: c.Logger, Passed: n.passed, Retained: n.retained, Hinted: n.sources.Hinted, Searched: n.idle.Looked,
 		Announce: notify.New(notify.Config{
 			Store: c.Store, Sealer: c.Sealer, Logger: c.Logger, Shared: n.shared, Maker: n.submitter.Maker,
 			MaxValue: o.MaxValue, MaxScan: o.MaxScan, RetryStore: o.RetryStore,
@@ -220,7 +220,7 @@ func (n *Node) forMembers() cluster.Config {
 		Options: cluster.Options{
 			Address: o.Address, Lease: o.Lease, MinScan: o.MinScan, MaxScan: o.MaxScan, Grace: o.Grace, RetryStore: o.RetryStore,
 			ClaimBatch: o.ClaimBatch, ClaimInterval: o.ClaimInterval, Retention: o.Retention,
-			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxHeld: o.MaxHeld,
+			Writers: o.Writers, MaxBatchRows: o.MaxBatchRows, MaxBatchBytes: o.MaxBatchBytes, MaxRunMemory: o.MaxRunMemory,
 		},
 	}
 }
@@ -230,8 +230,8 @@ func (n *Node) forMembers() cluster.Config {
 // ctx has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	var ended []<-chan struct{}
-	if !n.cfg.Options.Alone {
+	if !n.cfg.Options.OnlyOwnRuns {
 		ended = n.sources.Start(ctx)
 	}
-	return append(ended, startReplies(ctx, n.postman))
+	return append(ended, startReplies(ctx, n.sender))
 }

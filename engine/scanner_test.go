@@ -254,7 +254,7 @@ workflow "long" {
     input { name = "book" }
   }
 }`)
-		w.opts.MaxHeld = 1 // one run fills the memory
+		w.opts.MaxRunMemory = 1 // one run fills the memory
 		gate := make(chan struct{})
 		w.shop.on("book", func(context.Context, int) error { <-gate; return nil })
 		n := w.start()

@@ -11,7 +11,7 @@ type NodeStatus struct {
 	Engine  store.EngineID // number of the present membership; 0 = there is none now
 	Address string
 	Runs    int   // number of runs in memory; runs that only wait count as well
-	Held    int64 // estimated memory of the runs that Runs counts, in bytes
+	Memory  int64 // estimated memory of the runs that Runs counts, in bytes
 	// Number of runs that wait for a slot of an agent. A run that waits for several agents
 	// counts once for each of them.
 	Waiting int

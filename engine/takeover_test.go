@@ -118,7 +118,7 @@ func TestTakeOverReadsTheInboxWhereThereIsOne(t *testing.T) {
 		id := w.post(runs[7], store.MessageVerb, machine.RetryRequested{Step: "charge", By: "ann"}, time.Time{})
 		store := &countStore{Full: store.Complete(w.mem)}
 		w.store = store
-		w.opts.Alone = true
+		w.opts.OnlyOwnRuns = true
 		second := w.start()
 		store.reset()
 		if n, err := second.TakeOver(t.Context()); err != nil || n > 1 { // the scanner may have been quicker

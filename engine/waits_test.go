@@ -54,7 +54,7 @@ func (w *world) signal(run status.RunID, s machine.SignalReceived) {
 func TestWaitingRunsTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, waitFlow+orderFlow)
-		w.opts.MaxHeld = 4000 // a few runs
+		w.opts.MaxRunMemory = 4000 // a few runs
 		n := w.start()
 		var two, pause []status.RunID
 		for range 40 {
@@ -65,8 +65,8 @@ func TestWaitingRunsTakeNoMemory(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := n.Status(); s.Runs != 0 || s.Held != 0 {
-			t.Errorf("%d runs with %d bytes are in memory, want none: all of them wait", s.Runs, s.Held)
+		if s := n.Status(); s.Runs != 0 || s.Memory != 0 {
+			t.Errorf("%d runs with %d bytes are in memory, want none: all of them wait", s.Runs, s.Memory)
 		}
 		for _, run := range pause {
 			w.wait(n, run, status.RunSucceeded)

@@ -88,7 +88,7 @@ type plan struct {
 
 	finished int // number of finished runs in the database during the scans of a Supervisor
 	scans    int // number of measured scans of a Supervisor
-	flight   int // number of runs in flight for the takeover
+	pending  int // number of runs in flight for the takeover
 	takes    int // how many times an engine takes over all runs in flight, one takeover after the other
 
 	loops  loopPlan  // numbers of iterations of the measured loops
@@ -131,7 +131,7 @@ func whole() plan {
 	return plan{
 		rounds: 3, warm: 2 * time.Second, each: 10 * time.Second, scale: 10, minute: time.Minute, large: 10_000,
 		queued: 1_000_000, queueLimit: 15 * time.Minute, claim: 30 * time.Second,
-		finished: 10_000_000, scans: 500, flight: 100_000, takes: 3,
+		finished: 10_000_000, scans: 500, pending: 100_000, takes: 3,
 		kept: 20_000, colds: 10, idle: 3 * time.Minute, limit: 2 * time.Hour,
 		waits:  waitPlan{waiting: 100_000, timers: 10_000, signals: 20_000},
 		loops:  loopPlan{short: 1_000, long: 100_000},
@@ -144,7 +144,7 @@ func glimpse() plan {
 	return plan{
 		rounds: 2, warm: time.Second, each: 2 * time.Second, scale: 10, minute: 3 * time.Second, large: 1_000,
 		queued: 10_000, queueLimit: 10 * time.Second, claim: 3 * time.Second,
-		finished: 300_000, scans: 100, flight: 5_000, takes: 3,
+		finished: 300_000, scans: 100, pending: 5_000, takes: 3,
 		kept: 1_000, colds: 3, idle: 75 * time.Second, limit: 15 * time.Minute,
 		waits:  waitPlan{waiting: 5_000, timers: 1_000, signals: 3_000},
 		loops:  loopPlan{short: 1_000, long: 10_000},

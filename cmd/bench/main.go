@@ -43,7 +43,7 @@ func main() {
 	// `engine`.
 	procs.Spare()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go heap.Pace(ctx, heap.EngineRoom)
+	go heap.Pace(ctx, heap.EngineGrowth)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	if errors.Is(err, flag.ErrHelp) {
@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	fs.TextVar(rows, "rows", regexp.MustCompile(""), "measure in turn only the rows that match this `pattern`")
 	rounds := fs.Int("rounds", 0, "how often everything is measured in turn; 0 = as planned")
 	finished := fs.Int("finished", 0, "how many finished `runs` stand beside a scan and a takeover; 0 = as planned")
-	flight := fs.Int("flight", 0, "how many `runs` are taken over; 0 = as planned")
+	pending := fs.Int("flight", 0, "how many `runs` are taken over; 0 = as planned")
 	profile := fs.String("profile", "", "write a CPU profile of the first part's engine to this `file`")
 	raw := fs.String("json", "", "write every figure of every round to this `file`")
 	tune := fs.Bool("tune", false, "let the server keep more log between two checkpoints, and turn its autovacuum off now and then: for a server that is ours alone")
@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	override(&p.rounds, *rounds)
 	override(&p.finished, *finished)
-	override(&p.flight, *flight)
+	override(&p.pending, *pending)
 	override(&p.kept, *kepts)
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()

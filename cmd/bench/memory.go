@@ -102,7 +102,7 @@ func kept(ctx context.Context, w *work, row, dsn string, n int, out io.Writer) (
 // keep starts an engine and n runs that stay in the engine's memory. It returns by how much
 // the memory and the goroutines of the process have grown because of the runs.
 func keep(ctx context.Context, w *work, store store.Store, k keeping, n int) (f footprint, err error) {
-	s := setup{store: store, options: engine.Options{Alone: true}}
+	s := setup{store: store, options: engine.Options{OnlyOwnRuns: true}}
 	if k.full {
 		s.invoker, s.full = silent{}, occupied{}
 	}

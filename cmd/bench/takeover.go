@@ -140,7 +140,7 @@ func (l historyLab) recovery(ctx context.Context) (err error) {
 	if err := d.exec(ctx, "takeover", `DELETE FROM engine.run WHERE state < 10`); err != nil {
 		return err
 	}
-	rounds, err := takeovers(ctx, d, l.work, l.p.flight, l.p.takes, l.prof)
+	rounds, err := takeovers(ctx, d, l.work, l.p.pending, l.p.takes, l.prof)
 	if err != nil {
 		return err
 	}
@@ -148,6 +148,6 @@ func (l historyLab) recovery(ctx context.Context) (err error) {
 		l.book.put(i, "takeover", "ms", milliseconds(t.took))
 		l.book.put(i, "psql", "ms", milliseconds(t.psql))
 	}
-	l.t.takeovers(rounds, l.p.flight, l.p.finished)
+	l.t.takeovers(rounds, l.p.pending, l.p.finished)
 	return nil
 }

@@ -27,9 +27,9 @@ func main() {
 	procs.Spare()
 	ctx := context.Background()
 	if worksOnRuns(os.Args[1:]) {
-		go heap.Pace(ctx, heap.EngineRoom)
+		go heap.Pace(ctx, heap.EngineGrowth)
 	} else {
-		go heap.Pace(ctx, heap.CommandRoom)
+		go heap.Pace(ctx, heap.CommandGrowth)
 		go heap.Hold(ctx, heap.CommandLimit)
 	}
 	os.Exit(runIn(ctx, env, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

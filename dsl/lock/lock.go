@@ -205,7 +205,7 @@ func ReadUserConfig(src []byte, filename string) (UserConfig, diag.Diagnostics) 
 // the nesting with syntax.Prescan, as for the source files of workflows. The returned Reporter
 // holds all errors.
 func readPlain(src []byte, filename string, out any) *report.Reporter {
-	r := &report.Reporter{Sources: map[string][]byte{filename: src}, Places: report.Places{}}
+	r := &report.Reporter{Sources: map[string][]byte{filename: src}, Blocks: report.BlockRanges{}}
 	if d := syntax.Prescan(src, filename); d != nil {
 		r.HCL(hcl.Diagnostics{d})
 		return r

@@ -313,14 +313,14 @@ func (f *activeCall) finish(reply sdk.Reply, err error) {
 	f.over = true
 	f.mu.Unlock()
 	if f.call.OnProgress != nil {
-		f.telling.Lock()
-		f.quiet = true
-		f.telling.Unlock()
+		f.reporting.Lock()
+		f.silenced = true
+		f.reporting.Unlock()
 	}
 	a := f.agent
 	if f.verdict != nil {
 		f.verdict(verdict(reply, err, f.call.Request.CompleteBy))
-		a.breaker.tell()
+		a.breaker.report()
 	}
 	a.mu.Lock()
 	a.calls--
@@ -360,9 +360,9 @@ func (f *activeCall) leaveLocked(now time.Time) {
 // progress passes a heartbeat or a checkpoint of the running call to OnProgress. It ignores
 // both after the call has ended for its caller.
 func (f *activeCall) progress(ev sdk.Event) {
-	f.telling.Lock()
-	defer f.telling.Unlock()
-	if f.quiet {
+	f.reporting.Lock()
+	defer f.reporting.Unlock()
+	if f.silenced {
 		return
 	}
 	switch ev := ev.(type) {

@@ -33,12 +33,12 @@ type breaker struct {
 	limits atomic.Bool // true = the circuit is open or half-open, so it limits calls
 	news   atomic.Bool // true = the list `pending` has changes that were not reported yet
 
-	mu      sync.Mutex   // protects the fields below
-	until   time.Time    // time of the next probe; zero unless the circuit is open
-	pending []transition // changes of state that were not reported yet, in order
-	telling bool         // true = a goroutine is reporting the changes in the list `pending`
-	timer   *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
-	closed  bool         // true = the method `stop` was called
+	mu        sync.Mutex   // protects the fields below
+	until     time.Time    // time of the next probe; zero unless the circuit is open
+	pending   []transition // changes of state that were not reported yet, in order
+	reporting bool         // true = a goroutine is reporting the changes in the list `pending`
+	timer     *time.Timer  // fires at the end of the cooldown; nil unless the circuit is open
+	closed    bool         // true = the method `stop` was called
 }
 
 type transition struct {
@@ -98,7 +98,7 @@ func circuit(s gobreaker.State) Circuit {
 }
 
 // note adds a change of state to the list `pending`. The library gobreaker holds its own lock while
-// it calls the method `note`. So the method `tell` reports the change later, without this lock.
+// it calls the method `note`. So the method `notify` reports the change later, without this lock.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,17 +122,17 @@ func (b *breaker) note(from, to Circuit, failures int) {
 	b.news.Store(true)
 }
 
-// tell reports the changes in the list `pending`, in order.
-func (b *breaker) tell() {
+// report reports the changes in the list `pending`, in order.
+func (b *breaker) report() {
 	if !b.news.Load() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.telling {
+	if b.reporting {
 		return // the goroutine that is reporting also reports the changes that were added since
 	}
-	b.telling = true
+	b.reporting = true
 	for len(b.pending) > 0 {
 		t := b.pending[0]
 		b.pending = b.pending[1:]
@@ -142,7 +142,7 @@ func (b *breaker) tell() {
 	}
 	b.pending = nil // free the array, which may have become large
 	b.news.Store(false)
-	b.telling = false
+	b.reporting = false
 }
 
 // state returns the present state. If the circuit is open and its cooldown has passed, it
@@ -151,15 +151,15 @@ func (b *breaker) tell() {
 func (b *breaker) state() Circuit {
 	s := circuit(b.cb.State())
 	if b.news.Load() {
-		b.spawn(b.tell)
+		b.spawn(b.report)
 	}
 	return s
 }
 
-// room returns how many calls the breaker lets through now, as the result `n`. If the result
+// allowed returns how many calls the breaker lets through now, as the result `n`. If the result
 // `limited` is false, it lets all calls through, and `n` has no meaning. If the circuit is open, the
 // result `until` is the time of the next probe; otherwise `until` is zero.
-func (b *breaker) room() (n int, until time.Time, limited bool) {
+func (b *breaker) allowed() (n int, until time.Time, limited bool) {
 	if !b.limits.Load() {
 		return 0, time.Time{}, false // the circuit is closed, and stays closed at least until a call ends
 	}
@@ -179,7 +179,7 @@ func (b *breaker) room() (n int, until time.Time, limited bool) {
 // caller must call with the verdict. Otherwise err is a *Deferred.
 func (b *breaker) allow() (done func(verdict error), err error) {
 	done, refused := b.cb.Allow()
-	b.tell()
+	b.report()
 	switch {
 	case refused == nil:
 		return done, nil

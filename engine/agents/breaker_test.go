@@ -53,9 +53,9 @@ func TestNoBreaker(t *testing.T) {
 			t.Fatal(err)
 		}
 		done(errBroken)
-		b.tell()
+		b.report()
 	}
-	if _, _, limited := b.room(); limited {
+	if _, _, limited := b.allowed(); limited {
 		t.Error("the breaker limits calls")
 	}
 }

@@ -60,7 +60,7 @@ type callBook struct {
 	pages  [bookPages]*bookedCall // lists of the calls in progress
 	ended  [maxEnded]knownCall    // ring buffer of the last calls that have ended
 	oldest int                    // index of the oldest call in the field `ended`
-	hush   hush                   // secrets of calls that ended in the last minute
+	recent recentSecrets          // secrets of calls that ended in the last minute
 }
 
 // page returns the index in callBook.pages for a call with this tag. It hashes only the last
@@ -104,7 +104,7 @@ func (b *callBook) end(f *bookedCall, last time.Time) {
 	b.ended[b.oldest] = f.knownCall
 	b.ended[b.oldest].last = last
 	b.oldest = (b.oldest + 1) % maxEnded
-	b.hush.add(time.Now(), f.secrets)
+	b.recent.add(time.Now(), f.secrets)
 }
 
 // stray returns a function for lines about a call that the callBook does not know. The function
@@ -120,7 +120,7 @@ func (b *callBook) stray() func(string) string {
 			}
 		}
 	}
-	return b.hush.redactor(time.Now(), texts)
+	return b.recent.redactor(time.Now(), texts)
 }
 
 // find returns the run of the call with this tag. The function `scrub` removes the call's secrets
@@ -187,7 +187,7 @@ func (b *callBook) printedDuring(process int64, now time.Time, secrets []string)
 			note(k)
 		}
 	}
-	redact := b.hush.redactor(now, texts)
+	redact := b.recent.redactor(now, texts)
 	return calls, func(text string) string {
 		text = redact(text)
 		for _, s := range scrubs {

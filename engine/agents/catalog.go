@@ -146,7 +146,7 @@ func (c *Catalog) find(ctx context.Context, name, constraint string, counts func
 	var others []Binary
 	var unlocked []Found
 	for _, f := range c.named(name) {
-		if best != nil && f.Place != best.Place {
+		if best != nil && f.Dir != best.Dir {
 			break // an earlier directory has a binary that fits, so later directories do not matter
 		}
 		if f.Version != "" && !fits(want, f.Version) {
@@ -443,7 +443,7 @@ func (c *Catalog) notFound(name, ver string) error {
 		installed = append(installed, f.Name)
 	}
 	e.Similar = diag.Nearest(name, installed)
-	for _, p := range c.search.places() {
+	for _, p := range c.search.searchDirs() {
 		if p.source == SourceDev {
 			continue
 		}

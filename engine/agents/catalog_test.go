@@ -77,14 +77,14 @@ func TestDiscover(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []agents.Found{
-		{Name: "a", Path: flagFlat, Source: agents.SourceFlag, Place: dir("flag")},
-		{Name: "a", Version: "10.0.0", Path: flag10, Source: agents.SourceFlag, Place: dir("flag")},
-		{Name: "a", Version: "2.0.0", Path: flag2, Source: agents.SourceFlag, Place: dir("flag")},
+		{Name: "a", Path: flagFlat, Source: agents.SourceFlag, Dir: dir("flag")},
+		{Name: "a", Version: "10.0.0", Path: flag10, Source: agents.SourceFlag, Dir: dir("flag")},
+		{Name: "a", Version: "2.0.0", Path: flag2, Source: agents.SourceFlag, Dir: dir("flag")},
 		{Name: "a", Path: dev, Source: agents.SourceDev},
-		{Name: "a", Version: "3.0.0", Path: project, Source: agents.SourceProject, Place: dir("module/.engine/agents")},
-		{Name: "b", Path: env, Source: agents.SourceEnv, Place: dir("env")},
-		{Name: "a", Version: "4.0.0", Path: user, Source: agents.SourceUser, Place: dir("user")},
-		{Name: "a", Path: engine, Source: agents.SourceEngine, Place: dir("bin")},
+		{Name: "a", Version: "3.0.0", Path: project, Source: agents.SourceProject, Dir: dir("module/.engine/agents")},
+		{Name: "b", Path: env, Source: agents.SourceEnv, Dir: dir("env")},
+		{Name: "a", Version: "4.0.0", Path: user, Source: agents.SourceUser, Dir: dir("user")},
+		{Name: "a", Path: engine, Source: agents.SourceEngine, Dir: dir("bin")},
 	}
 	if len(found) != len(want) {
 		t.Fatalf("found %d:\n%+v\nwant %d", len(found), found, len(want))

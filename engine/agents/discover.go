@@ -58,31 +58,31 @@ type Found struct {
 	Version string // version in the path; "" = the path has none, so the Catalog asks the binary
 	Path    string // absolute path of the binary
 	Source  Source
-	Place   string // searched directory in which the binary was found; "" = an override
+	Dir     string // searched directory in which the binary was found; "" = an override
 }
 
 // Platform returns the name of this platform in paths and lock files, such as "linux_amd64".
 func Platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
 
-// place is one directory to search.
-type place struct {
+// searchDir is one directory to search.
+type searchDir struct {
 	source Source
 	dir    string
 	flat   bool // true = binaries may also lie directly in the directory, without a version
 }
 
-func (o SearchOptions) places() []place {
-	var ps []place
+func (o SearchOptions) searchDirs() []searchDir {
+	var ps []searchDir
 	add := func(source Source, dir string, flat bool) {
 		if dir != "" {
-			ps = append(ps, place{source, dir, flat})
+			ps = append(ps, searchDir{source, dir, flat})
 		}
 	}
 	for _, d := range o.PluginDirs {
 		add(SourceFlag, d, true)
 	}
 	if len(o.DevOverrides) > 0 {
-		ps = append(ps, place{source: SourceDev})
+		ps = append(ps, searchDir{source: SourceDev})
 	}
 	for _, dir := range o.Modules {
 		add(SourceProject, filepath.Join(dir, ".engine", "agents"), false)
@@ -106,7 +106,7 @@ func Discover(o SearchOptions) ([]Found, error) {
 	var found []Found
 	var errs []error
 	seen := map[string]bool{}
-	for _, p := range o.places() {
+	for _, p := range o.searchDirs() {
 		var here []Found
 		var err error
 		switch p.source {
@@ -132,7 +132,7 @@ func Discover(o SearchOptions) ([]Found, error) {
 
 // search lists the binaries of one directory. Their paths in the directory are
 // NAME/VERSION/OS_ARCH/engine-agent-NAME and, if `flat` is set, engine-agent-NAME.
-func (p place) search() ([]Found, error) {
+func (p searchDir) search() ([]Found, error) {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil {
 		return nil, fmt.Errorf("search agents in %s: %w", p.dir, err)
@@ -149,7 +149,7 @@ func (p place) search() ([]Found, error) {
 	var errs []error
 	for _, e := range entries {
 		if name, ok := agentName(e.Name()); ok && p.flat && !e.IsDir() {
-			flat = append(flat, Found{Name: name, Path: filepath.Join(dir, e.Name()), Source: p.source, Place: dir})
+			flat = append(flat, Found{Name: name, Path: filepath.Join(dir, e.Name()), Source: p.source, Dir: dir})
 			continue
 		}
 		if !namePattern.MatchString(e.Name()) || !isDir(filepath.Join(dir, e.Name())) {
@@ -163,8 +163,8 @@ func (p place) search() ([]Found, error) {
 }
 
 // versions lists the binaries of one agent in a directory that is searched, newest first.
-func (p place) versions(placeDir, name string) ([]Found, error) {
-	dir := filepath.Join(placeDir, name)
+func (p searchDir) versions(searched, name string) ([]Found, error) {
+	dir := filepath.Join(searched, name)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("search agents (%s): %w", p.source, err)
@@ -181,7 +181,7 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 			continue // this version has no binary for this platform
 		}
 		parsed[e.Name()] = v
-		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Place: placeDir})
+		found = append(found, Found{Name: name, Version: e.Name(), Path: path, Source: p.source, Dir: searched})
 	}
 	slices.SortFunc(found, func(a, b Found) int {
 		return cmp.Or(parsed[b.Version].Compare(parsed[a.Version]), cmp.Compare(a.Version, b.Version))
@@ -191,7 +191,7 @@ func (p place) versions(placeDir, name string) ([]Found, error) {
 
 // misplaced lists binaries of an agent that are in a directory above the right one. This
 // happens when people copy files by hand.
-func (p place) misplaced(name string) []Misplaced {
+func (p searchDir) misplaced(name string) []Misplaced {
 	dir, err := filepath.Abs(p.dir)
 	if err != nil || !namePattern.MatchString(name) {
 		return nil
@@ -246,10 +246,10 @@ func blockFound(sources map[string]string) ([]Found, error) {
 			return found, err
 		}
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			found = append(found, Found{Name: name, Path: path, Source: sourceBlock, Place: filepath.Dir(path)})
+			found = append(found, Found{Name: name, Path: path, Source: sourceBlock, Dir: filepath.Dir(path)})
 			continue
 		}
-		here, err := place{sourceBlock, path, true}.search()
+		here, err := searchDir{sourceBlock, path, true}.search()
 		if err != nil {
 			return found, err
 		}

@@ -20,11 +20,11 @@
 //
 // The source files form layers. A file uses only files in its own layer or in the layers above.
 //
-//	observer, discover, cache, hush, redact   events for observers; search of binaries; secrets in logs
+//	observer, discover, cache, recentsecrets, redact   events for observers; search of binaries; secrets in logs
 //	errors, callbook, breaker                 errors; calls that a log line may be about; the breaker
 //	catalog, lock, calllog                    choice of binaries; lines that agents log
 //	options, parts                            a Pool and its parts: agent, instance, life, activeCall
-//	room, status                              whether calls and processes may start; the state of a Pool
+//	crowd, status                             whether calls and processes may start; the state of a Pool
 //	instance                                  a process: start, watch, end
 //	agent, activecall                         choice of a process for a call; one call
 //	pool                                      methods that the engine calls

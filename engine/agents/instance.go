@@ -23,7 +23,7 @@ func (i *instance) startLocked() bool {
 	p, further := i.agent.pool, !i.agent.idleLocked()
 	if !p.crowd.enter(further) {
 		if !further && p.crowd.full(i.agent) {
-			p.wantRoom()
+			p.wantProcess()
 		}
 		i.notBefore, i.why = time.Now().Add(crowdedPause), &crowdedError{p.crowd.most}
 		return true

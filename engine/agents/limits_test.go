@@ -28,7 +28,7 @@ func TestReservedSlotsCountAmongProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	done(errBroken)
-	a.breaker.tell()
+	a.breaker.report()
 	for a.breaker.state() != CircuitHalfOpen {
 		<-changes // the end of the cooldown frees slots
 	}

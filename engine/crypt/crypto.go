@@ -127,10 +127,10 @@ const (
 
 // A keyring seals with its first key, and opens with any of its keys.
 type keyring struct {
-	first keyID
-	aeads map[keyID]cipher.AEAD
-	tags  []*tagger // one tagger for each key, in the order of the keys
-	alone []Sealer  // for each key, a Sealer that knows only this key; in the order of the keys
+	first  keyID
+	aeads  map[keyID]cipher.AEAD
+	tags   []*tagger // one tagger for each key, in the order of the keys
+	single []Sealer  // for each key, a Sealer that knows only this key; in the order of the keys
 }
 
 // NewSealer returns a Sealer. It seals with the first key, and it opens data that any of
@@ -157,9 +157,9 @@ func NewSealer(keys ...Key) (Sealer, error) {
 		}
 		tags := newTagger(k)
 		one := &keyring{first: k.id(), aeads: map[keyID]cipher.AEAD{k.id(): aead}, tags: []*tagger{tags}}
-		one.alone = []Sealer{one}
+		one.single = []Sealer{one}
 		r.aeads[k.id()] = aead
-		r.tags, r.alone = append(r.tags, tags), append(r.alone, one)
+		r.tags, r.single = append(r.tags, tags), append(r.single, one)
 	}
 	return r, nil
 }

@@ -28,7 +28,7 @@ func ParseKeys(text string) ([]Key, error) {
 // seals and opens with its own key only. The first one seals with the same key as s.
 func Split(s Sealer) []Sealer {
 	if r, ok := s.(*keyring); ok {
-		return r.alone
+		return r.single
 	}
 	return []Sealer{s}
 }

@@ -74,12 +74,12 @@ type Link struct {
 	best protection          // strongest protection of the rows so far
 }
 
-// placeSize is the number of bytes that appendPlace appends.
-const placeSize = 4 + 8 + 4 + 8 + crypt.TagSize
+// bindingSize is the number of bytes that appendBinding appends.
+const bindingSize = 4 + 8 + 4 + 8 + crypt.TagSize
 
-// appendPlace appends to b what the tag or checksum of a row covers in addition to the row's data:
+// appendBinding appends to b what the tag or checksum of a row covers in addition to the row's data:
 // the run, number and time of the row, and the tag or checksum of the previous row.
-func appendPlace(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
+func appendBinding(b []byte, run status.RunID, seq int32, at time.Time, before []byte) []byte {
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
 	b = binary.BigEndian.AppendUint32(b, uint32(seq))
@@ -89,23 +89,23 @@ func appendPlace(b []byte, run status.RunID, seq int32, at time.Time, before []b
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func checksum(place, body []byte) uint32 {
-	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, body)
+func checksum(binding, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum(binding, castagnoli), castagnoli, body)
 }
 
 // bind appends the tag or checksum to the data of a row. It returns the longer data, and the link
 // for the next row. It may change the given data: to save an allocation, it writes the bytes of
-// appendPlace behind the data, and then removes these bytes.
+// appendBinding behind the data, and then removes these bytes.
 func (l Link) bind(sealer crypt.Sealer, run status.RunID, seq int32, at time.Time, data []byte) ([]byte, Link) {
 	n := len(data)
 	if sealer == nil {
 		data[0] |= markSummed
-		data = appendPlace(data, run, seq, at, binary.BigEndian.AppendUint32(nil, l.sum))
+		data = appendBinding(data, run, seq, at, binary.BigEndian.AppendUint32(nil, l.sum))
 		l.sum, l.best = checksum(data[n:], data[:n]), summed
 		return binary.BigEndian.AppendUint32(data[:n], l.sum), l
 	}
 	data[0] |= markTagged
-	data = appendPlace(data, run, seq, at, l.tag[:])
+	data = appendBinding(data, run, seq, at, l.tag[:])
 	l.tag, l.best = sealer.Tag(data[n:], data[:n]), tagged
 	return append(data[:n], l.tag[:]...), l
 }
@@ -120,7 +120,7 @@ type chain struct {
 	// computes the tag that each key would give the last row: Link.tag for the first key, and
 	// `others` for the further keys.
 	others [][crypt.TagSize]byte
-	buf    [placeSize]byte
+	buf    [bindingSize]byte
 }
 
 // follow checks the next row. If the parameter `sealer` is nil, it accepts every tag, because tags
@@ -143,7 +143,7 @@ func (c *chain) follow(sealer crypt.Sealer, run status.RunID, row store.Row) err
 	if kind != tagged {
 		var before [sumSize]byte
 		binary.BigEndian.PutUint32(before[:], c.sum)
-		sum := checksum(appendPlace(c.buf[:0], run, row.Seq, row.At, before[:]), body)
+		sum := checksum(appendBinding(c.buf[:0], run, row.Seq, row.At, before[:]), body)
 		if kind == summed && sum != binary.BigEndian.Uint32(check) {
 			return faultChanged
 		}
@@ -171,9 +171,9 @@ func (c *chain) computeTags(sealer crypt.Sealer, run status.RunID, row store.Row
 		c.others = make([][crypt.TagSize]byte, len(keys)-1)
 	}
 	for i := range c.others {
-		c.others[i] = keys[i+1].Tag(appendPlace(c.buf[:0], run, row.Seq, row.At, c.others[i][:]), body)
+		c.others[i] = keys[i+1].Tag(appendBinding(c.buf[:0], run, row.Seq, row.At, c.others[i][:]), body)
 	}
-	c.tag = keys[0].Tag(appendPlace(c.buf[:0], run, row.Seq, row.At, c.tag[:]), body)
+	c.tag = keys[0].Tag(appendBinding(c.buf[:0], run, row.Seq, row.At, c.tag[:]), body)
 }
 
 // taggedBy returns the key that made the tag of the next row; nil = no known key did.
@@ -183,7 +183,7 @@ func (c *chain) taggedBy(sealer crypt.Sealer, run status.RunID, row store.Row, b
 		if i > 0 && c.others != nil && c.best != tagged {
 			before = c.others[i-1][:]
 		}
-		if key.Tagged(appendPlace(c.buf[:0], run, row.Seq, row.At, before), body, check) {
+		if key.Tagged(appendBinding(c.buf[:0], run, row.Seq, row.At, before), body, check) {
 			return key
 		}
 	}

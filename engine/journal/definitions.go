@@ -58,7 +58,7 @@ func (d *Definitions) Workflow(ctx context.Context, id store.WorkflowID) (*dsl.W
 	if err != nil {
 		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
 	}
-	plain, err := crypt.Unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	plain, err := crypt.Unwrap(d.sealer, definitionBinding(stored.Digest), stored.Data)
 	if err != nil {
 		return nil, &unreadable{fmt.Errorf("open definition %.12s: %w", stored.Digest, err)}
 	}
@@ -108,7 +108,7 @@ func (d *Definitions) Put(ctx context.Context, def *dsl.Definition) (map[string]
 		}
 		stored.Workflows = append(stored.Workflows, w)
 	}
-	data, err := crypt.Wrap(d.sealer, definitionPlace(digest), def.Encode(), sensitive)
+	data, err := crypt.Wrap(d.sealer, definitionBinding(digest), def.Encode(), sensitive)
 	if err != nil {
 		return nil, fmt.Errorf("store definition %.12s: %w", digest, err)
 	}
@@ -172,7 +172,7 @@ func (d *Definitions) Definition(ctx context.Context, id store.WorkflowID) (*dsl
 	if err != nil {
 		return nil, fmt.Errorf("load the definition of workflow %d: %w", id, err)
 	}
-	plain, err := crypt.Unwrap(d.sealer, definitionPlace(stored.Digest), stored.Data)
+	plain, err := crypt.Unwrap(d.sealer, definitionBinding(stored.Digest), stored.Data)
 	if err != nil {
 		return nil, fmt.Errorf("open definition %.12s: %w", stored.Digest, err)
 	}

@@ -48,9 +48,9 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 	const least = 10 * time.Millisecond
 	next, pause := int32(0), least
 	for loaded := true; ; loaded = false {
-		told, err := f.tell(ctx, rows)
-		if told > 0 {
-			next, pause = rows[told-1].Seq+1, least
+		applied, err := f.applyRows(ctx, rows)
+		if applied > 0 {
+			next, pause = rows[applied-1].Seq+1, least
 		}
 		var broken *HistoryError
 		if !loaded && errors.As(err, &broken) {
@@ -60,8 +60,8 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 			if err := ask.Do(ctx, load); err != nil {
 				return nil, followError(ctx, run, err)
 			}
-			told, err = f.tell(ctx, rows)
-			next, loaded = int32(told), true
+			applied, err = f.applyRows(ctx, rows)
+			next, loaded = int32(applied), true
 		}
 		if err != nil {
 			return nil, err
@@ -133,9 +133,9 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 	return rows, err
 }
 
-// tell applies the rows to the state, in order, and passes their facts to the function `fn`. It
+// applyRows applies the rows to the state, in order, and passes their facts to the function `fn`. It
 // returns the number of rows before the first error, and this error.
-func (f *following) tell(ctx context.Context, rows []store.Row) (int, error) {
+func (f *following) applyRows(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
 		if err := f.story.tell(ctx, f.Reader, row, f.from, f.fn); err != nil {
 			return i, err
@@ -152,7 +152,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 	return fmt.Errorf("follow run %s: %w", naming.RunName(run), err)
 }
 
-// tell verifies one row and applies its records to the state. It passes the facts of the row to
+// applyRow verifies one row and applies its records to the state. It passes the facts of the row to
 // fn, except facts whose number is less than the parameter `from`.
 func (st *Run) tell(ctx context.Context, rd Reader, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(rd.Sealer, row); err != nil {
@@ -166,7 +166,7 @@ func (st *Run) tell(ctx context.Context, rd Reader, row store.Row, from int, fn 
 		for _, rec := range records {
 			c := st.State.Change(&rec)
 			for _, m := range c.After().Moves[st.moved:] {
-				if err := st.move(ctx, rd.Defs, m.Workflow, m.Places); err != nil {
+				if err := st.move(ctx, rd.Defs, m.Workflow, m.StepOf); err != nil {
 					return err
 				}
 			}

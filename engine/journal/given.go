@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// givenPlace returns the bytes to which the seal of deployment variables is bound: the name of
+// givenBinding returns the bytes to which the seal of deployment variables is bound: the name of
 // their published workflow. The sealed data cannot be used for another workflow.
-func givenPlace(workflow string) []byte { return []byte("published\x00" + workflow) }
+func givenBinding(workflow string) []byte { return []byte("published\x00" + workflow) }
 
 // EncodeGiven returns the values of deployment variables in the form in which a store keeps them.
 // The parameter `vars` must have a value for each of these variables, and may have more. With a key
@@ -35,12 +35,12 @@ func EncodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, vars dsl.Value) ([]byte,
 	if err != nil {
 		return nil, fmt.Errorf("encode variables: %w", err)
 	}
-	return crypt.Wrap(sealer, givenPlace(wf.Name), plain, sealer != nil)
+	return crypt.Wrap(sealer, givenBinding(wf.Name), plain, sealer != nil)
 }
 
 // DecodeGiven returns the values that EncodeGiven has encoded.
 func DecodeGiven(sealer crypt.Sealer, wf *dsl.Workflow, data []byte) ([]dsl.Assignment, error) {
-	plain, err := crypt.Unwrap(sealer, givenPlace(wf.Name), data)
+	plain, err := crypt.Unwrap(sealer, givenBinding(wf.Name), data)
 	if err != nil {
 		return nil, fmt.Errorf("open variables of published workflow %q: %w", wf.Name, err)
 	}

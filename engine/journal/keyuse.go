@@ -206,7 +206,7 @@ func readKept(ctx context.Context, st store.Journal, role rekey.Resealer, ids []
 	if err != nil {
 		return nil, fmt.Errorf("read runs: %w", err)
 	}
-	messages, late, err := role.Letters(ctx, ids...)
+	messages, late, err := role.AllMessages(ctx, ids...)
 	if err != nil {
 		return nil, fmt.Errorf("read messages and late replies: %w", err)
 	}

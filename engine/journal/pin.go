@@ -201,11 +201,11 @@ func pinHistory(ctx context.Context, st store.Store, sealer crypt.Sealer, now ti
 	return err
 }
 
-// markPlace holds the bytes to which the seal of the setting SettingHistory is bound.
-var markPlace = []byte("history\x00")
+// markBinding holds the bytes to which the seal of the setting SettingHistory is bound.
+var markBinding = []byte("history\x00")
 
 func sealMark(sealer crypt.Sealer, since status.RunID) (string, error) {
-	sealed, err := sealer.Seal(markPlace, binary.BigEndian.AppendUint64(nil, uint64(since)))
+	sealed, err := sealer.Seal(markBinding, binary.BigEndian.AppendUint64(nil, uint64(since)))
 	if err != nil {
 		return "", fmt.Errorf("seal the mark of the history: %w", err)
 	}
@@ -219,7 +219,7 @@ func openMark(sealer crypt.Sealer, mark string) (status.RunID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the mark of the history: %w", err)
 	}
-	plain, err := sealer.Open(markPlace, sealed)
+	plain, err := sealer.Open(markBinding, sealed)
 	if err == nil && len(plain) != 8 {
 		err = errors.New("it has another length")
 	}

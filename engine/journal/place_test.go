@@ -48,14 +48,14 @@ func TestMessagesAreSealedForTheirRun(t *testing.T) {
 // I13: with a key a definition is sealed together with its digest.
 func TestDefinitionsAreSealedForTheirDigest(t *testing.T) {
 	s := testSealer(t)
-	data, err := crypt.Wrap(s, definitionPlace("one"), []byte("canary"), true)
+	data, err := crypt.Wrap(s, definitionBinding("one"), []byte("canary"), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, err := crypt.Unwrap(s, definitionPlace("one"), data); err != nil || string(plain) != "canary" {
+	if plain, err := crypt.Unwrap(s, definitionBinding("one"), data); err != nil || string(plain) != "canary" {
 		t.Errorf("open in its place: %q, %v", plain, err)
 	}
-	if plain, err := crypt.Unwrap(s, definitionPlace("two"), data); err == nil {
+	if plain, err := crypt.Unwrap(s, definitionBinding("two"), data); err == nil {
 		t.Errorf("a definition that was moved to another digest opens as %q", plain)
 	}
 }

@@ -109,7 +109,7 @@ func (r *resealing) definition(ctx context.Context, d store.Definition) error {
 	if !r.old(d.Data) {
 		return nil
 	}
-	data, err := crypt.Rewrap(r.sealer, definitionPlace(d.Digest), d.Data)
+	data, err := crypt.Rewrap(r.sealer, definitionBinding(d.Digest), d.Data)
 	if err == nil {
 		err = r.role.ResealDefinition(ctx, d.Digest, data)
 	}
@@ -126,7 +126,7 @@ func (r *resealing) given(ctx context.Context, role schedules.Store, w schedules
 	if !r.old(w.Given) {
 		return nil
 	}
-	data, err := crypt.Rewrap(r.sealer, givenPlace(w.Name), w.Given)
+	data, err := crypt.Rewrap(r.sealer, givenBinding(w.Name), w.Given)
 	if err == nil {
 		_, err = role.ReplaceGiven(ctx, w.Name, w.Given, data)
 	}
@@ -176,7 +176,7 @@ func (r *resealing) run(ctx context.Context, k kept) error {
 
 // resealed returns the new data of a run, or a *RunError if the run must stay as it is.
 func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error) {
-	run, place := k.Head.Run, messagePlace(k.Head.Run)
+	run, binding := k.Head.Run, messageBinding(k.Head.Run)
 	out := rekey.Resealed{Run: run, Next: int32(len(k.Rows))}
 	refuse := func(err error) error {
 		var alone *RunError
@@ -208,7 +208,7 @@ func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error
 		if !r.old(m.Data) {
 			continue
 		}
-		if m.Data, err = crypt.Rewrap(r.sealer, place, m.Data); err != nil {
+		if m.Data, err = crypt.Rewrap(r.sealer, binding, m.Data); err != nil {
 			return out, refuse(err)
 		}
 		out.Messages = append(out.Messages, m)
@@ -217,7 +217,7 @@ func (r *resealing) resealed(ctx context.Context, k kept) (rekey.Resealed, error
 		if !r.old(l.Data) {
 			continue
 		}
-		if l.Data, err = crypt.Rewrap(r.sealer, place, l.Data); err != nil {
+		if l.Data, err = crypt.Rewrap(r.sealer, binding, l.Data); err != nil {
 			return out, refuse(err)
 		}
 		out.Late = append(out.Late, l)
@@ -237,7 +237,7 @@ func (r *resealing) rows(run status.RunID, rows []store.Row) (changed []store.Ro
 		}
 		data, flags := bytes.Clone(body), body[0]&markFlags
 		if data[0] &^= markFlags; r.old(data) {
-			if data, err = crypt.Rewrap(r.sealer, rowPlace(run, row.Seq), data); err != nil {
+			if data, err = crypt.Rewrap(r.sealer, rowBinding(run, row.Seq), data); err != nil {
 				return nil, Link{}, fmt.Errorf("open row %d: %w", row.Seq, err)
 			}
 		}

@@ -18,18 +18,18 @@ import (
 // keeps this time as the row's time. markLone is persisted and must never change.
 const markLone = 16
 
-// rowPlace returns the bytes to which the seal of a journal row is bound: the run and the number of
+// rowBinding returns the bytes to which the seal of a journal row is bound: the run and the number of
 // the row. The sealed data cannot be used as another row.
-func rowPlace(run status.RunID, seq int32) []byte {
+func rowBinding(run status.RunID, seq int32) []byte {
 	b := make([]byte, 0, 16)
 	b = append(b, "row\x00"...)
 	b = binary.BigEndian.AppendUint64(b, uint64(run))
 	return binary.BigEndian.AppendUint32(b, uint32(seq))
 }
 
-// definitionPlace returns the bytes to which the seal of a definition is bound, so that the
+// definitionBinding returns the bytes to which the seal of a definition is bound, so that the
 // sealed data cannot be used as another definition. The bytes contain the digest.
-func definitionPlace(digest string) []byte { return []byte("definition\x00" + digest) }
+func definitionBinding(digest string) []byte { return []byte("definition\x00" + digest) }
 
 // A Scratch holds memory that NewRow.Encode and Reader.Fold use again for each row. The zero Scratch is
 // ready to use, by one goroutine at a time.
@@ -59,7 +59,7 @@ func (r NewRow) Encode(sealer crypt.Sealer, scratch *Scratch) ([]byte, Link, err
 		sensitive = sensitive || rec.Sensitive() || sealer != nil && opaque(rec)
 	}
 	if sensitive {
-		data, err = crypt.Wrap(sealer, rowPlace(r.Run, r.Seq), data[1:], sensitive)
+		data, err = crypt.Wrap(sealer, rowBinding(r.Run, r.Seq), data[1:], sensitive)
 	} else {
 		data = shorten(data, r.At)
 	}
@@ -161,15 +161,15 @@ func openRow(sealer crypt.Sealer, run status.RunID, row store.Row) ([]byte, erro
 		}
 		return plain, nil
 	}
-	plain, err := crypt.UnwrapMarked(sealer, rowPlace(run, row.Seq), mark, rest)
+	plain, err := crypt.UnwrapMarked(sealer, rowBinding(run, row.Seq), mark, rest)
 	if err != nil {
 		return nil, fmt.Errorf("open row %d of run %d: %w", row.Seq, run, err)
 	}
 	return plain, nil
 }
 
-// messagePlace returns the bytes to which the seal of a message is bound: the run of the message.
-func messagePlace(run status.RunID) []byte {
+// messageBinding returns the bytes to which the seal of a message is bound: the run of the message.
+func messageBinding(run status.RunID) []byte {
 	return binary.BigEndian.AppendUint64([]byte("message\x00"), uint64(run))
 }
 
@@ -180,7 +180,7 @@ func EncodeMessage(sealer crypt.Sealer, run status.RunID, e machine.Event) ([]by
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
-	return crypt.Wrap(sealer, messagePlace(run), plain, sealer != nil)
+	return crypt.Wrap(sealer, messageBinding(run), plain, sealer != nil)
 }
 
 // EncodeOpen returns the data of a message that is not sealed. So the event must hold no value of a
@@ -189,7 +189,7 @@ func EncodeOpen(e machine.Event) ([]byte, error) { return EncodeMessage(nil, 0, 
 
 // DecodeMessage returns the event from the data that EncodeMessage made.
 func DecodeMessage(sealer crypt.Sealer, run status.RunID, data []byte) (machine.Event, error) {
-	plain, err := crypt.Unwrap(sealer, messagePlace(run), data)
+	plain, err := crypt.Unwrap(sealer, messageBinding(run), data)
 	if err != nil {
 		return nil, fmt.Errorf("open message to run %s: %w", naming.RunName(run), err)
 	}

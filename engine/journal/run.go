@@ -141,24 +141,24 @@ func (st *Run) verify(sealer crypt.Sealer, row store.Row) error {
 // fold applies the records of one row to the state, and counts their facts.
 func (st *Run) fold(ctx context.Context, rd Reader, row store.Row, scratch *Scratch, each func(machine.Event)) error {
 	var moving error
-	tell := func(c *machine.Change) {
+	note := func(c *machine.Change) {
 		for _, m := range c.After().Moves[st.moved:] {
 			if moving == nil {
-				moving = st.move(ctx, rd.Defs, m.Workflow, m.Places)
+				moving = st.move(ctx, rd.Defs, m.Workflow, m.StepOf)
 			}
 		}
 		st.Facts += story.Count(st.Flow, c)
 		each(c.Event())
 	}
 	if scratch == nil {
-		if err := st.foldRecords(rd.Sealer, row, tell); err != nil {
+		if err := st.foldRecords(rd.Sealer, row, note); err != nil {
 			return err
 		}
 		return moving
 	}
 	plain, err := openRow(rd.Sealer, st.Head.Run, row)
 	if err == nil {
-		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, tell) })
+		err = guard.Do(func() error { return scratch.reader.Fold(st.State, plain, note) })
 	}
 	if err != nil {
 		return st.blame(row, err)
@@ -168,24 +168,24 @@ func (st *Run) fold(ctx context.Context, rd Reader, row store.Row, scratch *Scra
 
 // move replaces the workflow of the run with the workflow to which the run was moved. The parameters
 // are the fields of a model.Move.
-func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, places []int32) error {
+func (st *Run) move(ctx context.Context, defs *Definitions, workflow int32, stepOf []int32) error {
 	next, err := defs.Workflow(ctx, store.WorkflowID(workflow))
 	if err != nil {
 		return err
 	}
-	st.Flow = next.Placed(st.Flow, places)
+	st.Flow = next.Renumbered(st.Flow, stepOf)
 	st.moved++
 	return nil
 }
 
 // foldRecords does the work of fold. It also adds the records to st.Records.
-func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, tell func(*machine.Change)) error {
+func (st *Run) foldRecords(sealer crypt.Sealer, row store.Row, each func(*machine.Change)) error {
 	records, err := DecodeRow(sealer, st.Head.Run, row)
 	if err == nil {
 		err = guard.Do(func() error {
 			for _, rec := range records {
 				c := st.State.Change(&rec)
-				tell(&c)
+				each(&c)
 				c.Apply()
 			}
 			return nil

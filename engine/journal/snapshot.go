@@ -40,9 +40,9 @@ type Notes struct {
 // not used: then the journal is read.
 const snapshotFormat = 1
 
-// snapshotPlace returns the bytes to which a snapshot is bound: its run and the number of rows that
+// snapshotBinding returns the bytes to which a snapshot is bound: its run and the number of rows that
 // it covers. The data cannot be used as another snapshot.
-func snapshotPlace(run status.RunID, next int32) []byte {
+func snapshotBinding(run status.RunID, next int32) []byte {
 	b := binary.BigEndian.AppendUint64([]byte("snapshot\x00"), uint64(run))
 	return binary.BigEndian.AppendUint32(b, uint32(next))
 }
@@ -78,10 +78,10 @@ func EncodeSnapshot(sealer crypt.Sealer, p *Point) ([]byte, error) {
 		b = binary.AppendUvarint(b, uint64(p.Notes.Refusals[node]))
 	}
 	b = wire.AppendState(b, p.State)
-	place := snapshotPlace(p.Run, p.Next)
-	data, err := crypt.Wrap(sealer, place, b, sealer != nil)
+	binding := snapshotBinding(p.Run, p.Next)
+	data, err := crypt.Wrap(sealer, binding, b, sealer != nil)
 	if err == nil && sealer == nil {
-		data = binary.BigEndian.AppendUint32(data, checksum(place, data))
+		data = binary.BigEndian.AppendUint32(data, checksum(binding, data))
 	}
 	return data, err
 }
@@ -101,7 +101,7 @@ var (
 
 // openSnapshot returns the Point from the data that EncodeSnapshot returned.
 func openSnapshot(sealer crypt.Sealer, s *snapshots.Snapshot) (p Point, err error) {
-	data, place := s.Data, snapshotPlace(s.Run, s.Next)
+	data, binding := s.Data, snapshotBinding(s.Run, s.Next)
 	switch {
 	case len(data) == 0:
 		return Point{}, errSnapshotChanged
@@ -109,12 +109,12 @@ func openSnapshot(sealer crypt.Sealer, s *snapshots.Snapshot) (p Point, err erro
 		return Point{}, errUnsealed
 	case data[0] == crypt.MarkPlain:
 		end := len(data) - sumSize
-		if end < 1 || checksum(place, data[:end]) != binary.BigEndian.Uint32(data[end:]) {
+		if end < 1 || checksum(binding, data[:end]) != binary.BigEndian.Uint32(data[end:]) {
 			return Point{}, errSnapshotChanged
 		}
 		data = data[:end]
 	}
-	plain, err := crypt.Unwrap(sealer, place, data)
+	plain, err := crypt.Unwrap(sealer, binding, data)
 	if err != nil {
 		return Point{}, err
 	}
@@ -285,7 +285,7 @@ func (rd Reader) foldFrom(ctx context.Context, l snapshots.Loaded, scratch *Scra
 	story.chain.Link, story.chain.rows = p.Link, p.Next
 	story.Covered, story.CoveredBytes, story.SnapshotBytes = p.Next, p.Stored, int64(len(l.Snapshot.Data))
 	for _, m := range p.State.Run().Moves { // the rows that moved the run are not folded
-		if err := story.move(ctx, rd.Defs, m.Workflow, m.Places); err != nil {
+		if err := story.move(ctx, rd.Defs, m.Workflow, m.StepOf); err != nil {
 			return Run{}, err
 		}
 	}

@@ -121,12 +121,12 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 		// is a checkpoint: then the node has done some work before the failure.
 		n.Doubt = max(0, n.Doubt-1)
 	}
-	if a.Kind == model.CallDo && n.Data != (model.Held{V: ev.Data}) {
+	if a.Kind == model.CallDo && n.Data != (model.StoredValue{V: ev.Data}) {
 		n.Data = d.s.keep(ev.Data)
 		d.grown += int64(len(ev.Data.JSON()))
 	}
 	if a.Kind == model.CallDo {
-		d.handover().failed(ev)
+		handover{d.decider}.failed(ev)
 	}
 	d.wish(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
@@ -175,7 +175,7 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 		n.UndoDoubt++
 	}
 	if a.Kind == model.CallDo {
-		n.Data = model.Held{}
+		n.Data = model.StoredValue{}
 	}
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }

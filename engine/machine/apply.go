@@ -17,7 +17,7 @@ type Change struct {
 	patches []model.NodePatch
 	cache   *cache // values that the decision cached; nil = the record was read from a journal
 	empty   bool   // the record changes nothing
-	tells   bool   // the record has something to show to people
+	visible bool   // the record has something to show to people
 
 	run model.Run // the run after the record
 	// The changed nodes as they are after the record, in the order of the field `patches`. If this
@@ -33,9 +33,9 @@ func (c *Change) Apply() {
 	}
 }
 
-// Tells reports whether this record has something to show to people. It also returns true for an
+// Visible reports whether this record has something to show to people. It also returns true for an
 // event after the end of the run, although such an event changes nothing.
-func (c *Change) Tells() bool { return c.tells }
+func (c *Change) Visible() bool { return c.visible }
 
 // Event returns the event of the record.
 func (c *Change) Event() Event { return c.event }
@@ -77,9 +77,9 @@ func (s *State) afterRun(p *model.RunPatch) model.Run {
 		own := *now.Head
 		now.Head = &own
 	}
-	if p.Mask&model.TroubleBits != 0 {
-		own := *now.Trouble
-		now.Trouble = &own
+	if p.Mask&model.RareBits != 0 {
+		own := *now.Rare
+		now.Rare = &own
 	}
 	model.Overwrite(model.RunFields, p.Mask, &now, &p.To)
 	if p.Mask&model.RunOutputsBit != 0 {
@@ -210,7 +210,7 @@ func (s *State) index(i int, n *model.Node) (old *model.Node) {
 	s.limits.change(i, old.Limit(), n.Limit())
 	s.wakes.change(i, old.Wake(), n.Wake())
 	for h := range s.queues {
-		s.queues[h].change(i, old.Place(h), n.Place(h))
+		s.queues[h].change(i, old.QueuedFor(h), n.QueuedFor(h))
 	}
 	s.values.bytes += n.Weight() - old.Weight()
 	if n.Signal.Number != old.Signal.Number || len(n.Handed.Signals) != 0 || len(old.Handed.Signals) != 0 {
@@ -239,7 +239,7 @@ func (s *State) prune() {
 	s.limits.prune(func(i int) model.Instant { return s.nodes[i].Limit() })
 	s.wakes.prune(func(i int) model.Instant { return s.nodes[i].Wake() })
 	for h := range s.queues {
-		s.queues[h].prune(func(i int) model.Instant { return s.nodes[i].Place(h) })
+		s.queues[h].prune(func(i int) model.Instant { return s.nodes[i].QueuedFor(h) })
 	}
 }
 

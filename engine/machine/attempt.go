@@ -17,7 +17,7 @@ const grace = 2 * time.Second
 // close ends the attempt `a` with the given status. The parameters `code` and `message` describe
 // the failure; both are "" if there is none.
 func (d caller) close(a *model.Attempt, status model.AttemptStatus, code, message string) {
-	a.Status, a.Ended, a.Said = status, d.at, model.Said(code, message)
+	a.Status, a.Ended, a.Said = status, d.at, model.NewFailureText(code, message)
 }
 
 // needless closes the open attempts of node i that have the given kind, because the outcome is
@@ -27,16 +27,16 @@ func (d caller) needless(i int, kind model.CallKind) {
 	for k := range n.Attempts {
 		if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.Kind == kind {
 			d.close(a, model.AttemptNeedless, "", "")
-			d.quiet(n, a)
+			d.noteMayWork(n, a)
 		}
 	}
 }
 
-// quiet records that the agent may still work on the attempt `a` of node n until complete-by plus
+// noteMayWork records that the agent may still work on the attempt `a` of node n until complete-by plus
 // grace. A call for a child run needs no such time, because another call finds the same run.
-func (d caller) quiet(n *model.Node, a *model.Attempt) {
+func (d caller) noteMayWork(n *model.Node, a *model.Attempt) {
 	if !d.isChild(n, a.Kind) {
-		n.Quiet = max(n.Quiet, a.CompleteBy.Add(grace))
+		n.MayWorkUntil = max(n.MayWorkUntil, a.CompleteBy.Add(grace))
 	}
 }
 
@@ -159,8 +159,8 @@ func (d caller) closeAttempts(i int, code string) {
 // work on the attempt until complete-by plus grace.
 func (d caller) closeUnknown(i int, a *model.Attempt, code, message string) {
 	n := d.edit(i)
-	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.Said(code, message)
-	d.quiet(n, a)
+	a.Status, a.Ended, a.Said = model.AttemptUnknown, d.at, model.NewFailureText(code, message)
+	d.noteMayWork(n, a)
 	n.Tally(a.Kind)
 	if a.Kind == model.CallDo || a.Kind == model.CallLearn {
 		n.TimedOut = n.TimedOut || code == sdk.CodeTimeout
@@ -218,7 +218,7 @@ func (d caller) retract(i int) {
 		return true
 	})
 	n.Calls = calls
-	d.handover().retract(i)
+	handover{d.decider}.retract(i)
 	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
 		inv, ok := c.(Invoke)
 		return ok && inv.Attempt.Node == i
@@ -256,7 +256,7 @@ func (d caller) pause(i int, until model.Instant) {
 func (d caller) lookUp(i int) {
 	n := d.edit(i)
 	n.Fwd.Kind = model.CallLookup
-	if until := max(n.Quiet, n.Fwd.Rest); until > d.at {
+	if until := max(n.MayWorkUntil, n.Fwd.Rest); until > d.at {
 		d.pause(i, until)
 		return
 	}

@@ -142,7 +142,7 @@ func TestCodecTablesFit(t *testing.T) {
 	}
 	var n uint64
 	for i := range model.RunFields { // the record's RunState reads the first bit
-		if !model.RunFields[i].Same(&model.Run{State: status.RunRunning, Head: &model.NoHead, Trouble: &model.NoTrouble}, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}) {
+		if !model.RunFields[i].Same(&model.Run{State: status.RunRunning, Head: &model.NoHead, Rare: &model.NoRare}, &model.Run{Head: &model.NoHead, Rare: &model.NoRare}) {
 			n |= 1 << i
 		}
 	}

@@ -110,7 +110,7 @@ func (d verbs) unready(step int) {
 		b.Fwd.Act, b.Fwd.Kind = model.Idle, model.CallNone
 		b.Fwd.Ready, b.Fwd.Deadline, b.Fwd.Until = 0, 0, 0
 		b.Queue, b.Hold = 0, 0
-		b.Prepared, b.Input, b.BizKey = false, model.Held{}, ""
+		b.Prepared, b.Input, b.BizKey = false, model.StoredValue{}, ""
 		d.ending().reopen(j)
 	}
 }
@@ -121,7 +121,7 @@ func (d verbs) takeBack(i int) {
 	n := d.edit(i)
 	ended := n.Stated == model.StatedEnd
 	n.Stated = model.StatedNothing
-	n.Done, n.Known, n.Output = false, false, model.Held{}
+	n.Done, n.Known, n.Output = false, false, model.StoredValue{}
 	n.Doubt = max(1, n.Doubt)
 	if !ended || n.State == status.StepFailed && d.run.Parked {
 		return
@@ -138,7 +138,7 @@ func (d verbs) takeBack(i int) {
 		}
 		n.Fwd.Blame(doubtful(n))
 	}
-	n.State, n.Caught = status.StepFailed, model.Held{}
+	n.State, n.Caught = status.StepFailed, model.StoredValue{}
 	d.ending().park(d.failure(i, n.Fwd.Blamed()))
 }
 
@@ -182,7 +182,7 @@ func (d verbs) correctUndone(i int, ev SettleRequested, out dsl.Value) {
 	} else {
 		n.Wipe(false)
 	}
-	n.UndoReady, n.UndoInput = false, model.Held{}
+	n.UndoReady, n.UndoInput = false, model.StoredValue{}
 	switch {
 	case was == model.UndoPending || was == model.UndoFailed && n.UndoDoubt > 0:
 		return
@@ -225,10 +225,10 @@ func (d mover) migrated(ev Migrated) {
 	case moved:
 		d.run.Deadline, d.run.Overdue = deadline, false
 	}
-	if vars := (model.Held{V: plan.Vars}); !model.SameHeld(vars, d.run.Vars) {
+	if vars := (model.StoredValue{V: plan.Vars}); !model.SameStored(vars, d.run.Vars) {
 		d.run.Vars = vars
 	}
-	d.run.Moves = append(slices.Clip(d.run.Moves), model.Move{Workflow: ev.Workflow, Places: plan.Places})
+	d.run.Moves = append(slices.Clip(d.run.Moves), model.Move{Workflow: ev.Workflow, StepOf: plan.StepOf})
 	d.switchTo(plan)
 	for _, s := range plan.Steps {
 		d.moveNode(s)
@@ -296,7 +296,7 @@ func (d mover) switchTo(plan moving.Plan) {
 	d.wf, d.still = plan.Flow, true
 	d.seen = seen{}
 	d.s.cache = &cache{pending: true}
-	d.run.Steps = int32(len(plan.Places))
+	d.run.Steps = int32(len(plan.StepOf))
 	d.ready.reset() // these steps are planned again, by the new definition
 }
 
@@ -359,7 +359,7 @@ func (d mover) anew(i int) *model.Node {
 	n.State, n.Stated = status.StepPending, model.StatedNothing
 	n.Fwd = model.Track{Total: n.Fwd.Total, Failures: n.Fwd.Failures, Began: n.Fwd.Began, Rest: n.Fwd.Rest}
 	n.Queue, n.Hold = 0, 0
-	n.Prepared, n.Input, n.BizKey, n.Data, n.TimedOut = false, model.Held{}, "", model.Held{}, false
+	n.Prepared, n.Input, n.BizKey, n.Data, n.TimedOut = false, model.StoredValue{}, "", model.StoredValue{}, false
 	return n
 }
 
@@ -371,7 +371,7 @@ func (d mover) freshInput(i int) {
 		return
 	}
 	n = d.edit(i)
-	n.Prepared, n.Input, n.BizKey = false, model.Held{}, ""
+	n.Prepared, n.Input, n.BizKey = false, model.StoredValue{}, ""
 	if n.Calls > 0 {
 		n.Gen++
 	}

@@ -135,7 +135,7 @@ func (d *decider) advance() {
 		case d.undo.len() > 0:
 			d.undoing().considerUndo(d.undo.next())
 		default:
-			d.ending().settle()
+			d.ending().conclude()
 			return
 		}
 	}
@@ -160,14 +160,14 @@ func (d *decider) record() Record {
 	if mask != 0 {
 		paper.run = model.RunPatch{Mask: mask, To: d.run}
 		r.run = &paper.run
-		r.run.To.Head, r.run.To.Trouble = d.s.run.Head, d.s.run.Trouble
+		r.run.To.Head, r.run.To.Rare = d.s.run.Head, d.s.run.Rare
 		if mask&model.HeadBits != 0 {
 			own := d.head
 			r.run.To.Head = &own
 		}
-		if mask&model.TroubleBits != 0 {
-			own := d.trouble
-			r.run.To.Trouble = &own
+		if mask&model.RareBits != 0 {
+			own := d.rare
+			r.run.To.Rare = &own
 		}
 	}
 	if stray := d.late || d.stray; stray && (r.run != nil || len(r.nodes) > 0) {

@@ -100,12 +100,12 @@ type decider struct {
 	in Input
 	at model.Instant
 
-	event   Event
-	run     model.Run
-	head    model.Head    // copy of the run's Head that the decision may change
-	trouble model.Trouble // copy of the run's Trouble that the decision may change
-	draft   draft
-	added   int // number of nodes that the decision adds to those of the state
+	event Event
+	run   model.Run
+	head  model.Head // copy of the run's Head that the decision may change
+	rare  model.Rare // copy of the run's Rare that the decision may change
+	draft draft
+	added int // number of nodes that the decision adds to those of the state
 
 	commands []Command
 	names    []NodeName
@@ -145,8 +145,8 @@ type decider struct {
 func (d *decider) open(wf *dsl.Workflow, s *State, in Input) {
 	d.wf, d.s, d.in = wf, s, in
 	d.run = s.run
-	d.head, d.trouble = *s.run.Head, *s.run.Trouble
-	d.run.Head, d.run.Trouble = &d.head, &d.trouble
+	d.head, d.rare = *s.run.Head, *s.run.Rare
+	d.run.Head, d.run.Rare = &d.head, &d.rare
 	d.at = max(model.ToInstant(in.At), s.run.Last)
 	s.private = false // from now on the record may share nodes with the state
 	d.event = normal(in.Event)
@@ -180,12 +180,12 @@ type forward struct{ *decider }
 // step before the next attempt of that step (undo.go).
 type undoing struct{ *decider }
 
-// waits begins and ends the steps that call no agent: values, timers, and waits for signals.
-// These steps use no slot, and they have no effect.
-type waits struct{ *decider }
-
 // handover gives early signals to the runs of groups (handover.go).
 type handover struct{ *decider }
+
+// waits begins and ends the steps that call no agent: values, timers, and waits for signals.
+// These steps use no slot, and they have no effect.
+type waits struct{ handover }
 
 // loops begins and ends the iterations of repeat steps (loop.go).
 type loops struct{ *decider }
@@ -196,16 +196,15 @@ type ending struct{ *decider }
 // verbs handles the verbs, such as cancel.
 type verbs struct{ *decider }
 
-func (d *decider) slots() slots       { return slots{d} }
-func (d *decider) caller() caller     { return caller{d} }
-func (d *decider) answers() answers   { return answers{d} }
-func (d *decider) clocks() clocks     { return clocks{d} }
-func (d *decider) forward() forward   { return forward{d} }
-func (d *decider) undoing() undoing   { return undoing{d} }
-func (d *decider) waits() waits       { return waits{d} }
-func (d *decider) ending() ending     { return ending{d} }
-func (d *decider) handover() handover { return handover{d} }
-func (d *decider) verbs() verbs       { return verbs{d} }
+func (d *decider) slots() slots     { return slots{d} }
+func (d *decider) caller() caller   { return caller{d} }
+func (d *decider) answers() answers { return answers{d} }
+func (d *decider) clocks() clocks   { return clocks{d} }
+func (d *decider) forward() forward { return forward{d} }
+func (d *decider) undoing() undoing { return undoing{d} }
+func (d *decider) waits() waits     { return waits{handover{d}} }
+func (d *decider) ending() ending   { return ending{d} }
+func (d *decider) verbs() verbs     { return verbs{d} }
 
 // A use counts the slots of one agent that this decision has taken.
 type use struct {
@@ -224,17 +223,17 @@ type seen struct {
 	step     int32         // index of the step whose settings are in the field `settings`
 	settings *dsl.Settings // settings of the step in the field `step`; nil = not evaluated yet
 
-	undo         undoTold      // values with which the field `undoSettings` was computed
+	undo         undoInputs    // values with which the field `undoSettings` was computed
 	undoSettings *dsl.Settings // settings for the undo of the node in undo.n; nil = not evaluated yet
 }
 
-// An undoTold holds the values on which the settings of a node's undo may depend. While they
+// An undoInputs holds the values on which the settings of a node's undo may depend. While they
 // stay the same, the settings stay the same, too.
-type undoTold struct {
+type undoInputs struct {
 	n               *model.Node
-	output          model.Held
+	output          model.StoredValue
 	known, timedOut bool
-	said            *model.Saying
+	said            *model.FailureText
 	failure         dsl.Failure
 }
 
@@ -370,10 +369,10 @@ func (d *decider) grow(what string, bytes int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// roomFor checks whether the run may have new instances. If so, it adds the sizes of the
+// fits checks whether the run may have new instances. If so, it adds the sizes of the
 // each.values of these instances to the size of the run, and returns true. If the run would exceed
-// its ceiling for instances or for values, roomFor returns the failure and false.
-func (d *decider) roomFor(each dsl.Each) (model.Miss, bool) {
+// its ceiling for instances or for values, fits returns the failure and false.
+func (d *decider) fits(each dsl.Each) (model.Miss, bool) {
 	most, there := d.ceilings().Instances, d.count()-int(d.run.Steps)
 	if len(d.run.Moves) > 0 { // a move adds the instances so far to the workflow's list of steps
 		for _, step := range d.wf.Steps {

@@ -32,7 +32,7 @@
 // The source files form layers. A file uses only files of its own line and of earlier lines.
 //
 //	event, failure, index             events, failures, ceilings, indexes
-//	state, view, apply, record        the state of a run, and how records change it
+//	state, apply, record              the state of a run, and how records change it
 //	draft, loader                     reused memory, for decisions and for folding records
 //	decider, scope                    a decision, and its expressions
 //	handover                          early signals for groups

@@ -61,10 +61,10 @@ func (d ending) reopen(i int) {
 	}
 }
 
-// settle ends the run if no work is left. If work is left, but no node can continue without a
-// person, settle parks the run. If the run is being undone, it instead raises the alert that
+// conclude ends the run if no work is left. If work is left, but no node can continue without a
+// person, conclude parks the run. If the run is being undone, it instead raises the alert that
 // the compensation has failed.
-func (d ending) settle() {
+func (d ending) conclude() {
 	r := &d.run
 	switch {
 	case r.Finished != 0:
@@ -174,7 +174,7 @@ func (d ending) evaluateOutputs() {
 // when a person sends retry, cancel or compensate.
 func Lost(at time.Time, ev EngineLost, was status.RunState) Record {
 	patch := model.RunPatch{Mask: model.RunLostBit, To: model.Run{
-		Head: &model.NoHead, Trouble: &model.Trouble{LostAt: model.ToInstant(at), LostWhy: ev.Why},
+		Head: &model.NoHead, Rare: &model.Rare{LostAt: model.ToInstant(at), LostWhy: ev.Why},
 	}}
 	r := Record{at: model.ToInstant(at), event: ev, run: &patch}
 	if !was.NeedsHuman() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/moving"
@@ -42,7 +43,7 @@ type Started struct {
 	Void bool
 	// Signals are the early signals for the run of a group, which the run around the group has kept.
 	// Decide gives them new numbers. nil = there are none. They are written only for a child run.
-	Signals []Signal
+	Signals []signal
 	Line    line.Line
 	// Waits is true if the run must wait for a place, or until the run that holds its unique key
 	// has ended. Its steps start after a SlotsFreed with Admitted.
@@ -209,6 +210,9 @@ type SettleRequested struct {
 	By, Reason string
 	Ask        int64
 }
+
+// A signal (this type) holds the data of one signal that a run has accepted.
+type signal = model.Signal
 
 // SignalReceived brings a signal to a run. The signal ends the first wait step that waits for
 // this name and accepts the payload. If no step waits for the signal yet, the run keeps the

@@ -214,7 +214,7 @@ func applyCounted(s *machine.State, wf *dsl.Workflow, rec machine.Record) int {
 // Nobody has changed what all nodes and runs share.
 func checkShared(t *testing.T) {
 	t.Helper()
-	if !reflect.DeepEqual(model.NoMore, model.More{}) || model.NoHead != (model.Head{}) || !reflect.DeepEqual(model.NoTrouble, model.Trouble{}) || !reflect.DeepEqual(model.Blank, model.Node{More: &model.NoMore}) {
+	if !reflect.DeepEqual(model.NoMore, model.More{}) || model.NoHead != (model.Head{}) || !reflect.DeepEqual(model.NoRare, model.Rare{}) || !reflect.DeepEqual(model.Blank, model.Node{More: &model.NoMore}) {
 		t.Fatal("what states share was changed")
 	}
 	for i := range model.Pristine {

@@ -12,7 +12,7 @@ import (
 func (d forward) accept(ev Started) {
 	r := &d.run
 	r.ID, r.Name, r.Key = ev.RunID, ev.Name, ev.Key
-	r.Vars = model.Held{V: ev.Vars}
+	r.Vars = model.StoredValue{V: ev.Vars}
 	r.Trigger, r.StartedBy, r.Workflow = ev.Trigger, ev.StartedBy, d.wf.Name
 	r.Steps = int32(len(d.wf.Steps))
 	r.Line, r.Awaits = ev.Line, ev.Waits && r.Steps > 0
@@ -118,7 +118,7 @@ func (d forward) expand(i int) {
 		d.missed(i, expressionMiss("for_each", err))
 		return
 	}
-	if m, ok := d.roomFor(each); !ok {
+	if m, ok := d.fits(each); !ok {
 		d.missed(i, m)
 		return
 	}
@@ -202,7 +202,7 @@ func (d forward) wakeUp() {
 }
 
 // drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in the
-// order of their ranks (slots.place). Nodes with the same rank start in the order of the graph.
+// order of their ranks (slots.searchDir). Nodes with the same rank start in the order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return
@@ -211,7 +211,7 @@ func (d slots) drain() {
 		agent := d.run.Holds[h].Agent
 		for e := range d.s.queues[h].inOrder {
 			n := d.get(e.node)
-			if n.Place(h) != e.key {
+			if n.QueuedFor(h) != e.key {
 				continue
 			}
 			if !d.canStart(e.node, agent) {

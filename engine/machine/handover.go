@@ -19,7 +19,7 @@ import (
 
 // early returns the signals that no wait step has taken and that belong to no group, the oldest first.
 // The signals that the event of this decision brings are the last ones.
-func (d *decider) early() []signal {
+func (d handover) early() []signal {
 	list := d.s.signals.list
 	if len(d.arrived) > 0 {
 		list = append(slices.Clip(list), d.arrived...)
@@ -32,7 +32,7 @@ func (d *decider) early() []signal {
 }
 
 // take notes that this decision has used the signal with this number.
-func (d *decider) take(number int32) {
+func (d handover) take(number int32) {
 	if d.taken == nil {
 		d.taken = map[int32]bool{}
 	}
@@ -66,10 +66,10 @@ func fitsInside(group *dsl.Step, s *signal) error {
 }
 
 // Takes reports whether a step of the run itself, and not of a group, can take the signal, now or later.
-// The parameter wf must be the workflow of the run.
-func (s *State) Takes(wf *dsl.Workflow, ev SignalReceived) bool {
-	d := (*Scratch)(nil).decider()
-	d.open(wf, s, Input{})
+// The parameter `wf` must be the workflow of the run. The Scratch may be nil.
+func (s *Scratch) Takes(wf *dsl.Workflow, state *State, ev SignalReceived) bool {
+	d := s.decider()
+	d.open(wf, state, Input{})
 	x := ev.signal(0)
 	return handover{d}.own(&x)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 )
 
@@ -206,7 +207,7 @@ func TestSignalsOfGroupsCountInTheBound(t *testing.T) {
 // The run of a group has the signals with which it starts before its first step begins. A group in it gets
 // its own in the same way.
 func TestGroupStartsWithSignals(t *testing.T) {
-	signals := []machine.Signal{
+	signals := []model.Signal{
 		{Number: 7, Name: "go", Payload: js(`"early"`), By: "ann"}, {Number: 8, Name: "deep", Payload: js(`1`)}, {Number: 9, Name: "go", Payload: js(`"late"`)},
 	}
 	wf := flow(await("w", "go"), do("h", groupOf(await("d", "deep"))), await("x", "go", after("w")), await("y", "go", after("x")))

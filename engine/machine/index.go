@@ -250,17 +250,17 @@ func (k *known) clone() known {
 
 // remember adds a value to the index, so that later records can refer to the value. It ignores
 // values that are too short, and references to other values.
-func (k *known) remember(h model.Held, o model.Origin) {
+func (k *known) remember(h model.StoredValue, o model.Origin) {
 	if h.From.Kind != model.OriginInline || len(h.V.JSON()) < model.WorthSharing {
 		return
 	}
 	k.put(model.HashValue(h.V), o)
 }
 
-// places returns the Origins in the index, in ascending order. It leaves out an Origin if the value
+// origins returns the Origins in the index, in ascending order. It leaves out an Origin if the value
 // there has changed since it was put into the index. The function in the parameter `at` returns the
 // value at an Origin.
-func (k *known) places(at func(model.Origin) dsl.Value) []model.Origin {
+func (k *known) origins(at func(model.Origin) dsl.Value) []model.Origin {
 	var all []model.Origin
 	add := func(hash uint64, from model.Origin) {
 		if model.HashValue(at(from)) == hash {

@@ -20,7 +20,7 @@ type Loader struct {
 	mask    uint64            // bit mask of the run's fields that change
 	patches []model.NodePatch // one patch for each changed node; only Node and Mask are set
 	head    model.Head
-	trouble model.Trouble
+	rare    model.Rare
 	slots   []*slot
 	change  Change
 }
@@ -50,9 +50,9 @@ func (l *Loader) Run(mask uint64) *model.Run {
 		l.head = *now.Head
 		now.Head = &l.head
 	}
-	if mask&model.TroubleBits != 0 {
-		l.trouble = *now.Trouble
-		now.Trouble = &l.trouble
+	if mask&model.RareBits != 0 {
+		l.rare = *now.Rare
+		now.Rare = &l.rare
 	}
 	return now
 }
@@ -90,7 +90,7 @@ func (l *Loader) Change() *Change {
 	}
 	l.change.patches = l.patches
 	l.change.empty = l.mask == 0 && len(l.patches) == 0 && !says(l.event)
-	l.change.tells = !l.change.empty
+	l.change.visible = !l.change.empty
 	return &l.change
 }
 
@@ -111,13 +111,13 @@ func (l *Loader) Apply() {
 		now.Head = &own
 	}
 	switch {
-	case mask&model.TroubleBits == 0:
-	case s.private && was.Trouble != &model.NoTrouble:
-		*was.Trouble = l.trouble
-		now.Trouble = was.Trouble
+	case mask&model.RareBits == 0:
+	case s.private && was.Rare != &model.NoRare:
+		*was.Rare = l.rare
+		now.Rare = was.Rare
 	default:
-		own := l.trouble
-		now.Trouble = &own
+		own := l.rare
+		now.Rare = &own
 	}
 	s.installRun(now, l.at, mask&model.RunVarsBit != 0)
 	for k := range l.patches {
@@ -134,7 +134,7 @@ func (l *Loader) Apply() {
 // pass a Clone of its state.
 func (l *Loader) Image(s *State) model.Image {
 	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.kept(), SignalIDs: s.signals.order,
-		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.places(s.at)}
+		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.origins(s.at)}
 }
 
 // Restore returns a state that equals the one from which Image made the parameter `im`. The new state
@@ -147,7 +147,7 @@ func (l *Loader) Restore(im model.Image) *State {
 		s.limits.change(i, 0, n.Limit())
 		s.wakes.change(i, 0, n.Wake())
 		for h := range s.queues {
-			s.queues[h].change(i, 0, n.Place(h))
+			s.queues[h].change(i, 0, n.QueuedFor(h))
 		}
 		s.values.bytes += n.Weight() - model.Blank.Weight()
 	}

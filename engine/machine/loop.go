@@ -172,7 +172,7 @@ func (d loops) plan(i int) {
 	d.looped++
 	// A record can store only one signal that a node has taken. So if more signals have
 	// arrived, the node takes the next one in another decision.
-	signals := step.Wait != nil && len(d.early()) > 0
+	signals := step.Wait != nil && len(d.waits().early()) > 0
 	if until > d.at || d.run.Parked || signals || d.looped > maxAtOnce {
 		d.caller().pause(i, max(until, d.at+1))
 		return
@@ -217,8 +217,8 @@ func (d loops) next(i int) bool {
 	n = d.edit(i)
 	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.Effect() != status.EffectNone}
 	d.keepGiven(n)
-	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.Held{}
-	n.Prepared, n.TimedOut, n.Data = false, false, model.Held{}
+	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.StoredValue{}
+	n.Prepared, n.TimedOut, n.Data = false, false, model.StoredValue{}
 	n.Point, n.Blob = 0, nil
 	n.Fwd.Attempt, n.Fwd.Rounds, n.Fwd.Lookups = 0, 0, 0
 	return true

@@ -7,9 +7,9 @@ import (
 
 // moveMutants are faults in the rules of engine migrate. The tests of migrations must catch each.
 var moveMutants = []mutant{
-	{"a moved step loses its key", "../../dsl/internal/noun/placed.go",
+	{"a moved step loses its key", "../../dsl/internal/noun/renumbered.go",
 		"s.keyName = was.KeyName()", "s.keyName = s.Name", nil},
-	{"a new step takes the key of another one", "../../dsl/internal/noun/placed.go",
+	{"a new step takes the key of another one", "../../dsl/internal/noun/renumbered.go",
 		"s.keyName = s.Name; taken[s.Name]", "s.keyName = s.Name; false", nil},
 	{"older instances are not counted as undone", "correct.go",
 		"d.run.Done, d.run.UndonePast = done, past", "d.run.Done = done", nil},

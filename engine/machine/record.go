@@ -229,7 +229,7 @@ func (r Record) NewNodes() []NodeName { return r.names }
 // a secret, such as `Bearer ` before a token.
 func (r Record) Sensitive() bool {
 	sensitive := r.secret
-	r.values(func(h model.Held) {
+	r.values(func(h model.StoredValue) {
 		if h.From.Kind != model.OriginInline {
 			return
 		}
@@ -246,21 +246,21 @@ func (r Record) Sensitive() bool {
 }
 
 // values calls the function `f` with every value that the record contains.
-func (r Record) values(f func(model.Held)) {
+func (r Record) values(f func(model.StoredValue)) {
 	switch ev := r.event.(type) {
 	case Started:
-		f(model.Held{V: ev.Vars})
+		f(model.StoredValue{V: ev.Vars})
 		for k := range ev.Signals {
-			f(model.Held{V: ev.Signals[k].Payload})
+			f(model.StoredValue{V: ev.Signals[k].Payload})
 		}
 	case AttemptOK:
-		f(model.Held{V: ev.Output})
+		f(model.StoredValue{V: ev.Output})
 	case SettleRequested:
-		f(model.Held{V: ev.Output})
+		f(model.StoredValue{V: ev.Output})
 	case AttemptFailed:
-		f(model.Held{V: ev.Data})
+		f(model.StoredValue{V: ev.Data})
 	case SignalReceived:
-		f(model.Held{V: ev.Payload})
+		f(model.StoredValue{V: ev.Payload})
 	}
 	if r.run != nil && r.run.Mask&model.RunVarsBit != 0 {
 		f(r.run.To.Vars)
@@ -279,7 +279,7 @@ func (r Record) values(f func(model.Held)) {
 		}
 		if p.Mask&model.NodeGatheredBit != 0 && p.To.Collected != nil {
 			for _, v := range p.To.Collected.Tail(p.To.Collected.Fresh) {
-				f(model.Held{V: v})
+				f(model.StoredValue{V: v})
 			}
 		}
 	}
@@ -299,7 +299,7 @@ func (s *State) Apply(r Record) {
 // Change computes the change that a record makes to the state. It does not change the state.
 func (s *State) Change(r *Record) Change {
 	empty := r.Empty()
-	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, tells: r.final || !empty, run: s.run}
+	c := Change{s: s, at: r.at, event: r.event, patches: r.nodes, cache: r.cache, empty: empty, visible: r.final || !empty, run: s.run}
 	if r.decidedOn(s) {
 		if r.run != nil {
 			c.run = r.run.To
@@ -341,7 +341,7 @@ type Invoke struct {
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
 	// Early signals with which the run of a group starts; nil = none. If the run exists already, it has
 	// got them with its start.
-	Signals []Signal
+	Signals []signal
 	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
 	NoCompensate bool   // the run was cancelled without compensation; a command Stop follows the call
 	Paused       bool   // the child is the run of a group, and the run around the group is paused
@@ -372,7 +372,7 @@ type PauseChild struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
-	// and `notify_failed`. Other packages add the kinds `late_reply`, `set_aside`, `slow_decision`
+	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`, `slow_decision`
 	// and `snapshot_refused`.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
@@ -403,5 +403,5 @@ func (r Record) Moved(before, next *dsl.Workflow) *dsl.Workflow {
 		return before
 	}
 	moves := r.run.To.Moves
-	return next.Placed(before, moves[len(moves)-1].Places)
+	return next.Renumbered(before, moves[len(moves)-1].StepOf)
 }

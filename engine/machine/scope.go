@@ -40,7 +40,7 @@ func (d *decider) scope(n *model.Node) *dsl.Scope {
 	}
 	sc.Each, sc.Self = nil, nil
 	if len(d.run.Ancestors) > 0 {
-		seer{d}.place(sc, n)
+		seer{d}.setRunInfo(sc, n)
 	}
 	if n != nil {
 		sc.Self = loops{d}.self(n)
@@ -189,13 +189,13 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	if undo == nil || undo.Settings == nil {
 		return &undoDefaults
 	}
-	told := undoTold{n: n, output: n.Output, known: n.Known, timedOut: n.TimedOut, said: n.Fwd.Said, failure: d.run.Failure}
-	if d.seen.undoSettings == nil || d.seen.undo != told {
+	inputs := undoInputs{n: n, output: n.Output, known: n.Known, timedOut: n.TimedOut, said: n.Fwd.Said, failure: d.run.Failure}
+	if d.seen.undoSettings == nil || d.seen.undo != inputs {
 		s, err := undo.Settings(d.undoScope(n))
 		if err != nil {
 			return &undoDefaults
 		}
-		d.seen.undo, d.seen.undoSettings = told, s
+		d.seen.undo, d.seen.undoSettings = inputs, s
 	}
 	return d.seen.undoSettings
 }
@@ -326,10 +326,10 @@ func (s *Scratch) Scope(wf *dsl.Workflow, state *State) *dsl.Scope {
 // A seer sets the values of run.* that the expressions of a node can read.
 type seer struct{ *decider }
 
-// place sets run.* for the expressions of node n; nil = for expressions of the workflow. If the
+// setRunInfo sets run.* for the expressions of node n; nil = for expressions of the workflow. If the
 // step was taken over from an ended run, run.* describes that run, because it made the calls of the
 // step. Then the expressions use no cache, because the cache holds values of this run.
-func (d seer) place(sc *dsl.Scope, n *model.Node) {
+func (d seer) setRunInfo(sc *dsl.Scope, n *model.Node) {
 	sc.Run = dsl.RunInfo{ID: d.run.Name, Workflow: d.wf.Name, Key: d.run.Key, StartedAt: d.run.Started.Time(), Trigger: d.run.Trigger}
 	sc.Memo = &d.s.cache.memo
 	if n == nil {

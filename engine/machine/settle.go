@@ -262,7 +262,7 @@ func (d verbs) undoWith(n *model.Node, out dsl.Value) error {
 		return nil
 	}
 	copied := *n
-	copied.Done, copied.Known, copied.Output = true, true, model.Held{V: out}
+	copied.Done, copied.Known, copied.Output = true, true, model.StoredValue{V: out}
 	sc := d.undoScope(&copied)
 	if *sc.Failure == (dsl.Failure{}) {
 		sc.Failure = &dsl.Failure{Step: step.Name, Code: n.Fwd.Code(), Message: n.Fwd.Message()}

@@ -26,11 +26,6 @@ const (
 	signalIDCost = 96  // estimate of the memory for an id without its text, in bytes
 )
 
-// A Signal holds the data of one signal that a run has accepted.
-type Signal = model.Signal
-
-type signal = Signal
-
 // signals holds the early signals of a run. They are computed from the journal: the events say
 // which signals the run accepted, and the nodes say which signals ended a wait.
 type signals struct {

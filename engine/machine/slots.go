@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/line"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -121,7 +122,7 @@ func (d slots) wait(i int, agent string, until model.Instant, why string) int {
 	k := d.noteHold(agent, until, why)
 	n := d.edit(i)
 	if n.Queue == 0 || int(n.Hold) != k+1 {
-		n.Queue, n.Hold = d.place(n), int32(k+1)
+		n.Queue, n.Hold = d.rank(n), int32(k+1)
 	}
 	t := n.Track()
 	t.Act = model.Queued
@@ -167,11 +168,11 @@ func (d slots) priority(n *model.Node) int {
 	return d.run.Line.Priority()
 }
 
-// place returns the rank of a node that begins to wait now; the smallest rank is the next. The rank
+// rank returns the rank of a node that begins to wait now; the smallest rank is the next. The rank
 // is the present time if the node has the priority of the run. For each point of priority above
 // that, it is earlier by line.PerPoint; for each point below, later. So the order depends on the
 // priority and on how long a node has waited, as for runs (line.Line.Rank).
-func (d slots) place(n *model.Node) model.Instant {
+func (d slots) rank(n *model.Node) model.Instant {
 	lift := d.priority(n) - d.run.Line.Priority()
 	return max(1, d.at-model.Instant(lift)*model.Instant(line.PerPoint.Microseconds()))
 }
@@ -217,4 +218,15 @@ func (d slots) order(q *queue) {
 		q.items[q.first+k] = u.node
 	}
 	q.ordered = len(q.items)
+}
+
+// Priority returns the priority of the first step that waits for the agent: the argument `priority` of
+// the step, or the priority of the run. The parameter `s` is the state from which `h` comes.
+func (h HeldAgent) Priority(wf *dsl.Workflow, s *State) int {
+	if !wf.StepPriorities {
+		return s.run.Line.Priority()
+	}
+	d := (*Scratch)(nil).decider()
+	d.open(wf, s, Input{})
+	return d.slots().priority(s.nodes[h.first])
 }

@@ -42,9 +42,9 @@ func (d undoing) considerUndo(i int) {
 		d.endUndo(i, model.UndoLeft)
 	case d.run.UndoExpired:
 		d.undoFails(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the compensation's deadline has passed"})
-	case n.Quiet > d.at:
+	case n.MayWorkUntil > d.at:
 		d.edit(i).Und.Kind = model.CallUndo
-		d.caller().pause(i, n.Quiet)
+		d.caller().pause(i, n.MayWorkUntil)
 	default:
 		d.climb(i)
 	}
@@ -162,8 +162,8 @@ func (d undoing) undoMissed(i int, kind model.CallKind, m model.Miss) {
 			n.Und.Lookups = 0
 			n.Und.Kind = model.CallUndoLookup
 			n.Und.Act = model.Idle
-			if n.Quiet > d.at {
-				d.caller().pause(i, n.Quiet)
+			if n.MayWorkUntil > d.at {
+				d.caller().pause(i, n.MayWorkUntil)
 			} else {
 				d.launch.push(i)
 			}
@@ -189,7 +189,7 @@ func (d undoing) undoLookupMissed(i int) {
 // earlier attempt may still be running, or if the agent asked for a later call.
 func (d undoing) pauseUndo(i int, wait time.Duration) {
 	n := d.get(i)
-	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.Quiet, n.Und.Rest))
+	d.caller().pause(i, max(d.at.Add(max(wait, time.Microsecond)), n.MayWorkUntil, n.Und.Rest))
 }
 
 // repeatUndo plans the next attempt of an undo after the failure m. If the parameter `again` is
@@ -231,8 +231,8 @@ func (d undoing) clear(i int) {
 	switch {
 	case n.Open(): // the answer may show that the undo is not necessary
 		n.Fwd.Act, n.State = model.Running, status.StepRunning
-	case n.Quiet > d.at:
-		d.caller().pause(i, n.Quiet)
+	case n.MayWorkUntil > d.at:
+		d.caller().pause(i, n.MayWorkUntil)
 	default:
 		n.Clearing = true
 		n.State, n.Fwd.Act = status.StepBackoff, model.Idle
@@ -248,8 +248,8 @@ func (d undoing) reconsider(i int) {
 	n := d.get(i)
 	switch {
 	case n.Open():
-	case n.Quiet > d.at:
-		d.caller().pause(i, n.Quiet)
+	case n.MayWorkUntil > d.at:
+		d.caller().pause(i, n.MayWorkUntil)
 	default:
 		d.climb(i)
 	}

@@ -186,8 +186,8 @@ func disturbRun(rng *rand.Rand, p *model.RunPatch, at model.Instant) *model.RunP
 	if p == nil {
 		return nil
 	}
-	h, tr := *p.To.Head, *p.To.Trouble
-	p.To.Head, p.To.Trouble = &h, &tr
+	h, tr := *p.To.Head, *p.To.Rare
+	p.To.Head, p.To.Rare = &h, &tr
 	disturbPatch(rng, len(model.RunFields), &p.Mask, &p.To, at)
 	if p.To.Steps = max(0, p.To.Steps); p.Mask == 0 {
 		return nil

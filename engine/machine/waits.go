@@ -120,7 +120,7 @@ func (d waits) done(i int, out dsl.Value) {
 		d.forward().missed(i, m)
 		return
 	}
-	loops(d).succeed(i)
+	loops{d.decider}.succeed(i)
 }
 
 // timedOut is called when the deadline of node i has passed. If the node waits for a signal, or for
@@ -206,7 +206,7 @@ func (d waits) unwanted(ev SignalReceived) string {
 			continue
 		case step.Awaits(ev.Name):
 			err = fits(step.Wait, &s)
-		case step.AwaitsInside(ev.Name) && d.handover().starts(i, -1):
+		case step.AwaitsInside(ev.Name) && d.starts(i, -1):
 			err = fitsInside(step, &s)
 		default:
 			continue

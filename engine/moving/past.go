@@ -65,12 +65,12 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0
-	n.Quiet, n.Gen = was.Quiet, was.Gen
+	n.MayWorkUntil, n.Gen = was.MayWorkUntil, was.Gen
 	n.Prepared, n.Known, n.Done, n.TimedOut = was.Prepared, was.Known, was.Done, was.TimedOut
-	n.Input, n.Output = model.Held{V: was.Input.V}, model.Held{V: was.Output.V}
+	n.Input, n.Output = model.StoredValue{V: was.Input.V}, model.StoredValue{V: was.Output.V}
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad
-	n.Data, n.Caught, n.Last = model.Held{V: was.Data.V}, model.Held{V: was.Caught.V}, model.Held{V: was.Last.V}
-	n.BizKey, n.Manual, n.Loop, n.Given = was.BizKey, was.Manual, was.Loop, model.Held{V: was.Given.V}
+	n.Data, n.Caught, n.Last = model.StoredValue{V: was.Data.V}, model.StoredValue{V: was.Caught.V}, model.StoredValue{V: was.Last.V}
+	n.BizKey, n.Manual, n.Loop, n.Given = was.BizKey, was.Manual, was.Loop, model.StoredValue{V: was.Given.V}
 	n.Loop.Calls = 0                                                             // the new run counts only its own calls
 	n.Signal = model.Reception{Awaits: was.Signal.Awaits, Name: was.Signal.Name} // the number of the signal has a meaning only in the old run
 	n.Point, n.Blob = was.Point, slices.Clone(was.Blob)

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
+	aspect "github.com/saga-engine/engine/dsl/aspects"
 	"github.com/saga-engine/engine/dsl/diag"
-	part "github.com/saga-engine/engine/dsl/parts"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
@@ -20,7 +20,7 @@ type Plan struct {
 	Refusals []Refusal
 	Vars     dsl.Value     // the run's variables for the new definition
 	Flow     *dsl.Workflow // the new workflow; the index of each step is the number of its node. nil if there is a refusal
-	Places   []int32       // see model.Move
+	StepOf   []int32       // see model.Move
 }
 
 // A Step says what the move does with one step of the run.
@@ -129,16 +129,16 @@ func (c *comparison) whole() Refusal {
 }
 
 // match finds for each node of the run its step in the new definition. New steps get the numbers
-// after those of all nodes. It sets the fields Steps, Places and Flow of the plan.
+// after those of all nodes. It sets the fields Steps, StepOf and Flow of the plan.
 func (c *comparison) match() {
 	byName := map[string]int{}
 	for i, s := range c.next.Steps {
 		byName[s.Name] = i
 	}
-	places := make([]int32, len(c.nodes), len(c.nodes)+len(c.next.Steps))
+	stepOf := make([]int32, len(c.nodes), len(c.nodes)+len(c.next.Steps))
 	taken := map[int]string{}
 	for i, n := range c.nodes {
-		places[i] = -1
+		stepOf[i] = -1
 		if n.Item || i >= len(c.now.Steps) || c.now.Steps[i].Gone {
 			continue
 		}
@@ -157,7 +157,7 @@ func (c *comparison) match() {
 			continue
 		}
 		taken[k] = was
-		places[i] = int32(k)
+		stepOf[i] = int32(k)
 		s := Step{Node: i, Name: name, Fate: Kept, State: n.State, Ended: n.Ended()}
 		if name != was {
 			s.Was = was
@@ -166,12 +166,12 @@ func (c *comparison) match() {
 	}
 	for _, k := range c.next.Order {
 		if _, ok := taken[k]; !ok {
-			c.plan.Steps = append(c.plan.Steps, Step{Node: len(places), Name: c.next.Steps[k].Name, Fate: Added, State: status.StepPending})
-			places = append(places, int32(k))
+			c.plan.Steps = append(c.plan.Steps, Step{Node: len(stepOf), Name: c.next.Steps[k].Name, Fate: Added, State: status.StepPending})
+			stepOf = append(stepOf, int32(k))
 		}
 	}
-	c.plan.Places = places
-	c.plan.Flow = c.next.Placed(c.now, places)
+	c.plan.StepOf = stepOf
+	c.plan.Flow = c.next.Renumbered(c.now, stepOf)
 }
 
 // judge sets the fields Changed and Anew of a step, and refuses the move if it is not safe for this
@@ -206,7 +206,7 @@ func (c *comparison) judge(s *Step) {
 // changes.
 func (c *comparison) changed(s *Step) []string {
 	was, now := c.now.Steps[s.Node], c.plan.Flow.Steps[s.Node]
-	a, b := parts(was), parts(now)
+	a, b := aspects(was), aspects(now)
 	set := map[string]bool{}
 	for name, text := range a {
 		set[name] = b[name] != text
@@ -221,16 +221,16 @@ func (c *comparison) changed(s *Step) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// parts returns the source texts of the attributes and blocks of a step, by their names. A step
-// that does not come from a file has no source texts. Then parts returns only the kind, the action
+// aspects returns the source texts of the attributes and blocks of a step, by their names. A step
+// that does not come from a file has no source texts. Then aspects returns only the kind, the action
 // and the undo of the step.
-func parts(s *dsl.Step) map[string]string {
-	if s.Parts != nil {
-		return s.Parts()
+func aspects(s *dsl.Step) map[string]string {
+	if s.Aspects != nil {
+		return s.Aspects()
 	}
-	out := map[string]string{part.Kind: s.Does(), part.Action: s.Do.Agent + "." + s.Do.Name, part.Undo: "none"}
+	out := map[string]string{aspect.Kind: s.Does(), aspect.Action: s.Do.Agent + "." + s.Do.Name, aspect.Undo: "none"}
 	if s.Undo != nil && !s.NoUndo {
-		out[part.Undo] = s.Undo.Do.Agent + "." + s.Undo.Do.Name
+		out[aspect.Undo] = s.Undo.Do.Agent + "." + s.Undo.Do.Name
 	}
 	return out
 }
@@ -284,7 +284,7 @@ func (c *comparison) begun(s *Step, n *model.Node) {
 	if n.State == status.StepSkipped {
 		return
 	}
-	for _, name := range []string{part.Kind, part.Action, part.Undo, "for_each"} {
+	for _, name := range []string{aspect.Kind, aspect.Action, aspect.Undo, "for_each"} {
 		if slices.Contains(s.Changed, name) {
 			c.refuse(s.Name, "leave this part as it was; if the step only has another name, write a moved block",
 				"step %s %s, and its %s has changed", s.Name, progress(n), name)
@@ -393,7 +393,7 @@ func (c *comparison) variables() {
 		c.plan.Vars = c.run.Vars.V
 		return
 	}
-	vars, diags := part.Rebind(c.next, c.run.Vars.V)
+	vars, diags := aspect.Rebind(c.next, c.run.Vars.V)
 	for _, d := range diags {
 		if d.Severity == diag.SeverityError {
 			c.refuse("", "give a new variable a default; leave the type of an old one as it was", "the variables of the run do not fit the new definition: %s", strings.TrimSuffix(d.Summary+": "+d.Detail, "."))

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/saga-engine/engine/dsl"
-	part "github.com/saga-engine/engine/dsl/parts"
+	aspect "github.com/saga-engine/engine/dsl/aspects"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 )
@@ -258,9 +258,9 @@ func (s *succession) unchanged(h *Heritage, n *model.Node) {
 	if s.now.Digest == s.next.Digest {
 		return
 	}
-	a, b := parts(s.now.Steps[h.Node]), parts(x)
+	a, b := aspects(s.now.Steps[h.Node]), aspects(x)
 	if n.State != status.StepSkipped {
-		for _, name := range []string{part.Kind, part.Action, part.Undo, "for_each"} {
+		for _, name := range []string{aspect.Kind, aspect.Action, aspect.Undo, "for_each"} {
 			if a[name] != b[name] {
 				s.refuse(x.Name, "leave this part as it was; or restart from this step or from an earlier one",
 					"step %s %s, and its %s has changed", x.Name, progress(n), name)

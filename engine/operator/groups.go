@@ -67,7 +67,7 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 		return own, err
 	}
 	w := &groupWalk{Operator: o, ev: ev}
-	if err == nil && top.State.Takes(top.Flow, ev) {
+	if err == nil && new(machine.Scratch).Takes(top.Flow, top.State, ev) {
 		return own, nil
 	}
 	w.visit = w.takes
@@ -216,7 +216,7 @@ func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) erro
 			return nil
 		}
 	}
-	switch own := r.State.Takes(r.Flow, w.ev); {
+	switch own := new(machine.Scratch).Takes(r.Flow, r.State, w.ev); {
 	case own && w.keeper.Run == 0:
 		w.keeper = to
 	case !own && w.around.Run == 0:

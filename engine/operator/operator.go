@@ -16,8 +16,8 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/faultpoints"
 	"github.com/saga-engine/engine/engine/store/naming"
-	"github.com/saga-engine/engine/engine/store/pointed"
 )
 
 // An Operator sends verbs to runs. A verb goes into the run's inbox, and the run's owner
@@ -70,7 +70,7 @@ func (o *Operator) Ask(ctx context.Context, run status.RunID, verb machine.Event
 	if err := o.Try(ctx, run, verb); err != nil {
 		return 0, err
 	}
-	st := store.Complete(pointed.Store(o.Store))
+	st := store.Complete(faultpoints.Store(o.Store))
 	// A person has decided about the run, so the engines that died while they had this run in
 	// hand do not count any more.
 	if err := st.Absolve(ctx, run); err != nil {

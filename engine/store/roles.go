@@ -61,9 +61,9 @@ type Passes interface {
 // The role is optional. In a store without this role, a run that crashes its engine also
 // crashes each engine that takes the run over.
 type Hands interface {
-	// Hold stores the list of runs that an engine has in hand, in place of the engine's
+	// PutInHand stores the list of runs that an engine has in hand, in place of the engine's
 	// former list. It returns ErrFenced if the engine was declared dead.
-	Hold(ctx context.Context, engine EngineID, runs []status.RunID) error
+	PutInHand(ctx context.Context, engine EngineID, runs []status.RunID) error
 	// Suspects returns, for each of the given runs, how many engines died with the run in
 	// hand, and whether an engine other than `self` has the run in hand now. If neither is
 	// the case for a run, the result has no entry for the run.
@@ -81,9 +81,9 @@ const MaxDeaths = 3
 // A Suspicion says why a run might crash the engine that works on it.
 type Suspicion struct {
 	Deaths int // number of engines that had the run in hand when they were declared dead (Fence)
-	// Held is true if another engine has the run in hand and was not declared dead. Either
+	// InHand is true if another engine has the run in hand and was not declared dead. Either
 	// this other engine is working on the run, or the run has just crashed it.
-	Held bool
+	InHand bool
 }
 
 // Evidence keeps late replies and the log lines of agents. It also records which alerts
@@ -198,7 +198,7 @@ type Retainer interface {
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods find
 	// nothing of the run. Another run can use its name. Another run can use its unique key, too,
-	// unless the removed run still holds the key (naming.Hold). A run stays if it is open, finished
+	// unless the removed run still holds the key (naming.PutInHand). A run stays if it is open, finished
 	// later, has waiting messages, or is a child of a run that exists. It also stays while one of its
 	// replies waits for a sink (replies.KeepFor).
 	//
@@ -218,7 +218,7 @@ type RetainStats struct {
 	Runs       int  // number of runs removed
 	Rows       int  // number of other rows removed, without the rows of dropped partitions
 	Partitions int  // number of partitions dropped; 0 if the store has no partitions
-	Held       int  // number of runs that were examined, but not removed
+	Kept       int  // number of runs that were examined, but not removed
 	More       bool // another call of Retain may find more runs to remove now
 }
 
@@ -228,7 +228,7 @@ type fallback struct{}
 
 func (fallback) Pass(context.Context, string, time.Duration) (bool, error) { return true, nil }
 
-func (fallback) Hold(context.Context, EngineID, []status.RunID) error { return nil }
+func (fallback) PutInHand(context.Context, EngineID, []status.RunID) error { return nil }
 
 func (fallback) Suspects(context.Context, EngineID, []status.RunID) (map[status.RunID]Suspicion, error) {
 	return nil, nil

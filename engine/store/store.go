@@ -129,12 +129,12 @@ type Tick struct {
 	// (Transition.Replaces), if the key is free. The engine should admit them (Transition.Admit). The
 	// outcome may still be naming.ErrFull, because another run may be admitted first.
 	Next []status.RunID
-	// Looked is true if the store has also looked for work that starts runs, or that delivers replies:
+	// Searched is true if the store has also looked for work that starts runs, or that delivers replies:
 	// submissions of other programs, events, open firings, due schedules, and replies for webhooks and
 	// agents. If there is such work, Starts is true. Otherwise engines need no queries of their own for
-	// it. If Looked is false, the store has not looked, and engines must look themselves.
-	Looked, Starts bool
-	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Looked
+	// it. If Searched is false, the store has not looked, and engines must look themselves.
+	Searched, Starts bool
+	// Notices is true if a state of a run waits to be announced (notice.Keeper). It counts only if Searched
 	// is true.
 	Notices bool
 	// Beaten holds the runs of this engine that wait for a unique key which they cannot get: another
@@ -365,7 +365,7 @@ type Submitted struct {
 	Run    status.RunID
 	Name   string
 	Exists bool // Run is an earlier run that has the name or the key; nothing was written
-	// Gone is true if Run still holds the key (naming.Hold), but retention has removed it. Then Exists
+	// Gone is true if Run still holds the key (naming.PutInHand), but retention has removed it. Then Exists
 	// is true, too.
 	Gone bool
 }

@@ -129,9 +129,9 @@ func (x *explainer) pause(n *model.Node, name string, t *model.Track) string {
 	switch {
 	case n.Undo == model.UndoNone && n.Loop.Between && loops(x.wf, n):
 		return x.iterations(n, name, until)
-	case t.Until == n.Quiet && n.Undo != model.UndoNone:
+	case t.Until == n.MayWorkUntil && n.Undo != model.UndoNone:
 		return fmt.Sprintf("%s waits until %s, because until then an attempt may be at work.", subject, until)
-	case t.Until == n.Quiet && (t.Kind == model.CallLookup || x.wf.Steps[n.Step].OnRerun == dsl.RerunUndoFirst):
+	case t.Until == n.MayWorkUntil && (t.Kind == model.CallLookup || x.wf.Steps[n.Step].OnRerun == dsl.RerunUndoFirst):
 		return fmt.Sprintf("An attempt of %s may be at work until %s; its outcome is found out then.", name, until)
 	case t.Kind == model.CallLookup, t.Kind == model.CallUndoLookup:
 		text = fmt.Sprintf("What became of %s is asked again at %s", name, until)

@@ -24,9 +24,9 @@ func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 // record's facts of all kinds.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
-	t := teller{wf: wf, c: c, facts: facts, kinds: kinds}
-	if c.Tells() {
-		t.tell()
+	t := factWriter{wf: wf, c: c, facts: facts, kinds: kinds}
+	if c.Visible() {
+		t.collect()
 	}
 	return t.facts, t.count
 }
@@ -34,16 +34,16 @@ func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.Sta
 // Count returns the number of facts that a record has. c is the change that the record makes.
 // Calling Count is much cheaper than computing the facts.
 func Count(wf *dsl.Workflow, c *machine.Change) int {
-	if !c.Tells() {
+	if !c.Visible() {
 		return 0
 	}
-	t := teller{wf: wf, c: *c}
-	t.tell()
+	t := factWriter{wf: wf, c: *c}
+	t.collect()
 	return t.count
 }
 
-// tell collects the facts of the record.
-func (t *teller) tell() {
+// collect collects the facts of the record.
+func (t *factWriter) collect() {
 	t.heads()
 	for k := range t.c.Len() {
 		t.attemptEnds(t.pair(k))
@@ -65,9 +65,9 @@ func (t *teller) tell() {
 	t.end()
 }
 
-// A teller computes the facts of one record from the state before the record and the state
+// A factWriter computes the facts of one record from the state before the record and the state
 // after it.
-type teller struct {
+type factWriter struct {
 	wf    *dsl.Workflow
 	c     machine.Change
 	facts []Fact
@@ -86,20 +86,20 @@ type pair struct {
 
 // before returns the run's fields as they were before the record. The method `after` returns the
 // fields as they are after the record.
-func (t *teller) before() *model.Run { return t.c.Before() }
+func (t *factWriter) before() *model.Run { return t.c.Before() }
 
-func (t *teller) after() *model.Run { return t.c.After() }
+func (t *factWriter) after() *model.Run { return t.c.After() }
 
 // pair returns the k-th node that the record changes: its index, and its fields before and
 // after the record.
-func (t *teller) pair(k int) pair {
+func (t *factWriter) pair(k int) pair {
 	i, was, now := t.c.Node(k)
 	return pair{i, was, now}
 }
 
-// say adds a fact. The caller must have checked with the method `skips` that facts of this kind are
+// add adds a fact. The caller must have checked with the method `skips` that facts of this kind are
 // wanted.
-func (t *teller) say(f Fact) {
+func (t *factWriter) add(f Fact) {
 	t.count++
 	f.At = t.c.At().Time()
 	t.facts = append(t.facts, f)
@@ -107,7 +107,7 @@ func (t *teller) say(f Fact) {
 
 // skips returns true if facts of this kind are not wanted. In this case it has counted one more
 // fact, and the caller must not add the fact.
-func (t *teller) skips(kind FactKind) bool {
+func (t *factWriter) skips(kind FactKind) bool {
 	if t.kinds.has(kind) {
 		return false
 	}
@@ -117,23 +117,23 @@ func (t *teller) skips(kind FactKind) bool {
 
 // heads adds the facts that follow from the event alone, such as the start of the run, a
 // takeover, a verb or a signal.
-func (t *teller) heads() {
+func (t *factWriter) heads() {
 	switch ev := t.c.Event().(type) {
 	case machine.Started:
 		if !t.skips(FactRunCreated) {
-			t.say(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
+			t.add(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
 		}
 		if ev.From.Run != 0 {
 			t.verb("restart", ev.From.Step, ev.StartedBy, ev.From.Reason, 0)
 		}
 		for k := range ev.Signals {
 			if s := &ev.Signals[k]; !t.skips(FactSignalReceived) {
-				t.say(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By})
+				t.add(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By})
 			}
 		}
 	case machine.TakenOver:
 		if !t.skips(FactRunTakenOver) {
-			t.say(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
+			t.add(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
 		}
 	case machine.SlotsFreed:
 		if ev.Admitted && !t.skips(FactRunAdmitted) {
@@ -141,7 +141,7 @@ func (t *teller) heads() {
 			if t.after().Line.Limit == 0 { // the run waited only for its unique key
 				f.Message = "its unique key is free"
 			}
-			t.say(f)
+			t.add(f)
 		}
 	case machine.CancelRequested:
 		t.verb("cancel", "", ev.By, ev.Reason, ev.Ask)
@@ -159,14 +159,14 @@ func (t *teller) heads() {
 		t.verb("migrate", "", ev.By, ev.Reason, ev.Ask)
 	case machine.SignalReceived:
 		if !t.skips(FactSignalReceived) {
-			t.say(Fact{
+			t.add(Fact{
 				Kind: FactSignalReceived, Signal: ev.Name, Known: t.c.Knows(ev.ID),
 				Code: ev.Fail, Message: ev.Reason, By: ev.By, Ask: ev.Ask,
 			})
 		}
 	case machine.Refused:
 		if !t.skips(FactVerb) {
-			t.say(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
+			t.add(Fact{Kind: FactVerb, Status: "refused", Code: ev.Verb, Message: ev.Reason, By: ev.By, Ask: ev.Ask})
 		}
 	case machine.AttemptProgress:
 		if !t.skips(FactAttemptProgress) {
@@ -175,14 +175,14 @@ func (t *teller) heads() {
 	}
 }
 
-func (t *teller) verb(verb, step, by, reason string, ask int64) {
+func (t *factWriter) verb(verb, step, by, reason string, ask int64) {
 	if !t.skips(FactVerb) {
-		t.say(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask})
+		t.add(Fact{Kind: FactVerb, Status: "accepted", Code: verb, Step: step, Message: reason, By: by, Ask: ask})
 	}
 }
 
 // progress adds the fact about a checkpoint or heartbeat of a running attempt.
-func (t *teller) progress(ev machine.AttemptProgress) {
+func (t *factWriter) progress(ev machine.AttemptProgress) {
 	f := Fact{Kind: FactAttemptProgress, Message: ev.Note}
 	if i := ev.Attempt.Node; i >= 0 && i < len(t.c.Nodes()) {
 		p := pair{i, t.c.Nodes()[i], t.c.Nodes()[i]}
@@ -191,13 +191,13 @@ func (t *teller) progress(ev machine.AttemptProgress) {
 			f.Attempt, f.Purpose, f.Undo = int(a.Number), purposeOf(a.Kind), p.now.Undoes(a)
 		}
 	}
-	t.say(f)
+	t.add(f)
 }
 
-func (t *teller) name(p pair) string { return model.NodeName(t.wf, p.i, p.now) }
+func (t *factWriter) name(p pair) string { return model.NodeName(t.wf, p.i, p.now) }
 
 // attemptEnds adds a fact for each attempt of a node that ends with this record.
-func (t *teller) attemptEnds(p pair) {
+func (t *factWriter) attemptEnds(p pair) {
 	for k := range p.now.Attempts {
 		a := &p.now.Attempts[k]
 		if a.Status == model.AttemptOpen || a.Ended != t.c.At() {
@@ -213,12 +213,12 @@ func (t *teller) attemptEnds(p pair) {
 		f.Kind = FactAttemptFinished
 		f.Status, f.Code, f.Message = model.AttemptStatuses[a.Status], a.Code(), a.Message()
 		f.Took = (a.Ended.Time()).Sub(a.Started.Time())
-		t.say(f)
+		t.add(f)
 	}
 }
 
 // nodeEnds adds the facts about the end of a step or of its undo.
-func (t *teller) nodeEnds(p pair) {
+func (t *factWriter) nodeEnds(p pair) {
 	if t.takenOver(p) {
 		return
 	}
@@ -233,7 +233,7 @@ func (t *teller) nodeEnds(p pair) {
 			began = p.now.Fwd.Ready
 		}
 		f.Took = since(began, p.now.Fwd.Ended)
-		t.say(f)
+		t.add(f)
 	}
 	if t.undoEnds(p) && !t.skips(FactUndoFinished) {
 		t.undoEnd(p)
@@ -242,7 +242,7 @@ func (t *teller) nodeEnds(p pair) {
 
 // takenOver reports whether this record makes the run the heir of an ended run, and the run takes
 // over the node. Such a node did not end now: a fact of the ended run has reported its end.
-func (t *teller) takenOver(p pair) bool {
+func (t *factWriter) takenOver(p pair) bool {
 	if len(t.before().Ancestors) > 0 || len(t.after().Ancestors) == 0 {
 		return false
 	}
@@ -251,7 +251,7 @@ func (t *teller) takenOver(p pair) bool {
 }
 
 // undoEnds reports whether the undo of a node has ended.
-func (t *teller) undoEnds(p pair) bool {
+func (t *factWriter) undoEnds(p pair) bool {
 	if p.now.Undo == p.old.Undo || p.now.Expanded {
 		return false
 	}
@@ -265,7 +265,7 @@ func (t *teller) undoEnds(p pair) bool {
 }
 
 // undoEnd adds the fact that the undo of a node has ended.
-func (t *teller) undoEnd(p pair) {
+func (t *factWriter) undoEnd(p pair) {
 	f := Fact{
 		Kind: FactUndoFinished, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo),
 		Attempt: int(p.now.Und.Total), Took: since(p.now.Und.Began, p.now.Und.Ended),
@@ -285,7 +285,7 @@ func (t *teller) undoEnd(p pair) {
 		f.Status, f.Code, f.Message = "undo_failed", p.now.Und.Code(), p.now.Und.Message()
 		f.Took = since(p.old.Und.Began, t.c.At())
 	}
-	t.say(f)
+	t.add(f)
 }
 
 func since(from, to model.Instant) time.Duration {
@@ -297,7 +297,7 @@ func since(from, to model.Instant) time.Duration {
 
 // attemptFact returns a fact with those fields that are the same when an attempt starts and
 // when it ends.
-func (t *teller) attemptFact(p pair, a *model.Attempt) Fact {
+func (t *factWriter) attemptFact(p pair, a *model.Attempt) Fact {
 	f := Fact{
 		Step: t.name(p), Action: model.ActionName(t.wf, p.now, a.Kind), Purpose: purposeOf(a.Kind), Undo: p.now.Undoes(a),
 		Attempt: int(a.Number), Of: t.allowed(p.now, a.Kind), CompleteBy: a.CompleteBy.Time(), Among: t.instances(p.now),
@@ -334,7 +334,7 @@ func purposeOf(k model.CallKind) Purpose {
 // allowed returns how many attempts one round of a node's calls may have; 0 = not known. It is not
 // known if the settings of retry depend on results of steps or cost more than factCost, or if calls
 // of this kind have no such settings.
-func (t *teller) allowed(n *model.Node, kind model.CallKind) (attempts int) {
+func (t *factWriter) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0
 	}
@@ -361,14 +361,14 @@ const factCost = 1_000_000
 
 // scope returns the values that the settings of a step can read for a fact: the run's
 // variables.
-func (t *teller) scope() *dsl.Scope {
+func (t *factWriter) scope() *dsl.Scope {
 	return &dsl.Scope{Vars: t.after().Vars.V, Allowance: dsl.NewAllowance(factCost)}
 }
 
 // notRepeated returns why the last call of a failed node was not repeated. It returns "" if
 // there is no reason to show, or if the settings depend on results of steps or cost more than
 // factCost.
-func (t *teller) notRepeated(n *model.Node) NotRepeated {
+func (t *factWriter) notRepeated(n *model.Node) NotRepeated {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return ""
 	}
@@ -381,17 +381,17 @@ func (t *teller) notRepeated(n *model.Node) NotRepeated {
 }
 
 // turns adds a fact if the run has turned back, now needs a person, or is now overdue.
-func (t *teller) turns() {
+func (t *factWriter) turns() {
 	b, a := t.before(), t.after()
 	if a.Phase != b.Phase && !t.skips(FactRunTurned) {
-		t.say(Fact{Kind: FactRunTurned, Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message, CompensationDeadline: a.UndoDeadline.Time()})
+		t.add(Fact{Kind: FactRunTurned, Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message, CompensationDeadline: a.UndoDeadline.Time()})
 	}
 	if a.Lost() && !b.Lost() && !b.State.NeedsHuman() && !t.skips(FactRunParked) {
 		f := machine.LostFailure(a)
-		t.say(Fact{Kind: FactRunParked, Status: a.State.String(), Code: f.Code, Message: f.Message})
+		t.add(Fact{Kind: FactRunParked, Status: a.State.String(), Code: f.Code, Message: f.Message})
 	}
 	if a.Parked && !b.Parked && !b.Lost() && !t.skips(FactRunParked) {
-		t.say(Fact{Kind: FactRunParked, Status: status.RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
+		t.add(Fact{Kind: FactRunParked, Status: status.RunParked.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message})
 	}
 	if a.Stuck && !b.Stuck && !t.skips(FactRunParked) {
 		f := Fact{
@@ -399,15 +399,15 @@ func (t *teller) turns() {
 			Undone: int(a.Undone), LeftAsIs: int(a.Left),
 		}
 		f.UndoFailures, f.UndoBlocked = undoFailures(t.wf, t.nodes())
-		t.say(f)
+		t.add(f)
 	}
 	if a.Overdue && !b.Overdue && !a.Parked && !t.skips(FactVerb) {
-		t.say(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
+		t.add(Fact{Kind: FactVerb, Status: "overdue", Message: "the run's deadline has passed"})
 	}
 }
 
 // nodes returns all nodes as they are after the record.
-func (t *teller) nodes() []*model.Node {
+func (t *factWriter) nodes() []*model.Node {
 	all := slices.Clone(t.c.Nodes())
 	for k := range t.c.Len() {
 		i, _, now := t.c.Node(k)
@@ -420,16 +420,16 @@ func (t *teller) nodes() []*model.Node {
 }
 
 // beginnings adds a fact if a node starts an undo or an attempt, is held, or begins a pause.
-func (t *teller) beginnings(p pair) {
+func (t *factWriter) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
-		t.say(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})
+		t.add(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})
 	}
 	for k := range p.now.Attempts {
 		if a := &p.now.Attempts[k]; a.Started == t.c.At() && p.old.Find(int(a.Call)) == nil && !t.skips(FactAttemptStarted) {
 			f := t.attemptFact(p, a)
 			f.Kind = FactAttemptStarted
 			t.iteration(&f, p.now, p.now.Loop.Iteration)
-			t.say(f)
+			t.add(f)
 		}
 	}
 	undo := p.now.Undo != model.UndoNone
@@ -437,19 +437,19 @@ func (t *teller) beginnings(p pair) {
 		h := t.after().Holds[p.now.Hold-1]
 		f := Fact{Kind: FactStepHeld, Step: t.waiting(p), Undo: undo, Agent: h.Agent, Until: h.Until.Time(), Message: h.Why, Among: t.instances(p.now)}
 		f.deadline(p.now)
-		t.say(f)
+		t.add(f)
 	}
 	if p.now.Waits() && (!p.old.Waits() || p.now.Loop != p.old.Loop) && !t.skips(FactWaitStarted) {
 		f := Fact{Kind: FactWaitStarted, Step: t.name(p), Until: p.now.Track().Until.Time(), Awaits: awaited(p.now), Among: t.instances(p.now)}
 		t.iteration(&f, p.now, p.now.Loop.Iteration)
 		f.deadline(p.now)
-		t.say(f)
+		t.add(f)
 	}
 	t.pause(p, undo)
 }
 
 // pause adds a fact if a node begins a pause: before another attempt, a lookup or an iteration.
-func (t *teller) pause(p pair, undo bool) {
+func (t *factWriter) pause(p pair, undo bool) {
 	track, was := p.now.Track(), p.old.Track()
 	if track.Act == model.Backoff && (was.Act != model.Backoff || was.Until != track.Until) && p.now.Undo != model.UndoPending && !t.skips(FactRetryScheduled) {
 		f := Fact{
@@ -464,7 +464,7 @@ func (t *teller) pause(p pair, undo bool) {
 			f.Attempt, f.Of = int(track.Attempt)+1, t.allowed(p.now, track.Kind)
 		}
 		f.deadline(p.now)
-		t.say(f)
+		t.add(f)
 	}
 }
 
@@ -477,9 +477,9 @@ func awaited(n *model.Node) []string {
 }
 
 // instances returns the number of instances of the for_each step to which a node belongs. The
-// instances of a step follow each other in a record, so the teller keeps the last result.
+// instances of a step follow each other in a record, so the factWriter keeps the last result.
 // Without that, the time would grow with the square of the number of instances.
-func (t *teller) instances(n *model.Node) int {
+func (t *factWriter) instances(n *model.Node) int {
 	switch {
 	case n.Expanded:
 		return n.Count
@@ -491,8 +491,8 @@ func (t *teller) instances(n *model.Node) int {
 	return t.among
 }
 
-// counted returns the number of instances that a for_each step has after the teller's record.
-func (t *teller) counted(step int) int {
+// counted returns the number of instances that a for_each step has after the factWriter's record.
+func (t *factWriter) counted(step int) int {
 	for k := range t.c.Len() {
 		if i, _, now := t.c.Node(k); i == step {
 			return now.Count
@@ -506,7 +506,7 @@ func (t *teller) counted(step int) int {
 
 // waiting returns the name of the node that waits for an agent. For a for_each step, that is
 // the instance that begins next.
-func (t *teller) waiting(p pair) string {
+func (t *factWriter) waiting(p pair) string {
 	n := p.now
 	if n.Expanded && n.Next < n.Count {
 		next := n.First + n.Next
@@ -523,12 +523,12 @@ func (t *teller) waiting(p pair) string {
 }
 
 // end adds the fact that the run has ended.
-func (t *teller) end() {
+func (t *factWriter) end() {
 	a := t.after()
 	if a.Finished == 0 || t.before().Finished != 0 || t.skips(FactRunFinished) {
 		return
 	}
-	t.say(Fact{
+	t.add(Fact{
 		Kind: FactRunFinished, Status: a.State.String(), Step: a.Failure.Step, Code: a.Failure.Code, Message: a.Failure.Message,
 		Outputs: namedValues(a.Outputs), Undone: int(a.Undone), LeftAsIs: int(a.Left), Undeclared: int(a.Undeclared),
 		Kept: keptByDeclaration(t.wf, a, t.nodes), Took: since(a.Started, a.Finished),
@@ -537,7 +537,7 @@ func (t *teller) end() {
 
 // iteration sets the fields Iteration and Iterations of the fact f, if f is about the attempts or
 // pauses of a step with a repeat block. The parameter `number` counts the iterations from 0.
-func (t *teller) iteration(f *Fact, n *model.Node, number int32) {
+func (t *factWriter) iteration(f *Fact, n *model.Node, number int32) {
 	if !f.Undo && f.Purpose != PurposeLookup && loops(t.wf, n) {
 		f.Iteration, f.Iterations = int(number)+1, mostIterations(t.wf, n, t.scope())
 	}

@@ -38,7 +38,7 @@ func TestMeters(t *testing.T) {
 	})
 	m.Pass(engine.PassStats{Took: 3 * time.Millisecond})
 	m.Pass(engine.PassStats{Took: 5 * time.Millisecond, Due: 1, Lag: 90 * time.Millisecond, Foreign: true, Taken: 4})
-	m.Retained(store.RetainStats{Runs: 11, Rows: 40, Partitions: 2, Held: 3})
+	m.Retained(store.RetainStats{Runs: 11, Rows: 40, Partitions: 2, Kept: 3})
 	m.Fenced()
 	m.LateReply(1, machine.AttemptID{Node: 0, Call: 1})
 	m.Pushed(true)

@@ -63,7 +63,7 @@ var (
 	descBehind      = prometheus.NewDesc("engine_commit_oldest_seconds", "For how long the oldest transition has waited for its commit.", nil, nil)
 	descQueueAge    = prometheus.NewDesc("engine_queue_oldest_seconds", "For how long the first run that no engine has taken has been due.", nil, nil)
 	descSlowest     = prometheus.NewDesc("engine_slowest_decision_seconds", "Duration of the slowest decision since the engine started; a decision in progress counts.", nil, nil)
-	descQuarantined = prometheus.NewDesc("engine_runs_left_alone", "Runs that this engine cannot work on, for example because an agent is missing.", nil, nil)
+	descQuarantined = prometheus.NewDesc("engine_runs_quarantined", "Runs that this engine cannot work on, for example because an agent is missing.", nil, nil)
 	descUndelivered = prometheus.NewDesc("engine_alerts_undelivered", "Alerts that wait to be pushed, 1000 at most.", nil, nil)
 	descRefused     = prometheus.NewDesc("engine_submissions_refused", "Submissions of other programs that engines refused, 10000 at most.", nil, nil)
 	descOldestStart = prometheus.NewDesc("engine_starts_oldest_seconds", "For how long the oldest submission or event has waited for an engine.", []string{"kind"}, nil)

@@ -174,8 +174,8 @@ type output struct {
 // Write accepts all bytes and never fails. After an error the program would write to a broken
 // pipe, and this would end the program.
 func (o *output) Write(b []byte) (int, error) {
-	room := o.limit + 1 - len(o.buf)
-	o.buf = append(o.buf, b[:max(0, min(len(b), room))]...)
+	left := o.limit + 1 - len(o.buf)
+	o.buf = append(o.buf, b[:max(0, min(len(b), left))]...)
 	return len(b), nil
 }
 

@@ -12,13 +12,13 @@ import (
 	"runtime/metrics"
 )
 
-// Values for the parameter `room` of Pace: how many bytes a process may allocate between two
+// Values for the parameter `space` of Pace: how many bytes a process may allocate between two
 // collections. Larger values would save only little more CPU time. With these values, an
 // engine under load collects once a second, and an agent three times a second.
 const (
-	EngineRoom  = 256 << 20
-	AgentRoom   = 32 << 20
-	CommandRoom = 16 << 20 // for a command that works on no runs
+	EngineGrowth  = 256 << 20
+	AgentGrowth   = 32 << 20
+	CommandGrowth = 16 << 20 // for a command that works on no runs
 )
 
 // CommandLimit is the limit to pass to Hold, in bytes, in a command that works on no runs.
@@ -29,25 +29,25 @@ const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A collection
 // begins when the process has allocated a certain number of bytes since the previous
-// collection. This number is the parameter `room` or the size of the live objects, whichever is
-// larger. For example, if `room` is 64 MiB and the live objects have 10 MiB, a collection begins
+// collection. This number is the parameter `space` or the size of the live objects, whichever is
+// larger. For example, if `space` is 64 MiB and the live objects have 10 MiB, a collection begins
 // at 74 MiB. With Go's default it would begin at 20 MiB.
 //
 // Pace returns when ctx ends, and restores the former setting. It does nothing if the environment
 // sets GOGC, or if the program has set another percentage than Go's default. A memory limit still
 // applies.
-func Pace(ctx context.Context, room int) {
+func Pace(ctx context.Context, growth int) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	set := percent(room, 0)
+	set := percent(growth, 0)
 	before := debug.SetGCPercent(set)
 	defer func() { debug.SetGCPercent(before) }()
 	if before != goDefault {
 		return
 	}
 	afterEach(ctx, func(live uint64) {
-		if p := percent(room, live); p != set {
+		if p := percent(growth, live); p != set {
 			debug.SetGCPercent(p)
 			set = p
 		}
@@ -112,10 +112,10 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 const least = 4 << 20
 
 // percent returns a value for GOGC. With this value, the next collection begins after the program
-// has allocated as many bytes as the parameter `room` says. The result is at least Go's default.
+// has allocated as many bytes as the parameter `space` says. The result is at least Go's default.
 // The parameter `live` is the size of the live objects, in bytes.
-func percent(room int, live uint64) int {
-	p := float64(room) / float64(max(live, least)) * 100
+func percent(growth int, live uint64) int {
+	p := float64(growth) / float64(max(live, least)) * 100
 	// The percentage is rounded, because small changes are not worth a new setting.
 	return int(math.Round(max(goDefault, p)/10)) * 10
 }

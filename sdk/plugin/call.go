@@ -78,7 +78,7 @@ func (c *call) prepare() (reply sdk.Reply, err error, over bool) { //nolint:revi
 		return sdk.Reply{Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true, Message: err.Error()}, nil, true
 	}
 	c.size = callBound(&c.req)
-	if len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageRoom {
+	if len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageOverhead {
 		return sdk.Reply{
 			Outcome: sdk.OutcomeFailed, Code: sdk.CodeInvalid, Permanent: true,
 			Message: fmt.Sprintf("the input has %d bytes, the limit is %d", len(c.req.Input), p.options.PayloadLimit),

@@ -190,9 +190,9 @@ type limitedBuffer struct {
 // Write keeps p up to the limit and never fails. So the reader of the pipe does not stop, and
 // the writing process does not die because of a broken pipe.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	room := b.limit - b.buf.Len()
-	b.buf.Write(p[:min(len(p), room)])
-	if len(p) > room && !b.overflow {
+	left := b.limit - b.buf.Len()
+	b.buf.Write(p[:min(len(p), left)])
+	if len(p) > left && !b.overflow {
 		b.overflow = true
 		if b.full != nil {
 			b.full()

@@ -89,9 +89,9 @@ type lineWriter struct {
 func (w *lineWriter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		line, after, complete := bytes.Cut(rest, []byte("\n"))
-		room := maxLine - len(w.buf)
-		w.cut = w.cut || len(line) > room
-		w.buf = append(w.buf, line[:min(len(line), room)]...)
+		left := maxLine - len(w.buf)
+		w.cut = w.cut || len(line) > left
+		w.buf = append(w.buf, line[:min(len(line), left)]...)
 		if complete {
 			w.lines.log(w.buf, w.stream, w.cut)
 			w.buf, w.cut = w.buf[:0], false

@@ -48,8 +48,8 @@ func Open(ctx context.Context, options OpenOptions) (*Process, error) {
 			grpc.WithDisableRetry(),
 			grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow),
 			grpc.WithDefaultCallOptions(
-				grpc.MaxCallRecvMsgSize(o.PayloadLimit+messageRoom),
-				grpc.MaxCallSendMsgSize(o.PayloadLimit+messageRoom)),
+				grpc.MaxCallRecvMsgSize(o.PayloadLimit+messageOverhead),
+				grpc.MaxCallSendMsgSize(o.PayloadLimit+messageOverhead)),
 		},
 	})
 	stop := context.AfterFunc(ctx, c.kill)

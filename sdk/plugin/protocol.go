@@ -22,8 +22,8 @@ const (
 	pluginName  = "agent"
 )
 
-// messageRoom is how many bytes a message may have in addition to its payload.
-const messageRoom = 64 << 10
+// messageOverhead is how many bytes a message may have in addition to its payload.
+const messageOverhead = 64 << 10
 
 // Limits for the number of bytes that one side has sent and the other side has not read yet:
 // for one stream, and for all streams of a process. Without these settings gRPC would find

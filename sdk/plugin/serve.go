@@ -102,7 +102,7 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 	life.expectEngine()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go heap.Pace(ctx, heap.AgentRoom)
+	go heap.Pace(ctx, heap.AgentGrowth)
 	// go-plugin's Serve prints the handshake, replaces os.Stdout, and then serves calls.
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake(),
@@ -112,7 +112,7 @@ func serveProcess(a *sdk.Agent, schema schema.Schema) int {
 			return grpc.NewServer(append(opts,
 				grpc.ForceServerCodecV2(newCodec()),
 				grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
-				grpc.MaxRecvMsgSize(limit+messageRoom), grpc.MaxSendMsgSize(limit+messageRoom))...)
+				grpc.MaxRecvMsgSize(limit+messageOverhead), grpc.MaxSendMsgSize(limit+messageOverhead))...)
 		},
 	})
 	life.close()

@@ -45,8 +45,8 @@ func (s *server) Session(stream pb.Agent_SessionServer) error {
 		return err
 	}
 	l := &link{
-		server: s, stream: stream, wake: make(chan struct{}, 1), room: make(chan struct{}),
-		limit: min(batchBytes, s.limit+messageRoom), jobs: map[uint64]*job{},
+		server: s, stream: stream, wake: make(chan struct{}, 1), space: make(chan struct{}),
+		limit: min(batchBytes, s.limit+messageOverhead), jobs: map[uint64]*job{},
 	}
 	var cancel context.CancelFunc
 	l.ctx, cancel = context.WithCancel(stream.Context())
@@ -86,7 +86,7 @@ type link struct {
 	idle     []worker      // idle workers; the last is woken first, because its stack is in the CPU cache
 	queue    []outgoing    // events and replies to send, oldest first
 	events   int           // number of events in the queue
-	room     chan struct{} // closed and replaced when more events may be queued
+	space    chan struct{} // closed and replaced when more events may be queued
 	sending  bool          // a goroutine is sending the queue
 	yielding bool          // a goroutine pauses in the method `flush`, and sends the queue after the pause
 	over     bool          // nothing may be sent any more
@@ -240,7 +240,7 @@ func (j *job) event(ev sdk.Event) {
 	l := j.link
 	o := outgoing{id: j.id, event: ev, time: &j.time}
 	o.bound()
-	if o.size > l.server.limit+messageRoom {
+	if o.size > l.server.limit+messageOverhead {
 		l.server.logger.Warn("an event is too large to be sent", "bytes", o.size)
 		return
 	}
@@ -253,10 +253,10 @@ func (j *job) event(ev sdk.Event) {
 			l.ring()
 			return
 		}
-		room := l.room
+		space := l.space
 		l.mu.Unlock()
 		select {
-		case <-room:
+		case <-space:
 		case <-j.ctx.Done():
 			return
 		}
@@ -348,8 +348,8 @@ func (l *link) takeLocked() []outgoing {
 	list := l.queue
 	l.queue, l.sent = l.sent, nil
 	if l.events >= maxQueued {
-		close(l.room)
-		l.room = make(chan struct{})
+		close(l.space)
+		l.space = make(chan struct{})
 	}
 	l.events = 0
 	return list

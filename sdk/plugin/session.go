@@ -62,7 +62,7 @@ func (p *Process) openSession(ctx context.Context) error {
 	}
 	s := &session{
 		process: p, stream: stream, end: cancel, wake: make(chan struct{}, 1), over: make(chan struct{}),
-		limit: min(batchBytes, p.options.PayloadLimit+messageRoom), window: hello.window, calls: map[uint64]*call{},
+		limit: min(batchBytes, p.options.PayloadLimit+messageOverhead), window: hello.window, calls: map[uint64]*call{},
 	}
 	p.session = s
 	go s.send()
@@ -357,7 +357,7 @@ func (s *session) take(list []answer, now time.Time) {
 		s.ring()
 	}
 	for i := range s.in {
-		s.in[i].tell()
+		s.in[i].report()
 		s.in[i] = arrival{}
 	}
 }
@@ -366,7 +366,7 @@ func (s *session) take(list []answer, now time.Time) {
 // that the check does not delay other replies.
 const largeReply = 32 << 10
 
-func (a *arrival) tell() {
+func (a *arrival) report() {
 	c := a.call
 	switch {
 	case a.final && len(a.reply.Output) > largeReply:

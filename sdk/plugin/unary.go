@@ -66,7 +66,7 @@ func (c *call) unary(ctx context.Context) (sdk.Reply, error) {
 		if r != nil {
 			return c.accept(replyFromWire(r)), nil
 		}
-		c.tell(ev)
+		c.report(ev)
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *call) expireUnary(end func()) {
 	})
 }
 
-func (c *call) tell(ev *pb.InvokeEvent) {
+func (c *call) report(ev *pb.InvokeEvent) {
 	if c.options.OnEvent == nil {
 		return
 	}

@@ -37,7 +37,7 @@ type Terminal struct {
 	drawn   []int     // width of each line of the block on the screen, in columns; nil = no block is drawn
 	columns int       // columns of the screen at the last drawing
 	flown   int       // number of rows of board.ended that have scrolled up
-	room    int       // largest number of lines of the block
+	height  int       // largest number of lines of the block
 	last    time.Time // time of the last drawing
 	verdict string    // sentence that says how the run has ended, or what it waits for; "" = none yet
 	whole   bool      // true = this is the last drawing, so the last line of the block is not shortened
@@ -174,17 +174,17 @@ func (t *Terminal) redraw() {
 		return
 	}
 	columns, lines := t.opts.Size()
-	t.room = max(lines-1, 4)
+	t.height = max(lines-1, 4)
 	settled, live, hidden := t.lines()
 	var b strings.Builder
 	t.erase(&b)
-	for len(settled) > 0 && 1+len(settled)+len(live) > t.room { // scroll up the lines of ended steps
+	for len(settled) > 0 && 1+len(settled)+len(live) > t.height { // scroll up the lines of ended steps
 		b.WriteString(t.fit(settled[0], columns) + "\n")
 		settled = settled[1:]
 		t.flown++
 	}
-	if 1+len(live) > t.room || hidden > 0 {
-		keep := min(t.room-3, len(live)-1)
+	if 1+len(live) > t.height || hidden > 0 {
+		keep := min(t.height-3, len(live)-1)
 		hidden += len(live) - 1 - keep
 		more := styled{text: fmt.Sprintf("  … and %d more", hidden), style: "2"}
 		live = append(live[:keep:keep], more, live[len(live)-1])
@@ -249,12 +249,12 @@ func (t *Terminal) lines() (settled, live []styled, hidden int) {
 	for _, r := range b.ended[t.flown:] {
 		settled = append(settled, t.rowLine(r, nameWidth, actionWidth))
 	}
-	room := t.room + 1 // the largest number of live lines; the result `hidden` counts the others
+	most := t.height + 1 // the largest number of live lines; the result `hidden` counts the others
 	show := func(r *row, pending bool) {
 		if r.phase == phaseEnded || r.waits() != pending || pending && b.turned || r.collapsed(b) {
 			return
 		}
-		if len(live) < room {
+		if len(live) < most {
 			live = append(live, t.rowLine(r, nameWidth, actionWidth))
 		} else {
 			hidden++
@@ -322,8 +322,8 @@ func (t *Terminal) headline(columns int) styled {
 		right = what + " passed"
 	}
 	const gap = 52 // column in which the deadline begins if there is room
-	if room := columns - 2 - Width(right); columns > 1 && room < max(gap, Width(s)) {
-		s = pad(Cut(s, max(room, 1)), room)
+	if width := columns - 2 - Width(right); columns > 1 && width < max(gap, Width(s)) {
+		s = pad(Cut(s, max(width, 1)), width)
 	}
 	return styled{text: pad(s, min(gap, max(columns-2-Width(right), 0))) + " " + right, style: "1"}
 }

@@ -22,7 +22,7 @@ type List struct {
 	// value, and Build returns the error. Instead is nil, except in a notify block.
 	Instead func(x *Argument, s *eval.Scope) (cty.Value, bool)
 	konst   *value.Value // object of all arguments, if it is known before a run; otherwise nil
-	room    int          // estimated size in bytes of the JSON object of all arguments
+	size    int          // estimated size in bytes of the JSON object of all arguments
 }
 
 // An Argument is one attribute of an input or config block.
@@ -32,7 +32,7 @@ type Argument struct {
 	Path     []byte         // JSON pointer of the argument, such as /amount
 	Compiled *eval.Compiled // expression of the argument; nil = not in the source, use the default
 	At       diag.Range     // position of the argument in the source
-	Direct   *fasteval.Expr // expression for the fast evaluator; nil = use the general evaluator
+	Fast     *fasteval.Expr // expression for the fast evaluator; nil = use the general evaluator
 	Ready    *ready         // encoded value; nil = not known before a run
 	Preset   *ready         // encoded default; nil = the argument has no default
 }
@@ -65,12 +65,12 @@ const usualSize = 112
 // Fold estimates the size of the object of all arguments. If all arguments are known before a
 // run, Fold also builds this object, so that Build need not do so for each call.
 func (a *List) Fold() {
-	a.room = 2
+	a.size = 2
 	for _, x := range a.List {
 		if x.Ready == nil {
-			a.room += len(x.Name) + 4 + usualSize
+			a.size += len(x.Name) + 4 + usualSize
 		} else {
-			a.room += len(x.Ready.json) + 1
+			a.size += len(x.Ready.json) + 1
 		}
 	}
 	for _, x := range a.List {
@@ -94,7 +94,7 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 	if a.konst != nil {
 		return *a.konst, nil
 	}
-	e := argumentWriter{value.Encoder{AllowSecrets: true, Out: make([]byte, 0, a.room)}}
+	e := argumentWriter{value.Encoder{AllowSecrets: true, Out: make([]byte, 0, a.size)}}
 	e.Out = append(e.Out, '{')
 	var failed error
 	for i := range a.List {
@@ -109,7 +109,7 @@ func (a *List) Build(s *eval.Scope, skipSelf bool) (value.Value, error) {
 			e.ready(r)
 			continue
 		}
-		if x.Direct != nil && e.direct(x, fasteval.Context{Evaluator: a.Evaluator, Scope: s, Self: a.Self}) {
+		if x.Fast != nil && e.fast(x, fasteval.Context{Evaluator: a.Evaluator, Scope: s, Self: a.Self}) {
 			continue
 		}
 		v, err := a.evaluate(x, s)
@@ -172,17 +172,17 @@ func (e *argumentWriter) ready(r *ready) {
 	e.Secrets = append(e.Secrets, r.secrets...)
 }
 
-// direct evaluates the argument x with the fast evaluator, and writes the value to e. It
+// fast evaluates the argument x with the fast evaluator, and writes the value to e. It
 // returns false and does not change e in two cases: the fast evaluator cannot evaluate x, or
 // the value needs more checks.
-func (e *argumentWriter) direct(x *Argument, at fasteval.Context) bool {
+func (e *argumentWriter) fast(x *Argument, at fasteval.Context) bool {
 	before, marks := len(e.Out), len(e.Sensitive)
 	e.next()
 	e.Out = append(append(append(e.Out, '"'), x.Name...), '"', ':')
 	from := len(e.Out)
 	hidden := x.Spec.Field.Sensitive || x.Spec.hide
 	var ok bool
-	e.Out, e.Sensitive, ok = x.Direct.WriteInto(&at, e.Out, x.Path[:len(x.Path):len(x.Path)], e.Sensitive, hidden)
+	e.Out, e.Sensitive, ok = x.Fast.WriteInto(&at, e.Out, x.Path[:len(x.Path):len(x.Path)], e.Sensitive, hidden)
 	if ok = ok && x.Spec.takes(e.Out[from:]); !ok {
 		e.Out, e.Sensitive = e.Out[:before], e.Sensitive[:marks]
 	}

@@ -39,10 +39,10 @@ import (
 // A Module holds the declarations of a module. Package decl has checked everything in them that
 // needs no schemas of agents. Package link makes workflows from the declarations.
 type Module struct {
-	Files   map[string][]byte // texts of the files of the module, by name
-	Sources map[string][]byte // texts of all files that were read, by name; for messages
-	Reads   functions.Reads   // results of file(), env() and similar functions
-	Places  report.Places     // positions of the blocks, for messages
+	Files   map[string][]byte  // texts of the files of the module, by name
+	Sources map[string][]byte  // texts of all files that were read, by name; for messages
+	Reads   functions.Reads    // results of file(), env() and similar functions
+	Blocks  report.BlockRanges // positions of the blocks, for messages
 
 	Agents    map[string]*Agent      // agents by name, with implied agents
 	Variables map[string]*Variable   // variables outside of workflows, by name
@@ -78,7 +78,7 @@ func newModule(file string) *Module {
 		Files:   map[string][]byte{},
 		Sources: map[string][]byte{},
 		Reads:   functions.Reads{Files: map[string]string{}, Env: map[string]*string{}},
-		Places:  report.Places{},
+		Blocks:  report.BlockRanges{},
 	}
 }
 

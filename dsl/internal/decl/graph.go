@@ -243,7 +243,7 @@ func (d graphDecoder) resolveStep(w *Workflow, s *Step, ns *names) {
 }
 
 func (d graphDecoder) depend(s *Step, on int, w *Workflow, c *eval.Compiled, e *eval.Expr) {
-	at, direct := c.Direct[on]
+	at, direct := c.StepRefs[on]
 	if !direct {
 		at = e.Range
 	}
@@ -582,7 +582,7 @@ func (d graphDecoder) resolveUndo(w *Workflow, s *Step, ns *names) {
 }
 
 func (d graphDecoder) undoReference(w *Workflow, s *Step, other int, c *eval.Compiled, e *eval.Expr) {
-	at, direct := c.Direct[other]
+	at, direct := c.StepRefs[other]
 	if !direct {
 		at = e.Range
 	}

@@ -77,7 +77,7 @@ func (d libraryDecoder) open(label, name string, e *eval.Expr) *Module {
 		d.Errorf(e.Range, fmt.Sprintf("Cannot read library %q", label), "source: %s.", err)
 		return nil
 	}
-	lib.chain, lib.Older, lib.Sources, lib.Places = chain, d.m.Older, d.m.Sources, d.m.Places
+	lib.chain, lib.Older, lib.Sources, lib.Blocks = chain, d.m.Older, d.m.Sources, d.m.Blocks
 	for file, src := range lib.Files {
 		lib.Sources[file] = src
 	}

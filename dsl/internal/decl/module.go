@@ -45,7 +45,7 @@ type Options struct {
 // file has errors, the module is incomplete, but not nil.
 func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	m := newModule(opts.File)
-	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
+	r := &report.Reporter{Sources: m.Sources, Blocks: m.Blocks}
 	if !r.Bounded(func() {
 		m.load(r, fsys, opts.Dir)
 		source := liveSource{fsys: fsys, env: opts.Env, reads: &m.Reads, use: &readUse{}}
@@ -71,7 +71,7 @@ func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	for name, src := range s.Files {
 		m.Files[name], m.Sources[name] = src, src
 	}
-	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
+	r := &report.Reporter{Sources: m.Sources, Blocks: m.Blocks}
 	if older {
 		r.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
 		m.kept = s.Agents
@@ -188,7 +188,7 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 }
 
 // parseFile checks the limits of one file, parses the file, and adds the positions of its blocks to
-// m.Places. If the file has errors, parseFile reports them and returns false.
+// m.Blocks. If the file has errors, parseFile reports them and returns false.
 func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	src := m.Files[name]
 	if strings.HasSuffix(name, ".json") {
@@ -207,16 +207,16 @@ func (m *Module) parseFile(r *report.Reporter, name string) (hcl.Body, bool) {
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
 	r.HCL(diags)
 	if body, ok := f.Body.(*hclsyntax.Body); ok {
-		m.Places[name] = blockPlaces(body, nil)
+		m.Blocks[name] = blockRanges(body, nil)
 	}
 	return f.Body, !diags.HasErrors()
 }
 
-// blockPlaces appends to the list `out` the positions of all blocks in body, outer blocks
+// blockRanges appends to the list `out` the positions of all blocks in body, outer blocks
 // before inner blocks, and returns the longer list. With these positions, a message can name
-// the blocks around an error. Messages do not name input and locals blocks, so blockPlaces
+// the blocks around an error. Messages do not name input and locals blocks, so blockRanges
 // leaves them out.
-func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
+func blockRanges(body *hclsyntax.Body, out []report.BlockRange) []report.BlockRange {
 	for _, b := range body.Blocks {
 		label := b.Type
 		if len(b.Labels) > 0 {
@@ -224,9 +224,9 @@ func blockPlaces(body *hclsyntax.Body, out []report.Place) []report.Place {
 		}
 		rng := b.Range()
 		if b.Type != "input" && b.Type != "locals" {
-			out = append(out, report.Place{Start: b.TypeRange.Start.Byte, End: max(rng.End.Byte, b.CloseBraceRange.End.Byte), Label: label})
+			out = append(out, report.BlockRange{Start: b.TypeRange.Start.Byte, End: max(rng.End.Byte, b.CloseBraceRange.End.Byte), Label: label})
 		}
-		out = blockPlaces(b.Body, out)
+		out = blockRanges(b.Body, out)
 	}
 	return out
 }

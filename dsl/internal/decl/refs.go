@@ -84,7 +84,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 	if e.Compiled != nil {
 		return e.Compiled
 	}
-	c := &eval.Compiled{Syntax: e.Syntax, Direct: map[int]hcl.Range{}}
+	c := &eval.Compiled{Syntax: e.Syntax, StepRefs: map[int]hcl.Range{}}
 	e.Compiled = c
 	locals := map[string]*eval.Local{}
 	for _, t := range e.Syntax.Variables() { // check the references even if the expression has another error
@@ -101,7 +101,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 		c.Locals = append(c.Locals, locals[n])
 	}
 	all := map[int]bool{}
-	for i := range c.Direct {
+	for i := range c.StepRefs {
 		all[i] = true
 	}
 	for _, l := range c.Locals { // the loop over all references has already compiled these locals
@@ -118,7 +118,7 @@ func (d referenceDecoder) compile(e *eval.Expr, ns *names, a allow) *eval.Compil
 		c.Steps = append(c.Steps, i)
 	}
 	sort.Ints(c.Steps)
-	for i := range c.Direct {
+	for i := range c.StepRefs {
 		c.Named = append(c.Named, i)
 	}
 	sort.Ints(c.Named)
@@ -305,8 +305,8 @@ func (d referenceDecoder) refStep(c *eval.Compiled, t hcl.Traversal, name string
 	if !d.kindOf(t, ns.steps[i]) {
 		return false
 	}
-	if _, seen := c.Direct[i]; !seen {
-		c.Direct[i] = at
+	if _, seen := c.StepRefs[i]; !seen {
+		c.StepRefs[i] = at
 	}
 	s := ns.steps[i]
 	field := 2

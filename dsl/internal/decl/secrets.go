@@ -19,7 +19,7 @@ func (d referenceDecoder) secretCalls(c *eval.Compiled, a allow) bool {
 	c.Secrets = true
 	allowed := map[*hclsyntax.FunctionCallExpr]bool{}
 	if a&allowSecret != 0 {
-		secretPlaces(c.Syntax, allowed)
+		allowedSecrets(c.Syntax, allowed)
 	}
 	ok := true
 	for _, call := range all {
@@ -44,10 +44,10 @@ func validSecretRef(ref string) bool {
 	return found && rest != "" && (kind == "env" || kind == "file")
 }
 
-// secretPlaces finds the calls of secret() that are in an allowed position of the expression e, and
+// allowedSecrets finds the calls of secret() that are in an allowed position of the expression e, and
 // adds them to the map `out`. Such a call may be the whole expression, a part of a template, or
 // a value in an object or a tuple.
-func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
+func allowedSecrets(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bool) {
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr:
 		if e.Name == "secret" {
@@ -56,20 +56,20 @@ func secretPlaces(e hclsyntax.Expression, out map[*hclsyntax.FunctionCallExpr]bo
 	case *hclsyntax.TemplateExpr:
 		for _, p := range e.Parts {
 			if call, ok := p.(*hclsyntax.FunctionCallExpr); ok {
-				secretPlaces(call, out)
+				allowedSecrets(call, out)
 			}
 		}
 	case *hclsyntax.TemplateWrapExpr:
-		secretPlaces(e.Wrapped, out)
+		allowedSecrets(e.Wrapped, out)
 	case *hclsyntax.ParenthesesExpr:
-		secretPlaces(e.Expression, out)
+		allowedSecrets(e.Expression, out)
 	case *hclsyntax.ObjectConsExpr:
 		for _, item := range e.Items {
-			secretPlaces(item.ValueExpr, out)
+			allowedSecrets(item.ValueExpr, out)
 		}
 	case *hclsyntax.TupleConsExpr:
 		for _, x := range e.Exprs {
-			secretPlaces(x, out)
+			allowedSecrets(x, out)
 		}
 	}
 }

@@ -325,5 +325,5 @@ func (d referenceDecoder) stepAround(t hcl.Traversal, name string, g, w *Workflo
 		}
 	}
 	copied := slices.Clone(t) // a copy, because refStep may change the reference
-	return d.refStep(&eval.Compiled{Direct: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
+	return d.refStep(&eval.Compiled{StepRefs: map[int]hcl.Range{i: {}}}, copied, name, t.SourceRange(), w.names(), a)
 }

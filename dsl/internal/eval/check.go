@@ -30,7 +30,7 @@ func (w *CheckWorld) meter() *metered.Meter {
 	return w.used
 }
 
-func (w *CheckWorld) settle(*Local, KeptLocal) bool { return false }
+func (w *CheckWorld) mustCharge(*Local, KeptLocal) bool { return false }
 
 func (w *CheckWorld) variables() (cty.Value, error) { return w.Vars, nil }
 

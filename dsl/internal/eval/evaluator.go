@@ -84,7 +84,7 @@ func (ev *Evaluator) Context(c *Compiled, w World) (*hcl.EvalContext, hcl.Diagno
 		}
 		vals["var"] = v
 	}
-	if len(c.Direct) > 0 {
+	if len(c.StepRefs) > 0 {
 		steps := make(map[string]cty.Value, len(c.Named))
 		for _, i := range c.Named {
 			v, err := w.step(i)
@@ -129,7 +129,7 @@ func (ev *Evaluator) local(l *Local, w World) (cty.Value, hcl.Diagnostics) {
 		return cty.DynamicVal, nil // the expression of the local has an error, which was reported already
 	}
 	if k, ok := w.localValue(l); ok {
-		return k.value, ev.settleLocal(l, k, w)
+		return k.value, ev.chargeLocal(l, k, w)
 	}
 	m := w.meter()
 	before := *m
@@ -167,11 +167,11 @@ type KeptLocal struct {
 	metered.Spent
 }
 
-// settleLocal adds the cost of the cached local l to the cost of this evaluation. It does the
+// chargeLocal adds the cost of the cached local l to the cost of this evaluation. It does the
 // same for the locals that l uses. The cost of each local counts only once in an evaluation.
-// settleLocal returns an error if the evaluation exceeds a limit.
-func (ev *Evaluator) settleLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
-	if !w.settle(l, k) {
+// chargeLocal returns an error if the evaluation exceeds a limit.
+func (ev *Evaluator) chargeLocal(l *Local, k KeptLocal, w World) hcl.Diagnostics {
+	if !w.mustCharge(l, k) {
 		return nil
 	}
 	for _, inner := range l.Expr.Compiled.Locals {

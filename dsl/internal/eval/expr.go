@@ -70,16 +70,16 @@ func (e *Expr) isJSON() bool { return strings.HasSuffix(e.Range.Filename, ".json
 
 // A Compiled is an expression with a list of its references.
 type Compiled struct {
-	Syntax  hclsyntax.Expression // the expression in the source
-	Metered hclsyntax.Expression // the expression with nodes that count its cost; the method `evaluate` uses this form
-	Refs    []hcl.Traversal      // references in the expression, without invalid references
-	Vars    bool                 // true = the expression or one of its locals uses var.*
-	Locals  []*Local             // locals to which the expression itself refers, sorted by name
-	Steps   []int                // indexes of the steps to which the expression or its locals refer, ascending
-	Direct  map[int]hcl.Range    // positions of the references to steps in the expression itself, by step index
-	Named   []int                // step indexes that are keys of the map Direct, ascending
-	Each    bool                 // true = the expression uses each.*
-	EachKey bool                 // true = the expression uses each.key
+	Syntax   hclsyntax.Expression // the expression in the source
+	Metered  hclsyntax.Expression // the expression with nodes that count its cost; the method `evaluate` uses this form
+	Refs     []hcl.Traversal      // references in the expression, without invalid references
+	Vars     bool                 // true = the expression or one of its locals uses var.*
+	Locals   []*Local             // locals to which the expression itself refers, sorted by name
+	Steps    []int                // indexes of the steps to which the expression or its locals refer, ascending
+	StepRefs map[int]hcl.Range    // positions of the references to steps in the expression itself, by step index
+	Named    []int                // step indexes that are keys of the map StepRefs, ascending
+	Each     bool                 // true = the expression uses each.*
+	EachKey  bool                 // true = the expression uses each.key
 	// A set of bits. Each bit means a group with for_each whose each.key the expression or one of its
 	// locals uses: bit 1 is a group of the workflow, bit 2 a group inside of it, and so on. Own for_each
 	// of the step is not in this set: see EachKey.

@@ -20,10 +20,10 @@ type World interface {
 	root(name string) (cty.Value, error) // returns the value of each, self, failure, args, run or event
 	localValue(l *Local) (KeptLocal, bool)
 	keepLocal(l *Local, c *Compiled, k KeptLocal)
-	// settle returns whether the caller must add the cost of the cached local l to the cost of
+	// mustCharge returns whether the caller must add the cost of the cached local l to the cost of
 	// this evaluation. A runWorld returns true at the first use of l in the evaluation. A
 	// CheckWorld always returns false, because the cost was added when the local was computed.
-	settle(l *Local, k KeptLocal) bool
+	mustCharge(l *Local, k KeptLocal) bool
 	meter() *metered.Meter
 }
 
@@ -437,7 +437,7 @@ func (w *runWorld) localValue(l *Local) (KeptLocal, bool) {
 	return KeptLocal{}, false
 }
 
-func (w *runWorld) settle(l *Local, k KeptLocal) bool {
+func (w *runWorld) mustCharge(l *Local, k KeptLocal) bool {
 	if _, ok := w.locals[l]; ok {
 		return false
 	}

@@ -30,9 +30,9 @@ func document(text string, marks ...string) value.Value {
 func reading(t *testing.T, src string, steps []int, locals ...*Local) *Compiled {
 	t.Helper()
 	syn := parsed(t, src)
-	c := &Compiled{Syntax: syn, Metered: metered.Of(syn), Vars: strings.Contains(src, "var."), Named: steps, Steps: steps, Locals: locals, Direct: map[int]hcl.Range{}}
+	c := &Compiled{Syntax: syn, Metered: metered.Of(syn), Vars: strings.Contains(src, "var."), Named: steps, Steps: steps, Locals: locals, StepRefs: map[int]hcl.Range{}}
 	for _, i := range steps {
-		c.Direct[i] = syn.Range()
+		c.StepRefs[i] = syn.Range()
 	}
 	return c
 }

@@ -64,15 +64,15 @@ func (b bench) compiled(t *testing.T, src string) *eval.Expr {
 	if diags.HasErrors() {
 		t.Fatal(src, diags)
 	}
-	c := &eval.Compiled{Syntax: syn, Metered: metered.Of(syn), Direct: map[int]hcl.Range{}}
+	c := &eval.Compiled{Syntax: syn, Metered: metered.Of(syn), StepRefs: map[int]hcl.Range{}}
 	for _, tr := range syn.Variables() {
 		switch root := tr.RootName(); root {
 		case "var":
 			c.Vars = true
 		case "step":
 			i := slices.IndexFunc(b.ev.Steps, func(s eval.StepShape) bool { return s.Name == tr[1].(hcl.TraverseAttr).Name })
-			if _, known := c.Direct[i]; !known {
-				c.Direct[i], c.Named = tr.SourceRange(), append(c.Named, i)
+			if _, known := c.StepRefs[i]; !known {
+				c.StepRefs[i], c.Named = tr.SourceRange(), append(c.Named, i)
 			}
 		default:
 			c.Each, c.Self = c.Each || root == "each", c.Self || root == "self"

@@ -10,8 +10,8 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A Shape describes a type for a copier, which checks JSON against the Shape. Some types have no
-// Shape, because a copier cannot produce their canonical form. An example is a set: its elements
+// A Shape describes a type for a canonicalWriter, which checks JSON against the Shape. Some types have no
+// Shape, because a canonicalWriter cannot produce their canonical form. An example is a set: its elements
 // must be sorted, and duplicates removed.
 type Shape struct {
 	kind   schema.Kind  // kind of the type, such as list or object
@@ -73,7 +73,7 @@ func ShapeOfFields(fields []schema.Field) *Shape {
 		}
 		x := shapeField{name: f.Name, shape: s, optional: f.Optional, sensitive: f.Sensitive}
 		for _, raw := range f.Enum {
-			c := copier{Lexer: value.Lex(raw)}
+			c := canonicalWriter{Lexer: value.Lex(raw)}
 			if !c.value(s, true) || !c.End() || string(c.out) != string(raw) {
 				return nil
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/sorted"
 )
 
-var errSecretPlace = errors.New("secret() cannot be evaluated here")
+var errSecretPosition = errors.New("secret() cannot be evaluated here")
 
 // Table returns the functions that a module can call, by name. The result of each function depends
 // only on its arguments and on rd. For example, file() and env() return results that rd already
@@ -22,7 +22,7 @@ var errSecretPlace = errors.New("secret() cannot be evaluated here")
 func Table(rd *Reads) map[string]function.Function {
 	f := maps.Clone(pure)
 	maps.Copy(f, readers(rd))
-	f["secret"] = textFunction("ref", func(string) (cty.Value, error) { return cty.NilVal, errSecretPlace })
+	f["secret"] = textFunction("ref", func(string) (cty.Value, error) { return cty.NilVal, errSecretPosition })
 	f["templatestring"] = templateFunction("template", func(text string) (string, error) { return text, nil })
 	return f
 }

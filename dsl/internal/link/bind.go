@@ -24,7 +24,7 @@ type bind struct {
 	decls   map[string]*decl.Variable // variables of the workflow and of the module, by name
 	known   map[string]bool           // names of the variables of all workflows
 	sources map[string][]byte         // source files by name, for messages
-	places  report.Places             // positions of the blocks, for messages
+	blocks  report.BlockRanges        // positions of the blocks, for messages
 }
 
 // values does the work of Workflow.Bind, and has the same results.
@@ -45,7 +45,7 @@ func (b *bind) deployed(assigned []noun.Assignment) (value.Value, diag.Diagnosti
 
 // some gives values to the variables in the map `wanted`, and returns them as one object.
 func (b *bind) some(wanted map[string]*decl.Variable, assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
-	r := &report.Reporter{Sources: map[string][]byte{}, Places: b.places}
+	r := &report.Reporter{Sources: map[string][]byte{}, Blocks: b.blocks}
 	for n, src := range b.sources {
 		r.Sources[n] = src
 	}
@@ -85,7 +85,7 @@ func (b *bind) declared(r *report.Reporter, a noun.Assignment) bool {
 	if b.known[a.Name] && a.Source != "--var" {
 		return false // the variable belongs to another workflow of the module
 	}
-	placed(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
+	assignmentError(r, a, "Value for undeclared variable", "%s gives a value to %q, but there is no such variable.%s",
 		sourceOf(a), a.Name, diag.DidYouMean(a.Name, sorted.Keys(b.decls)))
 	return false
 }
@@ -97,9 +97,9 @@ func sourceOf(a noun.Assignment) string {
 	return a.Source
 }
 
-// placed adds an error about an assignment to r. If the assignment is in a values file, the error
+// assignmentError adds an error about an assignment to r. If the assignment is in a values file, the error
 // contains the position of the assignment.
-func placed(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
+func assignmentError(r *report.Reporter, a noun.Assignment, summary, format string, args ...any) {
 	r.Push(diag.Diagnostic{Severity: diag.SeverityError, Summary: summary, Detail: fmt.Sprintf(format, args...), Range: a.Where})
 }
 
@@ -115,7 +115,7 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 			if v.Sensitive {
 				detail = fmt.Sprintf("%s gives variable %q a value that does not fit its type %s.", sourceOf(a), v.Name, v.TypeText)
 			}
-			placed(r, a, "Invalid value for variable", "%s", detail)
+			assignmentError(r, a, "Invalid value for variable", "%s", detail)
 			return cty.NilVal, false
 		}
 		x = raw
@@ -133,11 +133,11 @@ func (b *bind) one(r *report.Reporter, v *decl.Variable, a noun.Assignment, give
 			v.Name, hint, v.Name, v.Name)
 		return cty.NilVal, false
 	case x.IsNull() && !v.Nullable:
-		placed(r, a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", sourceOf(a), v.Name)
+		assignmentError(r, a, "Invalid value for variable", "%s gives variable %q the value null, which it does not allow.", sourceOf(a), v.Name)
 		return cty.NilVal, false
 	}
 	if _, err := value.Encode(x, false); err != nil {
-		placed(r, a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", sourceOf(a), v.Name, err)
+		assignmentError(r, a, "Invalid value for variable", "%s gives variable %q a value that cannot be stored: %s.", sourceOf(a), v.Name, err)
 		return cty.NilVal, false
 	}
 	if v.Sensitive {
@@ -175,7 +175,7 @@ func (b *bind) validate(r *report.Reporter, wanted map[string]*decl.Variable, va
 			w.Next()
 			detail := b.message(w, c)
 			if a.Where.File != "" {
-				placed(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, report.Range(c.Where))
+				assignmentError(r, a, "Invalid value for variable", "%s\nThis was checked by the validation rule at %s.", detail, report.Range(c.Where))
 				continue
 			}
 			if a.Name != "" {

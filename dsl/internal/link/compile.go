@@ -46,7 +46,7 @@ func exprFunc[T any](l *workflowLinker, e *eval.Expr, name string, want cty.Type
 		val, err := conv(*c.Constant)
 		return func(*eval.Scope) (T, error) { return val, err }
 	}
-	at, d := report.Range(e.Range), l.direct(e, fasteval.Anything)
+	at, d := report.Range(e.Range), l.fast(e, fasteval.Anything)
 	return func(s *eval.Scope) (T, error) {
 		if v, ok := d.Scalar(&fasteval.Context{Evaluator: ev, Scope: s, Self: self}); ok {
 			if out, err := conv(v); err == nil {
@@ -85,7 +85,7 @@ func (l argumentLinker) valueFunc(e *eval.Expr, name string, whole bool, accept 
 	if accept != nil {
 		return general
 	}
-	d, ev, self := l.direct(e, fasteval.Anything), l.ev, max(l.cur, 0)
+	d, ev, self := l.fast(e, fasteval.Anything), l.ev, max(l.cur, 0)
 	if d == nil || e.Compiled.Constant != nil {
 		return general
 	}
@@ -172,7 +172,7 @@ func (l argumentLinker) compiledArgument(spec *argument.Spec, a syntax.Arg) argu
 			out.Ready = argument.ReadyOf(a.Name, v)
 		}
 	case value.IsPlain(a.Name):
-		out.Direct = l.direct(a.Expr, fasteval.ShapeOf(spec.Field.Type))
+		out.Fast = l.fast(a.Expr, fasteval.ShapeOf(spec.Field.Type))
 	}
 	return out
 }

@@ -292,7 +292,7 @@ func DeclaredSchemas(m *decl.Module, agents map[string]noun.AgentBinary) map[str
 	if m.Partial {
 		return out
 	}
-	r := &report.Reporter{Sources: m.Sources, Places: m.Places}
+	r := &report.Reporter{Sources: m.Sources, Blocks: m.Blocks}
 	l := &linker{Reporter: r, m: m, agents: map[string]*linkedAgent{}}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
 	r.Bounded(func() {

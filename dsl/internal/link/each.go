@@ -69,7 +69,7 @@ func eachBefore(v cty.Value) cty.Value {
 // reference, this function splits the stored JSON of the map without decoding the JSON.
 func (l stepLinker) forEach(e *eval.Expr) func(*eval.Scope) (noun.Each, error) {
 	general := exprFunc(l.workflowLinker, e, "for_each", cty.DynamicPseudoType, eachOf)
-	d, ev, self := l.direct(e, fasteval.Anything), l.ev, max(l.cur, 0)
+	d, ev, self := l.fast(e, fasteval.Anything), l.ev, max(l.cur, 0)
 	if !d.Refers() || e.Compiled.Constant != nil {
 		return general
 	}

@@ -30,7 +30,7 @@ const lineName = "<console>"
 // Evaluate evaluates the expression in text and returns its value, or errors. Workflow.Evaluate
 // calls it.
 func (l lines) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
-	r := &report.Reporter{Sources: maps.Clone(l.m.Sources), Places: l.m.Places}
+	r := &report.Reporter{Sources: maps.Clone(l.m.Sources), Blocks: l.m.Blocks}
 	r.Sources[lineName] = []byte(text)
 	e := syntax.Reader{Reporter: r}.Line([]byte(text), lineName)
 	if e == nil || e.Bad {

@@ -171,10 +171,10 @@ func upperFirst(s string) string {
 	return string(s[0]-'a'+'A') + s[1:]
 }
 
-// direct compiles an expression for the fast evaluator. The parameter `to` is the shape that the
-// result must have. The method `direct` returns nil if only the general evaluator can evaluate the
+// fast compiles an expression for the fast evaluator. The parameter `to` is the shape that the
+// result must have. The method `fast` returns nil if only the general evaluator can evaluate the
 // expression.
-func (l *workflowLinker) direct(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
+func (l *workflowLinker) fast(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
 	if l.undirected {
 		return nil
 	}

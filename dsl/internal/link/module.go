@@ -129,7 +129,7 @@ func (l *workflowLinker) link() {
 // bindings sets two kinds of functions in the linked workflow: functions that give values to
 // variables, and functions that evaluate lines of the console. It returns the bind of the workflow.
 func (l *workflowLinker) bindings() *bind {
-	b := &bind{ev: l.ev, decls: l.decl.Variables, known: l.known, sources: l.m.Sources, places: l.m.Places}
+	b := &bind{ev: l.ev, decls: l.decl.Variables, known: l.known, sources: l.m.Sources, blocks: l.m.Blocks}
 	noun.SetBind(l.out, b.values, b.deployed)
 	noun.SetLines(l.out, lines{l.m, l.decl, l.ev})
 	return b

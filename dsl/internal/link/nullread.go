@@ -114,7 +114,7 @@ func withoutSpace(b []byte) []byte {
 }
 
 func (l nullChecker) nullRead(e *eval.Expr, reader *decl.Step, covered bool) {
-	if e == nil || e.Bad || e.Compiled == nil || len(e.Compiled.Direct) == 0 && l.decl.Outer == nil {
+	if e == nil || e.Bad || e.Compiled == nil || len(e.Compiled.StepRefs) == 0 && l.decl.Outer == nil {
 		return
 	}
 	v := &nullVisitor{l: l, reader: reader}

@@ -39,7 +39,7 @@ func plainSecrets(r *report.Reporter, spec *argument.Spec, a syntax.Arg, title s
 	}
 	var p plainSecret
 	whole := spec.Field.Sensitive && spec.Field.Type.Kind == schema.KindString
-	p.look(a.Expr.Syntax, a.Name, a.Name, whole && !holdsAddress(a.Name))
+	p.search(a.Expr.Syntax, a.Name, a.Name, whole && !holdsAddress(a.Name))
 	if len(p.found) == 0 {
 		return
 	}
@@ -69,26 +69,26 @@ func holdsAddress(name string) bool {
 // A plainSecret searches an expression for secrets.
 type plainSecret struct{ found []string } // paths of the secrets found so far, such as headers.cookie
 
-// look searches the expression e for secrets, and adds their paths to p.found. The parameter `path`
+// search searches the expression e for secrets, and adds their paths to p.found. The parameter `path`
 // is the path of e, and the parameter `name` is the argument or key that holds e. If the parameter
 // `secret` is true and e is a literal text, e counts as a secret, even if its name does not suggest
 // a secret.
-func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret bool) {
+func (p *plainSecret) search(e hclsyntax.Expression, path, name string, secret bool) {
 	switch e := e.(type) {
 	case *hclsyntax.ParenthesesExpr:
-		p.look(e.Expression, path, name, secret)
+		p.search(e.Expression, path, name, secret)
 	case *hclsyntax.TemplateWrapExpr:
-		p.look(e.Wrapped, path, name, secret)
+		p.search(e.Wrapped, path, name, secret)
 	case *hclsyntax.TemplateExpr:
 		p.text(e, path, name, secret)
 	case *hclsyntax.TupleConsExpr:
 		for _, x := range e.Exprs {
-			p.look(x, path, name, secret)
+			p.search(x, path, name, secret)
 		}
 	case *hclsyntax.ObjectConsExpr:
 		for _, item := range e.Items {
 			if key, ok := constantText(item.KeyExpr); ok {
-				p.look(item.ValueExpr, path+"."+key, key, false)
+				p.search(item.ValueExpr, path+"."+key, key, false)
 			}
 		}
 	case *hclsyntax.FunctionCallExpr:
@@ -96,7 +96,7 @@ func (p *plainSecret) look(e hclsyntax.Expression, path, name string, secret boo
 			return
 		}
 		for _, x := range e.Args {
-			p.look(x, path, "", false)
+			p.search(x, path, "", false)
 		}
 	}
 }

@@ -230,7 +230,7 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	written := map[string]bool{}
 	for i, x := range list {
 		written[x.name] = true
-		list[i].d = l.direct(x.e, fasteval.Anything)
+		list[i].d = l.fast(x.e, fasteval.Anything)
 		v := l.check(x.e)
 		if x.e.Bad {
 			broken = true

@@ -125,7 +125,7 @@ func (l stepLinker) mentionsSensitive(e *eval.Expr) bool {
 		return false
 	}
 	fields := map[string]bool{}
-	for i := range e.Compiled.Direct {
+	for i := range e.Compiled.StepRefs {
 		if a := l.steps[i].action; a != nil && l.ev.Steps[i].Each {
 			for _, f := range a.schema.Outputs {
 				if f.Sensitive || value.HasSensitive(f.Type) {
@@ -194,7 +194,7 @@ func (l stepLinker) step(i int) {
 	undoLinker(l).undo(d, ls, out)
 	checkLoopedRerun(l, d)
 	l.rerun(d, ls, out)
-	addParts(l.m, d, ls, out)
+	addAspects(l.m, d, ls, out)
 }
 
 // ownPriority sets l.out.StepPriorities if a step has the attribute `priority`. It reports an error if

@@ -99,7 +99,7 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	}
 	target := &made
 	if !failed {
-		values := c.settle(m, ctx, args)
+		values := c.payArguments(m, ctx, args)
 		if rendering[c.call.Name] && len(values) == 2 && m != nil {
 			target = m.withMeter(made, values)
 		}
@@ -109,11 +109,11 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// settle charges for a call, and returns the arguments. If a parameter of the function is a list, a
-// set or a map, settle also converts a tuple or an object to this type.
-func (c *call) settle(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
+// payArguments charges for a call, and returns the arguments. If a parameter of the function is a list, a
+// set or a map, payArguments also converts a tuple or an object to this type.
+func (c *call) payArguments(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
 	p := c.payment(m, args)
-	p.settle(c.call.Name)
+	p.charge(c.call.Name)
 	f, ok := functionOf(ctx, c.call.Name)
 	if !ok {
 		return p.args

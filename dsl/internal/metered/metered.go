@@ -118,20 +118,20 @@ func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 }
 
 // A payer is a node that charges a fixed cost and evaluates its expression. Then the function
-// `settle` charges for the value. If `settle` is nil, the value costs nothing.
+// `mustCharge` charges for the value. If `mustCharge` is nil, the value costs nothing.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
-	settle func(*Meter, cty.Value)
+	charge func(*Meter, cty.Value)
 }
 
-func paying(e hclsyntax.Expression, settle func(*Meter, cty.Value)) hclsyntax.Expression {
+func paying(e hclsyntax.Expression, charge func(*Meter, cty.Value)) hclsyntax.Expression {
 	switch e.(type) {
 	case nil:
 		return nil
 	case *hclsyntax.LiteralValueExpr:
 		return e
 	}
-	return &payer{around(e), settle}
+	return &payer{around(e), charge}
 }
 
 // Value evaluates the expression, and charges for the evaluation and the value.
@@ -140,8 +140,8 @@ func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m.pay(stepCost, 0)
 	v, diags := p.Expression.Value(ctx)
 	m.check()
-	if p.settle != nil {
-		p.settle(m, v)
+	if p.charge != nil {
+		p.charge(m, v)
 	}
 	return v, diags
 }

@@ -124,8 +124,8 @@ var rates = map[string]rate{
 	"templatefile":     {perByte: 1, perNode: 300, nodeMemory: 100},
 }
 
-// settle charges for a call of the function with this name.
-func (p *payment) settle(name string) {
+// charge charges for a call of the function with this name.
+func (p *payment) charge(name string) {
 	r, ok := rates[name]
 	if !ok {
 		r = usual

@@ -16,8 +16,8 @@ const (
 type Unique struct {
 	Scope  Scope
 	Retain time.Duration // how long a reached goal is kept; 0 = until a person resets it
-	// What happens to a submission whose key another run holds. At most one of the next two
-	// fields is true. If both are false, the submission attaches to that run.
+	// These two fields say what happens to a submission whose key another run holds. At most
+	// one of them is true. If both are false, the submission attaches to that run.
 	Reject  bool // the submission is refused
 	Replace bool // the other run is cancelled, and the new run starts when the key is free
 	// Variable is the name of the variable whose value is the key; "" = the key is another expression.

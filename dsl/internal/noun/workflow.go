@@ -66,9 +66,9 @@ type Workflow struct {
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no
 	// step was moved.
 	Moved map[string]string
-	// place[i] is the number of the node that belongs to the step with the index i in the definition.
-	// nil = the number of the node is i, because the workflow is not a result of Placed.
-	place []int
+	// nodeOf[i] is the number of the node that belongs to the step with the index i in the definition.
+	// nil = the number of the node is i, because the workflow is not a result of Renumbered.
+	nodeOf []int
 
 	bind func([]Assignment) (value.Value, diag.Diagnostics)
 	// deployed does the work of BindDeployed.
@@ -266,10 +266,10 @@ type Step struct {
 	Catch          *Catch
 	Repeat         *Repeat // loop of the step; nil = the step makes one iteration
 
-	// Parts returns the parts of the step as text, by name (PartAction and others). If a part has the
-	// same text in two definitions, the part counts as unchanged.
-	Parts func() map[string]string
-	// Gone is true if the present definition of the run does not have the step (Workflow.Placed).
+	// Aspects returns the aspects of the step as text, by name (AspectAction and others). If an aspect has the
+	// same text in two definitions, the aspect counts as unchanged.
+	Aspects func() map[string]string
+	// Gone is true if the present definition of the run does not have the step (Workflow.Renumbered).
 	// Then the step does nothing. Instance is true if the step is Gone and its node is an instance
 	// of another step.
 	Gone, Instance bool

@@ -17,7 +17,7 @@ import (
 // line and the enclosing blocks to each finding.
 type Reporter struct {
 	Sources map[string][]byte // source files by name
-	Places  Places            // blocks of the source files
+	Blocks  BlockRanges       // blocks of the source files
 	List    diag.Diagnostics  // findings so far, in the order in which they were added
 	errors  int               // number of errors found so far
 	// true while the method Bounded runs a check, which ends early after MaxErrors errors
@@ -157,7 +157,7 @@ func (r *Reporter) HCL(diags hcl.Diagnostics) {
 func (r *Reporter) Finish() diag.Diagnostics {
 	out := r.List.Sorted()
 	for i, d := range out {
-		out[i].Context = r.Places.at(d.Range)
+		out[i].Context = r.Blocks.at(d.Range)
 		d.Context = out[i].Context
 		out[i].Snippet = snippet(r.Sources[d.Range.File], d)
 	}
@@ -221,19 +221,19 @@ func Range(r hcl.Range) diag.Range {
 	}
 }
 
-// Places lists the blocks of each file, to find the blocks that enclose a position. The blocks are
+// BlockRanges lists the blocks of each file, to find the blocks that enclose a position. The blocks are
 // sorted by their start. The key is the name of the file.
-type Places map[string][]Place
+type BlockRanges map[string][]BlockRange
 
-// A Place holds where a block starts and ends, and its name in messages.
-type Place struct {
+// A BlockRange holds where a block starts and ends, and its name in messages.
+type BlockRange struct {
 	Start, End int    // byte offsets in the file; End is exclusive
 	Label      string // name of the block in messages, such as `step "book"`
 }
 
 // at returns a text that names the blocks around the start of a range, such as
 // `in workflow "order", step "book"`. It returns "" if no block encloses this start.
-func (p Places) at(r diag.Range) string {
+func (p BlockRanges) at(r diag.Range) string {
 	var labels []string
 	for _, pl := range p[r.File] { // sorted by start, so an outer block comes first
 		if pl.Start <= r.Start.Byte && r.Start.Byte < pl.End {

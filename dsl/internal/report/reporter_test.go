@@ -22,9 +22,9 @@ func at(src string, start, end int) hcl.Range {
 }
 
 // reported returns the only finding after an error at these bytes of a file.
-func reported(t *testing.T, src string, start, end int, places ...Place) diag.Diagnostic {
+func reported(t *testing.T, src string, start, end int, places ...BlockRange) diag.Diagnostic {
 	t.Helper()
-	r := &Reporter{Sources: map[string][]byte{"a.hcl": []byte(src)}, Places: Places{"a.hcl": places}}
+	r := &Reporter{Sources: map[string][]byte{"a.hcl": []byte(src)}, Blocks: BlockRanges{"a.hcl": places}}
 	r.Errorf(at(src, start, end), "Wrong", "why")
 	out := r.Finish()
 	if len(out) != 1 {
@@ -102,7 +102,7 @@ func TestBoundedKeepsOtherPanics(t *testing.T) {
 // A block encloses its first byte, and does not enclose the byte after its last one.
 func TestContextOfAFinding(t *testing.T) {
 	src := "workflow { step {} } x"
-	outer, inner := Place{0, 20, "workflow"}, Place{11, 18, "step"}
+	outer, inner := BlockRange{0, 20, "workflow"}, BlockRange{11, 18, "step"}
 	for _, c := range []struct {
 		start int
 		want  string

@@ -35,7 +35,7 @@ type ReferenceSchema struct {
 	Form string `json:"form"` // the whole reference; a word in capital letters means any name
 	// The whole reference to a step with for_each; "" = the reference is the same for all steps.
 	KeyedForm string `json:"keyed_form,omitempty"`
-	// What may be written in place of the word ATTRIBUTE in Form; nil = Form has no such word.
+	// Attributes that may replace the word ATTRIBUTE in Form; nil = Form has no such word.
 	Attributes []ReferenceSchema `json:"attributes,omitempty"`
 }
 

@@ -30,8 +30,8 @@ type Config struct {
 	Present  func() Member   // returns the engine's current membership, or nil if there is none
 	Stopped  context.Context // ends when the engine stops without waiting for open work; an orderly stop does not end it
 
-	Lease, MinScan, RetryHeld, RetryStore time.Duration // see engine.Options
-	MaxValue                              int           // largest size of a reply, in bytes
+	Lease, MinScan, RetryRefused, RetryStore time.Duration // see engine.Options
+	MaxValue                                 int           // largest size of a reply, in bytes
 }
 
 // A Member is a membership of the engine. It passes the answers of calls to the runs that the
@@ -42,7 +42,7 @@ type Member interface {
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
 	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver was
-	// called. If the parameter `told` is not nil, the Member calls this function once, with nil or
+	// called. If the parameter `recorded` is not nil, the Member calls this function once, with nil or
 	// the error of the delivery. It does not call the function if the membership ends first.
 	// Deliver does not block. It returns false if this membership has ended; then the answer was
 	// not passed on.

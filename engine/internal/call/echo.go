@@ -42,7 +42,7 @@ func markEchoes(out dsl.Value, secrets []string) dsl.Value {
 		return dsl.NewValue(out.JSON(), []string{""}, out.Secrets())
 	}
 	m := &echoes{found: found, known: out.Sensitive()}
-	m.look(doc, "")
+	m.search(doc, "")
 	marks := slices.Concat(out.Sensitive(), m.marks)
 	slices.Sort(marks)
 	return dsl.NewValue(out.JSON(), marks, out.Secrets())
@@ -77,9 +77,9 @@ type echoes struct {
 	marks []string // JSON pointers of the parts in which a secret was found
 }
 
-// look searches a part of the output for secrets. The parameter `at` is the JSON pointer of this
+// search searches a part of the output for secrets. The parameter `at` is the JSON pointer of this
 // part.
-func (m *echoes) look(doc any, at string) {
+func (m *echoes) search(doc any, at string) {
 	if slices.Contains(m.known, at) {
 		return
 	}
@@ -90,7 +90,7 @@ func (m *echoes) look(doc any, at string) {
 		m.text(x.String(), at)
 	case []any:
 		for i, e := range x {
-			m.look(e, at+"/"+strconv.Itoa(i))
+			m.search(e, at+"/"+strconv.Itoa(i))
 		}
 	case map[string]any:
 		for k := range x {
@@ -102,7 +102,7 @@ func (m *echoes) look(doc any, at string) {
 			}
 		}
 		for k, e := range x {
-			m.look(e, at+"/"+pointerEscape.Replace(k))
+			m.search(e, at+"/"+pointerEscape.Replace(k))
 		}
 	}
 }

@@ -133,25 +133,25 @@ func (p *progressSender) sendLocked() {
 	go func() {
 		select {
 		case err := <-answer:
-			p.settled(t, d, err)
+			p.delivered(t, d, err)
 		case <-t.Done():
-			p.settled(t, d, ErrNotOwner)
+			p.delivered(t, d, ErrNotOwner)
 		}
 	}()
 }
 
-// settled handles the outcome of delivering the checkpoint d to the membership t. err is nil if
+// delivered handles the outcome of delivering the checkpoint d to the membership t. err is nil if
 // d was committed.
-func (p *progressSender) settled(t Member, d *Answer, err error) {
+func (p *progressSender) delivered(t Member, d *Answer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.member != t || p.sent != d {
 		return
 	}
 	p.member = nil
-	var aside *journal.RunError
+	var quarantined *journal.RunError
 	switch {
-	case err == nil, errors.As(err, &aside), errors.Is(err, store.ErrNotFound):
+	case err == nil, errors.As(err, &quarantined), errors.Is(err, store.ErrNotFound):
 		p.sent, p.pause, p.foreign = nil, 0, false
 		p.sendLocked()
 		return

@@ -23,11 +23,11 @@ const postFor = 10 * time.Minute
 // waits. It does not block.
 func (c *Call) Report(a Answer) {
 	c.sender.flush()
-	told := func(err error) { c.Reported(a, err) }
-	if m := c.w.cfg.Present(); m != nil && m.Deliver(c.Run, a, told) {
+	reported := func(err error) { c.Reported(a, err) }
+	if m := c.w.cfg.Present(); m != nil && m.Deliver(c.Run, a, reported) {
 		return
 	}
-	go c.insist(a, ErrNotOwner)
+	go c.deliverUntilStored(a, ErrNotOwner)
 }
 
 // Reported handles the outcome of the delivery of an answer. If err is nil, the call ends.
@@ -37,7 +37,7 @@ func (c *Call) Reported(a Answer, err error) {
 		c.Finish()
 		return
 	}
-	go c.insist(a, err)
+	go c.deliverUntilStored(a, err)
 }
 
 // Finish ends a call. It gives the call's slot back, unless the decision on the answer has taken
@@ -48,19 +48,19 @@ func (c *Call) Finish() {
 	c.w.end(c)
 }
 
-// insist delivers the answer again and again until the run has it. If this engine does not own the
+// deliverUntilStored delivers the answer again and again until the run has it. If this engine does not own the
 // run, the answer goes into the run's inbox, with the time at which it reached this engine. In the
 // inbox the answer is durable, and it counts even if another engine owns the run by then
 // (language.md, What counts). err is the error of the first delivery.
-func (c *Call) insist(a Answer, err error) {
+func (c *Call) deliverUntilStored(a Answer, err error) {
 	defer c.Finish()
 	w, ctx, pause := c.w, context.Background(), 10*time.Millisecond
 	for {
-		var aside *journal.RunError
+		var quarantined *journal.RunError
 		switch {
 		case err == nil:
 			return
-		case errors.As(err, &aside):
+		case errors.As(err, &quarantined):
 			// This engine does not work on the run (quarantine), so it does not decide the
 			// answer. It keeps the answer for the person who examines the run.
 			w.KeepLate(c.Run, c.Step(), c.Invoke.Attempt, a.Event, a.Arrived)
@@ -98,14 +98,14 @@ func (c *Call) ask(ctx context.Context, a Answer) error {
 	if m == nil {
 		return ErrNotOwner
 	}
-	told := make(chan error, 1)
-	m.Deliver(c.Run, a, func(err error) { told <- err })
+	outcome := make(chan error, 1)
+	m.Deliver(c.Run, a, func(err error) { outcome <- err })
 	select {
-	case err := <-told:
+	case err := <-outcome:
 		return err
 	case <-m.Done():
 		select { // the outcome may have arrived just before the membership ended
-		case err := <-told:
+		case err := <-outcome:
 			return err
 		default:
 			return ErrNotOwner

@@ -52,7 +52,7 @@ func (c *Call) begin() {
 		return
 	}
 	// The panic happened before the call was sent.
-	c.Report(*c.notSent(c.w.cfg.RetryHeld, maxRefusal, "preparing the call panicked"))
+	c.Report(*c.notSent(c.w.cfg.RetryRefused, maxRefusal, "preparing the call panicked"))
 }
 
 // prepare returns the request of the call. If the call cannot be sent, prepare returns an Answer
@@ -61,17 +61,17 @@ func (c *Call) prepare() (sdk.Request, *Answer) {
 	o := &c.w.cfg
 	input, err := c.input()
 	if err != nil {
-		return sdk.Request{}, c.notSent(o.RetryHeld, maxRefusal, err.Error())
+		return sdk.Request{}, c.notSent(o.RetryRefused, maxRefusal, err.Error())
 	}
 	now := o.Clock.Read()
 	left := c.Invoke.CompleteBy.Sub(now.Store)
 	switch {
 	case left <= 0:
-		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyTooLate)
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryRefused, WhyTooLate)
 	case !now.Leased:
-		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, WhyNoLease)
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryRefused, WhyNoLease)
 	case !c.StartBy.IsZero() && now.Local.After(c.StartBy):
-		return sdk.Request{}, c.notSent(o.MinScan, o.RetryHeld, invoke.WhyTooSlow)
+		return sdk.Request{}, c.notSent(o.MinScan, o.RetryRefused, invoke.WhyTooSlow)
 	}
 	purpose, key, forwardKey := c.asAgentSees()
 	return sdk.Request{
@@ -216,7 +216,7 @@ func (c *Call) outcome() (a Answer, ok bool) {
 	switch {
 	case errors.As(c.err, &deferred):
 		if deferred.Until.IsZero() { // the Invoker knows no time for the next try: use the usual pauses
-			return *c.notSent(o.MinScan, o.RetryHeld, c.redact.text(deferred.Why)), true
+			return *c.notSent(o.MinScan, o.RetryRefused, c.redact.text(deferred.Why)), true
 		}
 		pause := max(o.MinScan, time.Until(deferred.Until))
 		return *c.notSent(pause, pause, c.redact.text(deferred.Why)), true

@@ -37,7 +37,7 @@ const doing = "follow a child run"
 
 // Run asks the store about the awaited child runs until ctx ends, with a pause of Config.Poll. While
 // no call waits, Run does not ask.
-func (r *Room) Run(ctx context.Context) {
+func (r *Waits) Run(ctx context.Context) {
 	for {
 		select {
 		case <-r.wake:
@@ -59,7 +59,7 @@ func (r *Room) Run(ctx context.Context) {
 // run has ended or must turn back, and on each call that has not submitted its child yet. If the
 // complete-by of a call has passed, its child is asked to turn back, and the call waits for the end
 // of the child. A call that asks for an undo does not wait: it ends with context.DeadlineExceeded.
-func (r *Room) ask(ctx context.Context) error {
+func (r *Waits) ask(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
 	ids := make([]status.RunID, 0, len(r.byChild))
@@ -127,7 +127,7 @@ func (w *waiter) childName() string {
 // the call. If the store does not answer, the method `ask` lets a goroutine call the method `step`
 // again.
 func (w *waiter) step(ctx context.Context) {
-	r := w.room
+	r := w.waits
 	r.mu.Lock()
 	child, stop, over, load, paused := w.child, w.stop, w.over, w.ended, w.pause != nil
 	r.mu.Unlock()
@@ -163,16 +163,13 @@ func (w *waiter) step(ctx context.Context) {
 // begin submits the child run, or finds the child run that was submitted before. It returns the id
 // of the child run. The result `fresh` is true if the child run did not exist before.
 func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fresh bool, err error) {
-	r, name := w.room, w.childName()
+	r, name := w.waits, w.childName()
 	order := Order{
 		Flow: w.Flow.Steps[w.Invoke.Step].Child.Workflow, Vars: w.Invoke.Input, Name: name, Until: w.Invoke.CompleteBy,
-		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(),
+		Parent: w.Run, ParentName: w.Name, ParentStep: w.Step(), Void: stop || w.undoes(), Call: &w.Invoke,
 	}
 	if w.Flow.Steps[w.Invoke.Step].Child.Group {
 		order.Priority = &w.Priority
-	}
-	if !order.Void {
-		order.Signals = w.Invoke.Signals
 	}
 	if w.undoes() {
 		row, err := r.cfg.Store.Find(ctx, name)
@@ -203,14 +200,14 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 
 // attach checks that an existing run is the child of this call, and returns its id.
 func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, error) {
-	rows, err := w.room.cfg.Store.Rows(ctx, run, 0, 1)
+	rows, err := w.waits.cfg.Store.Rows(ctx, run, 0, 1)
 	if err != nil {
 		return 0, err
 	}
 	if len(rows) == 0 {
 		return 0, store.ErrNotFound
 	}
-	records, err := journal.DecodeRow(w.room.cfg.Sealer, run, rows[0])
+	records, err := journal.DecodeRow(w.waits.cfg.Sealer, run, rows[0])
 	if err != nil {
 		return 0, err
 	}
@@ -244,8 +241,8 @@ func endingOf(s *machine.State) *ending {
 // returns each ending only once, because the child may turn back later. Then the store has its new
 // state.
 func (w *waiter) take() *ending {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	e := w.end
 	w.end = nil
 	return e
@@ -271,7 +268,7 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 		return w.closeWith(ctx, child, stop, e)
 	}
 	if !load {
-		rows, err := w.room.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
+		rows, err := w.waits.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{child}})
 		if err != nil {
 			return err
 		}
@@ -282,7 +279,7 @@ func (w *waiter) follow(ctx context.Context, child status.RunID, stop, load bool
 			return err
 		}
 	}
-	run, err := journal.Load(ctx, w.room.cfg.Store, w.room.cfg.Sealer, w.room.cfg.Defs, child)
+	run, err := journal.Load(ctx, w.waits.cfg.Store, w.waits.cfg.Sealer, w.waits.cfg.Defs, child)
 	if err != nil {
 		return err
 	}
@@ -393,7 +390,7 @@ func (w *waiter) strayLocked(state status.RunState) bool {
 // followPause makes the run of a group follow the pause of the run around it. A pause by a person stays,
 // because the parent ends only its own.
 func (w *waiter) followPause(ctx context.Context, child status.RunID, state status.RunState) error {
-	r := w.room
+	r := w.waits
 	r.mu.Lock()
 	stray, pause := w.strayLocked(state), w.pause
 	r.mu.Unlock()
@@ -422,8 +419,8 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 
 // leaves returns why the child run must keep its effects; nil = it need not.
 func (w *waiter) leaves() *leaving {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	return w.leave
 }
 
@@ -450,11 +447,11 @@ func (w *waiter) undo(ctx context.Context, child status.RunID, e *ending) error 
 // post puts a verb into the inbox of the child run. While the message waits there, posting it
 // again adds nothing.
 func (w *waiter) post(ctx context.Context, child status.RunID, verb string, e machine.Event) error {
-	data, err := journal.EncodeMessage(w.room.cfg.Sealer, child, e)
+	data, err := journal.EncodeMessage(w.waits.cfg.Sealer, child, e)
 	if err != nil {
 		return err
 	}
-	_, err = w.room.cfg.Store.Post(ctx, store.Message{
+	_, err = w.waits.cfg.Store.Post(ctx, store.Message{
 		Run: child, Kind: store.MessageVerb, By: w.Name, Data: data, Dedup: "parent/" + verb,
 	})
 	return err

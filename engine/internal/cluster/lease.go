@@ -132,8 +132,8 @@ func (t *Membership) see(tick store.Tick, hinted bool) ([]status.RunID, time.Dur
 	if hinted {
 		t.n.shared.Backoffs.WakeResting()
 	}
-	if tick.Looked {
-		t.n.cfg.Looked(tick.Starts)
+	if tick.Searched {
+		t.n.cfg.Searched(tick.Starts)
 	}
 	for _, run := range tick.Inbox {
 		if t.n.shared.Backoffs.IgnoresMessages(run, tick.Now) || t.Runs.Quarantined.Has(run) || t.Runs.Undecidable.Has(run, tick.Now) {
@@ -181,7 +181,7 @@ func (t *Membership) isBusy() bool {
 }
 
 // passed reports a scan of the engine's own runs to the function Config.Passed. The parameter
-// `told` is the number of runs that got the event TimePassed. The parameter `took` is the duration
+// `recorded` is the number of runs that got the event TimePassed. The parameter `took` is the duration
 // of the scan.
 func (t *Membership) passed(told int, took time.Duration) {
 	t.mu.Lock()

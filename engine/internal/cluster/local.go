@@ -21,7 +21,7 @@ import (
 type Local struct {
 	cfg    Config
 	shared *owner.Shared
-	full   atomic.Bool // the runs in memory need all the memory that Options.MaxHeld allows
+	full   atomic.Bool // the runs in memory need all the memory that Options.MaxRunMemory allows
 }
 
 // Config holds the parameters of New. See engine.Config. All functions are required.
@@ -36,11 +36,11 @@ type Config struct {
 	// `runs` and `to` belong to the membership: its Scheduler and its Committer.
 	Announce func(ctx context.Context, runs *owner.Scheduler, to *commit.Committer)
 	Hinted   func() // called for each hint of the store; it does not block
-	// Looked is called after each tick in which the store has looked for work that starts runs or
+	// Searched is called after each tick in which the store has looked for work that starts runs or
 	// delivers replies (store.Tick). The parameter `found` says whether there is any. It does not
 	// block.
-	Looked  func(found bool)
-	Options Options
+	Searched func(found bool)
+	Options  Options
 }
 
 // An Observer receives the facts that follow from this engine's decisions about unstaffed
@@ -58,7 +58,7 @@ type Options struct {
 	ClaimInterval, Retention                   time.Duration
 	Writers                                    int
 	MaxBatchRows, MaxBatchBytes                int
-	MaxHeld                                    int64
+	MaxRunMemory                               int64
 }
 
 // New returns the Local of a node.

@@ -11,11 +11,11 @@ import (
 // A pager calls a function for each page of runs. A page is a list of runs that the store
 // returned for one query. A pager works on a few pages at the same time.
 type pager struct {
-	ctx  context.Context // ends at the first error
-	stop context.CancelFunc
-	do   func(context.Context, []status.RunID) (int, error) // function for one page; returns a count of runs
-	room chan struct{}                                      // holds one value for each page on which `add` works
-	wg   sync.WaitGroup
+	ctx     context.Context // ends at the first error
+	stop    context.CancelFunc
+	do      func(context.Context, []status.RunID) (int, error) // function for one page; returns a count of runs
+	working chan struct{}                                      // holds one value for each page on which `add` works
+	wg      sync.WaitGroup
 
 	mu   sync.Mutex // protects the fields below
 	done int        // sum of the counts that all calls of `do` have returned
@@ -23,7 +23,7 @@ type pager struct {
 }
 
 func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int, error)) *pager {
-	p := &pager{do: do, room: make(chan struct{}, owner.PagesAhead)}
+	p := &pager{do: do, working: make(chan struct{}, owner.PagesAhead)}
 	p.ctx, p.stop = context.WithCancel(ctx)
 	return p
 }
@@ -32,12 +32,12 @@ func newPager(ctx context.Context, do func(context.Context, []status.RunID) (int
 // an error of another page it does nothing.
 func (p *pager) add(runs []status.RunID) {
 	select {
-	case p.room <- struct{}{}:
+	case p.working <- struct{}{}:
 	case <-p.ctx.Done():
 		return
 	}
 	p.wg.Go(func() {
-		defer func() { <-p.room }()
+		defer func() { <-p.working }()
 		p.now(runs)
 	})
 }

@@ -50,7 +50,7 @@ func (n *Local) retain(ctx context.Context) {
 			stats, err = n.forget(ctx, st, period)
 			if stats.Runs > 0 || stats.Partitions > 0 {
 				log.Info("runs that ended long ago were removed", "age", n.cfg.Options.Retention, "runs", stats.Runs,
-					"rows", stats.Rows, "partitions", stats.Partitions, "held", stats.Held, "took", time.Since(began).Round(time.Millisecond))
+					"rows", stats.Rows, "partitions", stats.Partitions, "held", stats.Kept, "took", time.Since(began).Round(time.Millisecond))
 			}
 			n.cfg.Retained(stats)
 		}
@@ -74,7 +74,7 @@ func (n *Local) forget(ctx context.Context, store store.Retainer, period time.Du
 	for {
 		sent := time.Now()
 		s, err := store.Retain(ctx, before, retainBatch)
-		sum.Runs, sum.Rows, sum.Partitions, sum.Held = sum.Runs+s.Runs, sum.Rows+s.Rows, sum.Partitions+s.Partitions, sum.Held+s.Held
+		sum.Runs, sum.Rows, sum.Partitions, sum.Kept = sum.Runs+s.Runs, sum.Rows+s.Rows, sum.Partitions+s.Partitions, sum.Kept+s.Kept
 		sum.More = s.More
 		if err != nil || !s.More || time.Since(began) > period || n.shared.Draining.Load() {
 			return sum, err

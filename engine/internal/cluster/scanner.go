@@ -108,7 +108,7 @@ func (p *scanner) deadLocked() []store.EngineID {
 	return dead
 }
 
-const doingPatrol = "scan the runs of other engines"
+const doingScan = "scan the runs of other engines"
 
 // run makes the scans that are due after a tick, until ctx ends. It repeats scans that
 // failed.
@@ -123,10 +123,10 @@ func (p *scanner) run(ctx context.Context) {
 		err := p.round(ctx)
 		p.setWorking(false)
 		if err == nil {
-			p.n.shared.Outage.Worked(doingPatrol, time.Time{})
+			p.n.shared.Outage.Worked(doingScan, time.Time{})
 		}
 		if err != nil && ctx.Err() == nil && !overFor(err) {
-			p.n.shared.Outage.Failed(doingPatrol, err)
+			p.n.shared.Outage.Failed(doingScan, err)
 			if wait.For(ctx, p.n.cfg.Options.MinScan) != nil {
 				return
 			}
@@ -203,7 +203,7 @@ func (p *scanner) round(ctx context.Context) error {
 	if stats.Taken > 0 {
 		p.soon() // there may be more runs
 	}
-	if p.by.looksAgain() {
+	if p.by.scansAgain() {
 		p.mu.Lock()
 		p.hinted, p.passed = true, map[store.EngineID]bool{}
 		p.mu.Unlock()
@@ -216,7 +216,7 @@ func (p *scanner) round(ctx context.Context) error {
 func (p *scanner) wakeAnnouncer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.tick.Looked || p.tick.Notices {
+	if !p.tick.Searched || p.tick.Notices {
 		wait.Wake(p.n.shared.Notices)
 	}
 }
@@ -257,7 +257,7 @@ func (p *scanner) orphans(ctx context.Context, dead []store.EngineID, unowned bo
 	p.hinted = false
 	p.mu.Unlock()
 	taken, err := p.by.orphans(ctx, dead, takeoverScope{owned: !unowned, from: func(h store.Head) bool {
-		return p.n.shared.Claims() && p.by.roomy() && (h.Owner != 0 || unowned && p.room())
+		return p.n.shared.Claims() && p.by.hasMemory() && (h.Owner != 0 || unowned && p.mayClaim())
 	}})
 	if err == nil {
 		p.mu.Lock()
@@ -284,11 +284,11 @@ func (p *scanner) addressed(ctx context.Context, dead []store.EngineID) (int, er
 	return p.by.take(ctx, runs, takeoverScope{from: func(h store.Head) bool { return h.Owner != 0 && slices.Contains(dead, h.Owner) }})
 }
 
-// room reports whether this engine should claim more runs. For example, it returns false if many
+// mayClaim reports whether this engine should claim more runs. For example, it returns false if many
 // runs of this engine already wait for slots of agents. Then other engines can claim the runs that
 // have no owner.
-func (p *scanner) room() bool {
-	return p.n.shared.Claims() && p.by.roomy() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
+func (p *scanner) mayClaim() bool {
+	return p.n.shared.Claims() && p.by.hasMemory() && p.by.runs.Queue.Waiting() < p.n.cfg.Options.ClaimBatch
 }
 
 // claim takes runs without an owner, in batches, and returns how many it got (S55, S75). Each
@@ -300,7 +300,7 @@ func (p *scanner) claim(ctx context.Context, runs []status.RunID) (int, error) {
 		runs = append(append([]status.RunID(nil), runs[at:]...), runs[:at]...)
 	}
 	taken := 0
-	for len(runs) > 0 && p.room() {
+	for len(runs) > 0 && p.mayClaim() {
 		n := min(len(runs), batch, p.by.fits())
 		got, err := p.by.take(ctx, runs[:n], takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 		taken += got
@@ -326,6 +326,6 @@ func (p *scanner) overdue(ctx context.Context) (int, error) {
 	}
 	runs = p.n.shared.Backoffs.NewFirst(p.by.withoutBackoff(runs))
 	return p.by.take(ctx, runs[:min(len(runs), o.ClaimBatch)], takeoverScope{passed: true, from: func(h store.Head) bool {
-		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.n.shared.Draining.Load() && p.by.roomy()
+		return h.Owner != 0 && h.NextCheck.Before(now.Add(-grace)) && !p.n.shared.Draining.Load() && p.by.hasMemory()
 	}})
 }

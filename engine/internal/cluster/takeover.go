@@ -37,7 +37,7 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 	if len(suspects) > 0 {
 		clean = slices.DeleteFunc(slices.Clone(runs), func(run status.RunID) bool { _, suspect := suspects[run]; return suspect })
 	}
-	leave, err := hands.Together(ctx)
+	leave, err := hands.Enter(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -50,11 +50,11 @@ func (t *taker) take(ctx context.Context, runs []status.RunID, how takeoverScope
 			return taken, err
 		// Another engine has the run in hand. Either that engine takes the run over, or it dies
 		// and its death counts against the run.
-		case x.Held && t.leaves(run):
+		case x.InHand && t.leaves(run):
 		case x.Deaths >= store.MaxDeaths:
 			err = t.park(ctx, run, x.Deaths, how)
 		default:
-			if leave, err = hands.Alone(ctx); err == nil {
+			if leave, err = hands.EnterSuspect(ctx); err == nil {
 				n, err = t.takeTogether(ctx, []status.RunID{run}, how, x.Deaths)
 				leave()
 			}
@@ -76,7 +76,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 	}
 	how.woken = n.shared.Backoffs.Woken()
 	held := make(chan error, 1)
-	go func() { held <- t.runs.Hands.Hold(ctx, runs...) }()
+	go func() { held <- t.runs.Hands.PutInHand(ctx, runs...) }()
 	defer t.runs.Hands.LetGo(runs...)
 	loaded, err := snapshots.Load(ctx, n.cfg.Store, runs...)
 	if e := <-held; e != nil {
@@ -136,7 +136,7 @@ func (t *taker) takeTogether(ctx context.Context, runs []status.RunID, how takeo
 		}
 	}
 	for _, row := range asides {
-		if err := t.unstaffed.settle(ctx, row); err != nil {
+		if err := t.unstaffed.awaitCommit(ctx, row); err != nil {
 			return taken, err
 		}
 	}
@@ -214,8 +214,8 @@ func equipped(specs map[string]invoke.AgentSpec, checked map[string]error) bool 
 }
 
 // readable reports whether this engine can decode at least one of the messages.
-func readable(letters []owner.Message) bool {
-	for _, l := range letters {
+func readable(messages []owner.Message) bool {
+	for _, l := range messages {
 		if l.Err == nil {
 			return true
 		}
@@ -319,15 +319,15 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	}
 	deaths := known[run].Deaths
 	switch {
-	case known[run].Held:
+	case known[run].InHand:
 		return fmt.Errorf("take over run %s: another engine is taking it over: %w", naming.RunName(run), call.ErrNotOwner)
 	case deaths >= store.MaxDeaths:
 		return &journal.RunError{Run: int64(run), Name: head.Name, Err: errors.New(lostWhy(deaths)), Hint: "`engine explain` says what can be done"}
 	}
 	hands := t.runs.Hands
-	enter := hands.Together
+	enter := hands.Enter
 	if deaths > 0 {
-		enter = hands.Alone
+		enter = hands.EnterSuspect
 	}
 	leave, err := enter(ctx)
 	if err != nil {
@@ -335,7 +335,7 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 	}
 	defer leave()
 	defer hands.LetGo(run)
-	if err := hands.Hold(ctx, run); err != nil {
+	if err := hands.PutInHand(ctx, run); err != nil {
 		return fmt.Errorf("take over run %s: %w", naming.RunName(run), err)
 	}
 	story, err := n.shared.Fold(ctx, l, &journal.Scratch{})
@@ -369,8 +369,8 @@ func (t *taker) adopt(ctx context.Context, run status.RunID) error {
 func (t *taker) unable(ctx context.Context, run status.RunID) {
 	_, err := t.take(ctx, []status.RunID{run}, takeoverScope{from: func(h store.Head) bool { return h.Owner == 0 }})
 	if err != nil && ctx.Err() == nil && !overFor(err) {
-		t.n.shared.Outage.Failed(outage.Bystand, err, "run", naming.RunName(run))
+		t.n.shared.Outage.Failed(outage.Unstaffed, err, "run", naming.RunName(run))
 	} else if err == nil {
-		t.n.shared.Outage.Worked(outage.Bystand, time.Time{})
+		t.n.shared.Outage.Worked(outage.Unstaffed, time.Time{})
 	}
 }

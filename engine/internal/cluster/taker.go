@@ -71,9 +71,9 @@ func (t *taker) leaves(run status.RunID) bool {
 	return true
 }
 
-// looksAgain reports whether this engine has left a run to another engine since the last
-// call of looksAgain. If so, another scan should follow soon.
-func (t *taker) looksAgain() bool {
+// scansAgain reports whether this engine has left a run to another engine since the last
+// call of scansAgain. If so, another scan should follow soon.
+func (t *taker) scansAgain() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	again := t.again
@@ -131,17 +131,17 @@ func (t *taker) park(ctx context.Context, run status.RunID, deaths int, how take
 	return nil
 }
 
-// roomy reports whether this engine has memory for more runs (Options.MaxHeld). If not, the
-// engine takes over no more runs, so that other engines can take them. roomy logs once that
+// hasMemory reports whether this engine has memory for more runs (Options.MaxRunMemory). If not, the
+// engine takes over no more runs, so that other engines can take them. hasMemory logs once that
 // the allowed memory is used up, and once that there is memory again.
-func (t *taker) roomy() bool {
-	n, held := t.n, t.runs.Memory()
-	full := held >= n.cfg.Options.MaxHeld
+func (t *taker) hasMemory() bool {
+	n, memory := t.n, t.runs.Memory()
+	full := memory >= n.cfg.Options.MaxRunMemory
 	if n.full.Swap(full) != full {
 		if full {
-			n.cfg.Logger.Warn("the runs in memory use all allowed memory; the engine takes over no more runs", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
+			n.cfg.Logger.Warn("the runs in memory use all allowed memory; the engine takes over no more runs", "bytes", memory, "ceiling", n.cfg.Options.MaxRunMemory)
 		} else {
-			n.cfg.Logger.Info("there is memory for more runs again", "bytes", held, "ceiling", n.cfg.Options.MaxHeld)
+			n.cfg.Logger.Info("there is memory for more runs again", "bytes", memory, "ceiling", n.cfg.Options.MaxRunMemory)
 		}
 	}
 	return !full
@@ -150,10 +150,10 @@ func (t *taker) roomy() bool {
 // fits returns how many more runs fit into the allowed memory, at least 1. It assumes that
 // these runs have the average size of the present runs.
 func (t *taker) fits() int {
-	held, runs := t.runs.Memory(), int64(t.runs.Size())
-	if held <= 0 || runs <= 0 {
+	memory, runs := t.runs.Memory(), int64(t.runs.Size())
+	if memory <= 0 || runs <= 0 {
 		return math.MaxInt32
 	}
-	left := t.n.cfg.Options.MaxHeld - held
-	return int(min(max(1, left*runs/held), math.MaxInt32))
+	left := t.n.cfg.Options.MaxRunMemory - memory
+	return int(min(max(1, left*runs/memory), math.MaxInt32))
 }

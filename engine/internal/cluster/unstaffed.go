@@ -46,7 +46,7 @@ type unstaffed struct {
 }
 
 // decide decides the waiting events of an unstaffed run, if this is possible without an agent. It
-// puts the run into the backoff set and starts to commit a row; the method `settle` waits for the
+// puts the run into the backoff set and starts to commit a row; the method `mustCharge` waits for the
 // outcome. decide returns nil if there is nothing to write. The parameter `elsewhere` is a function
 // that reports whether other engines have runs of a workflow in progress.
 func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere func(string) (bool, error)) (*owner.UnstaffedDecision, error) {
@@ -68,7 +68,7 @@ func (t *unstaffed) decide(ctx context.Context, x owner.Unstaffed, elsewhere fun
 		return nil, err
 	}
 	if a.Transition.Data == nil {
-		if a.Told {
+		if a.Alerted {
 			n.shared.Backoffs.Reported(x.Head.Run, len(x.Rows))
 		}
 		return nil, nil
@@ -98,7 +98,7 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 		if err != nil {
 			return fmt.Errorf("list engines: %w", err)
 		}
-		a.Told = true
+		a.Alerted = true
 		a.Transition.Alerts = append(a.Transition.Alerts, store.Alert{Kind: "overdue", Code: AlertAgentMissing, Message: naming.CleanText(missingAgentsMessage(&a.Unstaffed, t.engine, live))})
 	}
 	if len(a.Records) == 0 && len(a.Transition.Alerts) == 0 && len(a.Transition.Consumed) == 0 {
@@ -113,10 +113,10 @@ func (t *unstaffed) record(ctx context.Context, a *owner.UnstaffedDecision, why 
 	return a.Row()
 }
 
-// settle waits until the row of the decision a is committed or refused. After the commit it
+// awaitCommit waits until the row of the decision a is committed or refused. After the commit it
 // notifies the observer, logs the alerts, and updates the backoff of the run. If the store refused
-// the row, it quarantines the run. settle returns an error only if it cannot wait any longer.
-func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) error {
+// the row, it quarantines the run. awaitCommit returns an error only if it cannot wait any longer.
+func (t *unstaffed) awaitCommit(ctx context.Context, a *owner.UnstaffedDecision) error {
 	var l commit.Landing
 	select {
 	case l = <-a.Landed:
@@ -143,7 +143,7 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	for _, al := range a.Transition.Alerts {
 		n.cfg.Logger.Warn("alert", "run", a.Head.Name, "kind", al.Kind, "step", al.Step, "code", al.Code, "message", al.Message)
 	}
-	n.shared.Followers.Tell(run)
+	n.shared.Followers.Notify(run)
 	if a.Transition.State.Final() {
 		n.shared.Quarantined.Gone(run)
 		n.shared.Backoffs.Take(run)
@@ -152,7 +152,7 @@ func (t *unstaffed) settle(ctx context.Context, a *owner.UnstaffedDecision) erro
 	now := n.shared.Clock.Now()
 	a.Head.Owner, a.Head.NextCheck = 0, a.Transition.NextCheck
 	n.shared.Backoffs.AddUnstaffed(run, now, n.cfg.Options.MaxScan, a.Wake(now, n.cfg.Options.grace()), false)
-	if a.Told {
+	if a.Alerted {
 		n.shared.Backoffs.Reported(run, len(a.Rows)+1)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (t *unstaffed) mayAlert(ctx context.Context, a *owner.UnstaffedDecision, el
 	}
 	for _, al := range alerts {
 		if al.Kind == "overdue" && al.Code == AlertAgentMissing && !al.At.Before(since) {
-			a.Told = true
+			a.Alerted = true
 			return false, nil
 		}
 	}

@@ -26,13 +26,13 @@ func main() {
 	rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	fmt.Printf("%d of %d comments, seed %d\n\n", min(*n, len(all)), len(all), *seed)
 	for i, c := range all[:min(*n, len(all))] {
-		fmt.Printf("%d. %s\n%s\n", i+1, c.place, c.text)
+		fmt.Printf("%d. %s\n%s\n", i+1, c.position, c.text)
 	}
 }
 
 // A comment is a comment in the code together with the lines around it. A reader of the code sees them, too,
 // and they show what words such as "it" refer to. The lines of the comment begin with ">".
-type comment struct{ place, text string }
+type comment struct{ position, text string }
 
 // Numbers of lines that are printed before and after a comment.
 const before, after = 6, 7

@@ -67,9 +67,9 @@ type writer struct {
 	oldest atomic.Int64
 
 	// Only the writer's goroutine uses the fields below. They are reused for every batch.
-	rows  []*Item            // items of the batch in flight
-	batch []store.Transition // transitions of the items in the field `rows`
-	told  []*Item            // items of the batch that are passed to one receiver
+	rows     []*Item            // items of the batch in flight
+	batch    []store.Transition // transitions of the items in the field `rows`
+	notified []*Item            // items of the batch that are passed to one receiver
 }
 
 // New returns a Committer. It sends nothing until Run is called.
@@ -240,7 +240,7 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 		clear(batch)
 		w.batch = batch
 		if err == nil && len(outcomes) != len(rows) {
-			return w.tell(rows, fmt.Errorf("commit: the store answered %d outcomes for %d transitions", len(outcomes), len(rows)))
+			return w.fail(rows, fmt.Errorf("commit: the store answered %d outcomes for %d transitions", len(outcomes), len(rows)))
 		}
 		if err == nil {
 			if failed {
@@ -257,7 +257,7 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 		}
 		var loss *store.LossError
 		if errors.Is(err, store.ErrFenced) || errors.As(err, &loss) || ctx.Err() != nil {
-			return w.tell(rows, err)
+			return w.fail(rows, err)
 		}
 		// The outcome is not known: the same rows are sent again, marked as unsure.
 		for _, it := range rows {
@@ -269,7 +269,7 @@ func (c *Committer) land(ctx context.Context, w *writer, rows []*Item) error {
 		c.outage.Failed(outage.Commit, err, "runs", len(rows))
 		failed = true
 		if err := wait.For(ctx, pause); err != nil {
-			return w.tell(rows, err)
+			return w.fail(rows, err)
 		}
 		pause = min(2*pause, c.opts.RetryStore)
 	}
@@ -292,8 +292,8 @@ func (w *writer) giveUp(rows []*Item, err error) []*Item {
 	return rest
 }
 
-// tell passes the error err to the receivers of all items, and returns err.
-func (w *writer) tell(rows []*Item, err error) error {
+// fail passes the error err to the receivers of all items, and returns err.
+func (w *writer) fail(rows []*Item, err error) error {
 	for _, it := range rows {
 		it.Landing = Landing{Err: err, Unsure: true}
 	}
@@ -304,18 +304,18 @@ func (w *writer) tell(rows []*Item, err error) error {
 // answer passes the items to their receivers, with one call for each receiver.
 func (w *writer) answer(rows []*Item) {
 	for len(rows) > 0 {
-		to, told, n := rows[0].To, w.told[:0], 0
+		to, notified, n := rows[0].To, w.notified[:0], 0
 		for _, it := range rows {
 			if it.To == to {
-				told = append(told, it)
+				notified = append(notified, it)
 				continue
 			}
 			rows[n] = it
 			n++
 		}
 		rows = rows[:n]
-		to.Landed(told)
-		clear(told)
-		w.told = told
+		to.Landed(notified)
+		clear(notified)
+		w.notified = notified
 	}
 }

@@ -67,9 +67,9 @@ type Config struct {
 	Reset func(ctx context.Context, r Reset) (refused bool, err error)
 	// Hints receives a value when there may be events. It may be nil.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that there are no events. If so,
+	// NoWork reports whether the store has said a short time ago that there are no events. If so,
 	// the end of a pause starts no scan: only a hint does. nil = it is not known.
-	Quiet func() bool
+	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
 }
@@ -125,7 +125,7 @@ func New(cfg Config) *Inbox { return &Inbox{cfg: cfg, kept: map[store.WorkflowID
 // Run starts the runs of events until ctx ends. While there are no events, the pause between two
 // scans doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Inbox) Run(ctx context.Context) {
-	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, NoWork: x.cfg.NoWork, Search: func(ctx context.Context) (int, error) {
 		n, err := x.Scan(ctx)
 		if n == page || x.more {
 			return wait.More, err
@@ -206,7 +206,7 @@ func (x *Inbox) forget(flows []schedules.Workflow) {
 	x.kept = kept
 }
 
-// What an engine has achieved with an event.
+// These constants say what an engine has achieved with an event.
 const (
 	kept       = iota // the event stays claimed or is quarantined
 	finished          // no workflow needs the event any more

@@ -49,9 +49,9 @@ type Config struct {
 	Submit func(ctx context.Context, r Run) (refused bool, err error)
 	// Hints receives a value when there may be submissions. It may be nil.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that there are no submissions. If so,
+	// NoWork reports whether the store has said a short time ago that there are no submissions. If so,
 	// the end of a pause starts no scan: only a hint does. nil = it is not known.
-	Quiet func() bool
+	NoWork func() bool
 	// MaxPause is the longest pause between two scans.
 	MaxPause time.Duration
 }
@@ -80,31 +80,31 @@ type Intake struct {
 	after int64
 	// left holds the unique keys of the submissions that scans left in the store, since a scan began with
 	// the first submission. Later submissions with these keys wait, too.
-	left map[held]bool
+	left map[uniqueKey]bool
 }
 
-// A held is a unique key of a workflow.
-type held struct{ workflow, key string }
+// A uniqueKey is a unique key of a workflow.
+type uniqueKey struct{ workflow, key string }
 
 // New returns an Intake.
 func New(cfg Config) *Intake {
-	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, left: map[held]bool{}}
+	return &Intake{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, left: map[uniqueKey]bool{}}
 }
 
 // Run accepts submissions until ctx ends. While there are no submissions, the pause between two scans
 // doubles each time, up to Config.MaxPause. A hint ends the pause.
 func (x *Intake) Run(ctx context.Context) {
-	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, Quiet: x.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
-		n, err := x.look(ctx)
+	wait.Loop{Least: leastScan, Most: x.cfg.MaxPause, Hints: x.cfg.Hints, NoWork: x.cfg.NoWork, Search: func(ctx context.Context) (int, error) {
+		n, err := x.scanDue(ctx)
 		return min(n, wait.Some), err
 	}, Failed: func(err error) {
 		x.cfg.Logger.Warn("accept submissions", "error", err)
 	}}.Run(ctx)
 }
 
-// look makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
+// scanDue makes one scan if there are submissions and Config.Pass allows it. The result is above 0 if
 // there were submissions.
-func (x *Intake) look(ctx context.Context) (int, error) {
+func (x *Intake) scanDue(ctx context.Context) (int, error) {
 	some, err := x.cfg.Store.Submissions(ctx, 0, 1)
 	if err != nil || len(some) == 0 {
 		return 0, err
@@ -158,15 +158,15 @@ func (x *Intake) Scan(ctx context.Context) (int, error) {
 
 // A prepared submission is a submission with its run.
 type prepared struct {
-	id  int64 // id of the submission
-	key held  // its key is "" if the run has no unique key
+	id  int64     // id of the submission
+	key uniqueKey // its key is "" if the run has no unique key
 	run Run
 }
 
 // prepareAll prepares the runs of the submissions, and refuses submissions that can never become runs. The
 // result has one list for each unique key, and one for each run without a key.
 func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *results) (lists [][]prepared) {
-	byKey := map[held]int{} // index of the list of each key
+	byKey := map[uniqueKey]int{} // index of the list of each key
 	kept := map[store.WorkflowID]*dsl.Definition{}
 	for _, s := range list {
 		run, why, err := x.prepare(ctx, s)
@@ -181,7 +181,7 @@ func (x *Intake) prepareAll(ctx context.Context, list []intake.Submission, out *
 			out.failed(x.cfg.Store.Refuse(ctx, s.ID, why))
 			continue
 		}
-		at, h := len(lists), held{run.Workflow, run.key()}
+		at, h := len(lists), uniqueKey{run.Workflow, run.key()}
 		if h.key != "" {
 			if x.left[h] {
 				continue
@@ -233,9 +233,9 @@ func (r Run) key() string {
 
 // results holds the results of one scan. Several goroutines may use it at the same time.
 type results struct {
-	mu       sync.Mutex // protects the fields below
-	accepted []int64    // ids of the submissions whose runs are in the store
-	left     []held     // unique keys of the submissions that stay in the store
+	mu       sync.Mutex  // protects the fields below
+	accepted []int64     // ids of the submissions whose runs are in the store
+	left     []uniqueKey // unique keys of the submissions that stay in the store
 	errs     []error
 }
 
@@ -247,7 +247,7 @@ func (r *results) accept(id int64) {
 }
 
 // leave notes that a submission with this key stays in the store.
-func (r *results) leave(key held) {
+func (r *results) leave(key uniqueKey) {
 	if key.key == "" {
 		return
 	}

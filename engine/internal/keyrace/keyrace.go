@@ -206,7 +206,7 @@ type client struct {
 	writer store.Writer
 	owner  store.EngineID
 	flow   store.WorkflowID
-	hold   naming.Hold
+	hold   naming.KeyScope
 	ids    *naming.RunIDSource
 	began  time.Time
 	number int
@@ -265,7 +265,7 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	}
 	o, called := c.commit(ctx, store.Transition{
 		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunRunning, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
-		Names: &naming.Names{Workflow: workflow, Key: key, Hold: c.hold},
+		Names: &naming.Names{Workflow: workflow, Key: key, KeyScope: c.hold},
 	})
 	if o.Err != nil {
 		c.t.Errorf("submit: %v", o.Err)
@@ -289,7 +289,7 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 	c.waiting.Store(run, true)
 	o, called := c.commit(ctx, store.Transition{
 		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunQueued, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
-		Names:    &naming.Names{Workflow: workflow, Key: key, Hold: c.hold},
+		Names:    &naming.Names{Workflow: workflow, Key: key, KeyScope: c.hold},
 		Replaces: &store.Message{Kind: store.MessageVerb, By: "client", Dedup: "replaced", Data: []byte{1}},
 	})
 	if o.Err != nil && !errors.Is(o.Err, naming.ErrFree) {
@@ -412,7 +412,7 @@ func Run(t *testing.T, s store.Store, scope naming.Scope, clients int, replacing
 		})
 		mu := &sync.Mutex{}
 		for n := e; n < clients; n += engines {
-			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], hold: naming.Hold{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting, proof: had}
+			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], hold: naming.KeyScope{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting, proof: had}
 		}
 	}
 	var racing sync.WaitGroup

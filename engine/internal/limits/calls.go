@@ -112,9 +112,9 @@ func (l *Limits) askCalls(ctx context.Context, a *agent, c *calls) (time.Duratio
 	l.cfg.Outage.Worked(doing, sent)
 	switch {
 	case free:
-		l.tell(a, l.cfg.Free)
+		l.notify(a, l.cfg.Free)
 	case later:
-		l.tell(a, l.cfg.Later)
+		l.notify(a, l.cfg.Later)
 	}
 	return time.Millisecond, nil
 }
@@ -139,9 +139,9 @@ func (c *calls) ask(now time.Time, waiting int) (ask quota.CallAsk, wait time.Du
 		ask.Want = min(waiting, max(1, c.most/4))
 	}
 	if over {
-		ask.Settled = quota.Settled{Until: c.grant.Until, Calls: c.grant.Calls, Used: c.used}
+		ask.Usage = quota.Usage{Until: c.grant.Until, Calls: c.grant.Calls, Used: c.used}
 		if c.used > 0 {
-			ask.Settled.Spare = max(0, c.sent.Add(ask.Valid).Sub(c.last))
+			ask.Usage.Spare = max(0, c.sent.Add(ask.Valid).Sub(c.last))
 		}
 		c.grant, c.used = quota.CallGrant{}, 0
 	}

@@ -267,7 +267,7 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 		a, u := l.userLocked(&spec)
 		now := time.Now()
 		u.last = now
-		bare := spec.MaxConcurrency > 0 && a.slots.held == 0 && !a.slots.unmet
+		bare := spec.MaxConcurrency > 0 && a.slots.inRow == 0 && !a.slots.unmet
 		var c *calls
 		if spec.RateLimit.Calls > 0 {
 			if c = a.calls[spec.RateLimit.String()]; c.free(now) > 0 || c.full && now.Before(c.next) {
@@ -376,9 +376,9 @@ func (l *Limits) GiveBack(ctx context.Context) {
 	l.mu.Lock()
 	var asks []quota.SlotAsk
 	for _, a := range l.agents {
-		if a.slots.held > 0 {
+		if a.slots.inRow > 0 {
 			a.slots.limit = a.slots.used
-			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Hold: a.slots.used, Want: a.slots.used, Keep: keep, Linger: a.slots.granted})
+			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Reserve: a.slots.used, Want: a.slots.used, Keep: keep, Linger: a.slots.granted})
 		}
 	}
 	l.mu.Unlock()
@@ -422,8 +422,8 @@ func (l *Limits) waiting(a *agent, which func(*invoke.AgentSpec) bool) (n int) {
 	return n
 }
 
-// tell calls a function of Config for each version of the agent.
-func (l *Limits) tell(a *agent, fn func(key string)) {
+// notify calls a function of Config for each version of the agent.
+func (l *Limits) notify(a *agent, fn func(key string)) {
 	l.mu.Lock()
 	keys := a.keysLocked()
 	l.mu.Unlock()

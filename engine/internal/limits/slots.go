@@ -35,8 +35,8 @@ type slots struct {
 	used    int           // slots that calls have reserved
 	peak    int           // largest value of the field `used` since the last question
 	most    int           // smallest max_concurrency of the versions in use; 0 = none
-	held    int           // slots in the engine's row, as far as the engine knows
-	limit   int           // slots that calls may use; never more than the field `held`
+	inRow   int           // slots in the engine's row, as far as the engine knows
+	limit   int           // slots that calls may use; never more than the field `inRow`
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time at which the engine's row in the store expires
@@ -69,7 +69,7 @@ func (s *slots) release(n int) bool {
 	if s.limit > s.fair {
 		s.limit = max(s.used, s.fair)
 	}
-	return s.others && s.limit < s.held
+	return s.others && s.limit < s.inRow
 }
 
 // covers reports whether a call that starts now certainly ends before the engine's row in the store
@@ -117,20 +117,20 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 		l.cfg.Outage.Failed(doing, err, "agent", a.name)
 		return renewEvery, nil
 	}
-	s.held, s.fair, s.others, s.granted = share.Slots, share.Fair, share.Contended, ask.Linger
+	s.inRow, s.fair, s.others, s.granted = share.Slots, share.Fair, share.Contended, ask.Linger
 	s.until = sent.Add(keep)
 	if cover := s.until.Add(ask.Linger); cover.After(s.cover) {
 		s.cover = cover
 	}
-	if s.limit = share.Slots; s.fair < s.held {
-		s.limit = min(s.held, max(s.used, s.fair))
+	if s.limit = share.Slots; s.fair < s.inRow {
+		s.limit = min(s.inRow, max(s.used, s.fair))
 	}
 	s.unmet = share.Slots < ask.Want
 	free := s.free(time.Now()) > 0
 	l.mu.Unlock()
 	l.cfg.Outage.Worked(doing, sent)
 	if free {
-		l.tell(a, l.cfg.Free)
+		l.notify(a, l.cfg.Free)
 	}
 	return backEvery, nil
 }
@@ -140,13 +140,13 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wait time.Duration) {
 	s := &a.slots
 	s.most = a.mostLocked(now)
-	if s.most == 0 && s.held == 0 {
+	if s.most == 0 && s.inRow == 0 {
 		return ask, pause
 	}
 	want := max(s.peak, s.used+waiting)
 	since := now.Sub(s.asked)
 	due := pause
-	if s.held > 0 || s.used > 0 {
+	if s.inRow > 0 || s.used > 0 {
 		due = renewEvery
 	}
 	if waiting > 0 && s.free(now) == 0 {
@@ -154,7 +154,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 			due = retryEvery
 		}
 	}
-	if s.others && s.limit < s.held {
+	if s.others && s.limit < s.inRow {
 		due = min(due, backEvery)
 	}
 	if since < due {
@@ -164,7 +164,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 		return ask, pause
 	}
 	if !now.Before(s.cover) { // the engine's row in the store has expired, so the engine has no slots
-		s.held, s.limit = 0, 0
+		s.inRow, s.limit = 0, 0
 	}
 	switch {
 	case want > 0:
@@ -178,7 +178,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 		want = min(1, s.limit)
 	}
 	s.peak = s.used
-	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Hold: max(s.limit, s.used), Want: want, Keep: keep, Linger: s.linger}, 0
+	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Reserve: max(s.limit, s.used), Want: want, Keep: keep, Linger: s.linger}, 0
 }
 
 // mostLocked returns the smallest max_concurrency of all versions in use; 0 = there is none. It

@@ -5,15 +5,15 @@ package lists
 // smallList is the capacity, in items, that a list may always keep.
 const smallList = 1024
 
-// Roomy reports whether a list has a much larger capacity than it needs. The parameter `room` is
+// Oversized reports whether a list has a much larger capacity than it needs. The parameter `space` is
 // the capacity of the list, and the parameter `items` is the number of its items. For small lists
 // the result is false.
-func Roomy(room, items int) bool { return room > smallList && items < room/4 }
+func Oversized(capacity, items int) bool { return capacity > smallList && items < capacity/4 }
 
 // Blank empties a list and returns it, so that its memory can be reused. If the list has much
 // more memory than its items need, Blank returns nil instead, so that the memory becomes free.
 func Blank[T any](list []T) []T {
-	if Roomy(cap(list), len(list)) {
+	if Oversized(cap(list), len(list)) {
 		return nil
 	}
 	clear(list)
@@ -28,7 +28,7 @@ func DropFirst[T any](list []T, n int) []T {
 	if len(rest) == 0 && cap(list) > smallList {
 		return nil
 	}
-	if Roomy(cap(list), len(rest)) {
+	if Oversized(cap(list), len(rest)) {
 		return append([]T(nil), rest...)
 	}
 	kept := copy(list, rest)

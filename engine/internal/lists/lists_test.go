@@ -9,7 +9,7 @@ func TestListsShrink(t *testing.T) {
 		burst[i] = new(int)
 	}
 	rest := DropFirst(burst, len(burst)-10)
-	if len(rest) != 10 || Roomy(cap(rest), len(rest)) {
+	if len(rest) != 10 || Oversized(cap(rest), len(rest)) {
 		t.Errorf("10 of a burst are left with room for %d", cap(rest))
 	}
 	if rest = DropFirst(rest, 3); len(rest) != 7 || rest[:10][7] != nil || rest[:10][9] != nil {

@@ -17,8 +17,8 @@ type Attempt struct {
 	CompleteBy Instant
 	// time at which the attempt expires if no heartbeat comes; 0 = no heartbeat is necessary
 	Silent Instant
-	Ended  Instant // time at which the attempt was closed; 0 = it is open
-	Said   *Saying // code and message of the failure with which it ended; nil = none
+	Ended  Instant      // time at which the attempt was closed; 0 = it is open
+	Said   *FailureText // code and message of the failure with which it ended; nil = none
 }
 
 // An OpenCall describes a call in flight.
@@ -72,10 +72,10 @@ func (a *Attempt) Message() string {
 // earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// place searches a list of attempts for the attempt with the given call number. It returns the
+// indexOfCall searches a list of attempts for the attempt with the given call number. It returns the
 // index of this attempt, and true. If there is none, it returns the index at which the caller
 // can insert it, and false.
-func place(list []Attempt, call int32) (i int, found bool) {
+func indexOfCall(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {
 			return i - 1, true

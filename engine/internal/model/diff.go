@@ -22,19 +22,19 @@ func DiffNode(a, b *Node) uint64 {
 	if a.Deps != b.Deps {
 		m |= NodeDepsBit
 	}
-	if a.Input != b.Input && !SameHeld(a.Input, b.Input) {
+	if a.Input != b.Input && !SameStored(a.Input, b.Input) {
 		m |= NodeInputBit
 	}
 	if a.Prepared != b.Prepared {
 		m |= NodePreparedBit
 	}
-	if a.Output != b.Output && !SameHeld(a.Output, b.Output) {
+	if a.Output != b.Output && !SameStored(a.Output, b.Output) {
 		m |= NodeOutputBit
 	}
 	if a.Known != b.Known {
 		m |= NodeKnownBit
 	}
-	if a.Item != b.Item || a.Step != b.Step || a.Key != b.Key || !SameHeld(a.Each, b.Each) {
+	if a.Item != b.Item || a.Step != b.Step || a.Key != b.Key || !SameStored(a.Each, b.Each) {
 		m |= NodeInstanceBit
 	}
 	m |= diffRest(a, b)
@@ -59,8 +59,8 @@ func diffRest(a, b *Node) (m uint64) {
 	if a.UndoReady != b.UndoReady {
 		m |= NodeUndoReadyBit
 	}
-	if a.Quiet != b.Quiet {
-		m |= NodeQuietBit
+	if a.MayWorkUntil != b.MayWorkUntil {
+		m |= NodeMayWorkUntilBit
 	}
 	if a.Queue != b.Queue || a.Hold != b.Hold {
 		m |= NodeQueueBit
@@ -148,7 +148,7 @@ func diffMore(a, b *More) uint64 {
 	if a.Past != b.Past {
 		m |= NodePastBit
 	}
-	if a.UndoInput != b.UndoInput && !SameHeld(a.UndoInput, b.UndoInput) {
+	if a.UndoInput != b.UndoInput && !SameStored(a.UndoInput, b.UndoInput) {
 		m |= NodeUndoInputBit
 	}
 	if a.UndoDoubt != b.UndoDoubt {
@@ -157,7 +157,7 @@ func diffMore(a, b *More) uint64 {
 	if a.First != b.First || a.Count != b.Count {
 		m |= NodeExpansionBit
 	}
-	if a.Caught != b.Caught && !SameHeld(a.Caught, b.Caught) {
+	if a.Caught != b.Caught && !SameStored(a.Caught, b.Caught) {
 		m |= NodeCaughtBit
 	}
 	if a.BizKey != b.BizKey {
@@ -172,7 +172,7 @@ func diffMore(a, b *More) uint64 {
 	if a.Stated != b.Stated {
 		m |= NodeStatedBit
 	}
-	if a.Data != b.Data && !SameHeld(a.Data, b.Data) {
+	if a.Data != b.Data && !SameStored(a.Data, b.Data) {
 		m |= NodeDataBit
 	}
 	if a.Signal != b.Signal {
@@ -193,10 +193,10 @@ func diffMore(a, b *More) uint64 {
 // diffLoop compares two nodes, but only the fields that belong to repeat steps. It returns the
 // bits of the fields that differ.
 func diffLoop(a, b *More) (m uint64) {
-	if a.Loop != b.Loop || a.Given != b.Given && !SameHeld(a.Given, b.Given) {
+	if a.Loop != b.Loop || a.Given != b.Given && !SameStored(a.Given, b.Given) {
 		m |= NodeLoopBit
 	}
-	if a.Last != b.Last && !SameHeld(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
+	if a.Last != b.Last && !SameStored(a.Last, b.Last) || !a.Collected.Same(b.Collected) {
 		m |= NodeGatheredBit
 	}
 	return m
@@ -293,8 +293,8 @@ func DiffRun(a, b *Run) uint64 {
 	if a.Head != b.Head && *a.Head != *b.Head {
 		m |= diffSome(HeadBits, a, b)
 	}
-	if a.Trouble != b.Trouble {
-		m |= diffSome(TroubleBits, a, b)
+	if a.Rare != b.Rare {
+		m |= diffSome(RareBits, a, b)
 	}
 	return m
 }

@@ -11,11 +11,11 @@
 // store.
 //
 // Invariants:
-//   - Several states and records may point to the same Node, Head, Trouble or Saying.
-//     Only package machine changes a Node, a Head or a Trouble. It changes only copies to
-//     which nothing else points. No code changes a Saying.
+//   - Several states and records may point to the same Node, Head, Rare or FailureText.
+//     Only package machine changes a Node, a Head or a Rare. It changes only copies to
+//     which nothing else points. No code changes a FailureText.
 //   - The numbers of fields, kinds and states are persisted (see the constants). A number
 //     never changes its meaning and is never used twice.
-//   - Node.More, Run.Head and Run.Trouble are never nil. NoMore, NoHead and NoTrouble are
+//   - Node.More, Run.Head and Run.Rare are never nil. NoMore, NoHead and NoRare are
 //     used where there is no data.
 package model

@@ -93,7 +93,7 @@ const (
 	NodeUndEndedBit
 	NodeUndReadyBit
 	NodeUndDeadlineBit
-	NodeQuietBit
+	NodeMayWorkUntilBit
 	NodeQueueBit
 	NodeUndUntilBit
 	NodeUndFailuresBit

@@ -46,12 +46,12 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type Held, which is compared with SameHeld. The function
+// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The function
 // `p` returns a pointer to the value.
-func value[T any](bit uint64, p func(*T) *Held) Field[T] {
+func value[T any](bit uint64, p func(*T) *StoredValue) Field[T] {
 	return Field[T]{
 		Bit:  bit,
-		Same: func(a, b *T) bool { return SameHeld(*p(a), *p(b)) },
+		Same: func(a, b *T) bool { return SameStored(*p(a), *p(b)) },
 		Copy: func(dst, src *T) { *p(dst) = *p(src) },
 	}
 }
@@ -87,7 +87,7 @@ var RunFields = []Field[Run]{
 	plainly(RunIDBit, func(r *Run) *status.RunID { return &r.ID }),
 	plainly(RunNameBit, func(r *Run) *string { return &r.Name }),
 	plainly(RunKeyBit, func(r *Run) *string { return &r.Key }),
-	value(RunVarsBit, func(r *Run) *Held { return &r.Vars }),
+	value(RunVarsBit, func(r *Run) *StoredValue { return &r.Vars }),
 	plainly(RunTriggerBit, func(r *Run) *string { return &r.Trigger }),
 	plainly(RunStartedByBit, func(r *Run) *string { return &r.StartedBy }),
 	plainly(RunWorkflowBit, func(r *Run) *string { return &r.Workflow }),
@@ -163,15 +163,15 @@ var RunFields = []Field[Run]{
 	},
 }
 
-// HeadBits are the bits of the fields in Run.Head. TroubleBits are the bits of the fields in
-// Run.Trouble.
+// HeadBits are the bits of the fields in Run.Head. RareBits are the bits of the fields in
+// Run.Rare.
 const (
-	HeadBits    = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
-	TroubleBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
+	HeadBits = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
+	RareBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
 )
 
 func sameOutput(a, b Output) bool {
-	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameHeld(a.Value, b.Value)
+	return a.Name == b.Name && a.Sensitive == b.Sensitive && a.Problem == b.Problem && SameStored(a.Value, b.Value)
 }
 
 // NodeFields are the fields of a node, in the order of their bits. The fields that change most
@@ -189,9 +189,9 @@ var NodeFields = []Field[Node]{
 	plainly(NodeFwdReadyBit, func(n *Node) *Instant { return &n.Fwd.Ready }),
 	plainly(NodeFwdBeganBit, func(n *Node) *Instant { return &n.Fwd.Began }),
 	plainly(NodeFwdEndedBit, func(n *Node) *Instant { return &n.Fwd.Ended }),
-	value(NodeInputBit, func(n *Node) *Held { return &n.Input }),
+	value(NodeInputBit, func(n *Node) *StoredValue { return &n.Input }),
 	plainly(NodePreparedBit, func(n *Node) *bool { return &n.Prepared }),
-	value(NodeOutputBit, func(n *Node) *Held { return &n.Output }),
+	value(NodeOutputBit, func(n *Node) *StoredValue { return &n.Output }),
 	plainly(NodeKnownBit, func(n *Node) *bool { return &n.Known }),
 	plainly(NodeFwdDeadlineBit, func(n *Node) *Instant { return &n.Fwd.Deadline }),
 	plainly(NodeFwdUntilBit, func(n *Node) *Instant { return &n.Fwd.Until }),
@@ -200,7 +200,7 @@ var NodeFields = []Field[Node]{
 	{ // only for an instance: its step, each.key and each.value
 		Bit: NodeInstanceBit,
 		Same: func(a, b *Node) bool {
-			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameHeld(a.Each, b.Each)
+			return a.Item == b.Item && a.Step == b.Step && a.Key == b.Key && SameStored(a.Each, b.Each)
 		},
 		Copy: func(dst, src *Node) { dst.Item, dst.Step, dst.Key, dst.Each = src.Item, src.Step, src.Key, src.Each },
 	},
@@ -215,13 +215,13 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndKindBit, func(n *Node) *CallKind { return &n.Und.Kind }),
 	plainly(NodeUndAttemptBit, func(n *Node) *int32 { return &n.Und.Attempt }),
 	plainly(NodeUndTotalBit, func(n *Node) *int32 { return &n.Und.Total }),
-	value(NodeUndoInputBit, func(n *Node) *Held { return &n.UndoInput }),
+	value(NodeUndoInputBit, func(n *Node) *StoredValue { return &n.UndoInput }),
 	plainly(NodeUndoReadyBit, func(n *Node) *bool { return &n.UndoReady }),
 	plainly(NodeUndBeganBit, func(n *Node) *Instant { return &n.Und.Began }),
 	plainly(NodeUndEndedBit, func(n *Node) *Instant { return &n.Und.Ended }),
 	plainly(NodeUndReadyBit, func(n *Node) *Instant { return &n.Und.Ready }),
 	plainly(NodeUndDeadlineBit, func(n *Node) *Instant { return &n.Und.Deadline }),
-	plainly(NodeQuietBit, func(n *Node) *Instant { return &n.Quiet }),
+	plainly(NodeMayWorkUntilBit, func(n *Node) *Instant { return &n.MayWorkUntil }),
 	{ // position of the node in the queue for an agent, and the index of this agent
 		Bit:  NodeQueueBit,
 		Same: func(a, b *Node) bool { return a.Queue == b.Queue && a.Hold == b.Hold },
@@ -239,7 +239,7 @@ var NodeFields = []Field[Node]{
 	plainly(NodeFwdRoundsBit, func(n *Node) *int16 { return &n.Fwd.Rounds }),
 	plainly(NodeFwdLookupsBit, func(n *Node) *int16 { return &n.Fwd.Lookups }),
 	plainly(NodeUndLookupsBit, func(n *Node) *int16 { return &n.Und.Lookups }),
-	value(NodeCaughtBit, func(n *Node) *Held { return &n.Caught }),
+	value(NodeCaughtBit, func(n *Node) *StoredValue { return &n.Caught }),
 	plainly(NodeTimedOutBit, func(n *Node) *bool { return &n.TimedOut }),
 	plainly(NodeBizKeyBit, func(n *Node) *string { return &n.BizKey }),
 	plainly(NodeGenBit, func(n *Node) *int32 { return &n.Gen }),
@@ -259,15 +259,15 @@ var NodeFields = []Field[Node]{
 	},
 	plainly(NodeStatedBit, func(n *Node) *Statement { return &n.Stated }),
 	plainly(NodeSignalBit, func(n *Node) *Reception { return &n.Signal }),
-	value(NodeDataBit, func(n *Node) *Held { return &n.Data }),
+	value(NodeDataBit, func(n *Node) *StoredValue { return &n.Data }),
 	{ // how far a repeat step has come, and the arguments that it gave to a declared action
 		Bit:  NodeLoopBit,
-		Same: func(a, b *Node) bool { return a.Loop == b.Loop && SameHeld(a.Given, b.Given) },
+		Same: func(a, b *Node) bool { return a.Loop == b.Loop && SameStored(a.Given, b.Given) },
 		Copy: func(dst, src *Node) { dst.Loop, dst.Given = src.Loop, src.Given },
 	},
 	{ // output of the previous iteration, and the values that the loop has collected
 		Bit:  NodeGatheredBit,
-		Same: func(a, b *Node) bool { return SameHeld(a.Last, b.Last) && a.Collected.Same(b.Collected) },
+		Same: func(a, b *Node) bool { return SameStored(a.Last, b.Last) && a.Collected.Same(b.Collected) },
 		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
 	},
 	{ // early signals for the run of a group
@@ -291,8 +291,8 @@ var ValueBits = [8]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaug
 
 // NodeValues returns pointers to the values of a node. It leaves out the values in the field
 // Collected, because no code changes them.
-func NodeValues(n *Node) [8]*Held {
-	return [8]*Held{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given}
+func NodeValues(n *Node) [8]*StoredValue {
+	return [8]*StoredValue{&n.Each, &n.Input, &n.Output, &n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given}
 }
 
 // SaidBits are the bits of an attempt's code and message.
@@ -309,12 +309,12 @@ var AttemptFields = []Field[Attempt]{
 	{
 		Bit:  AttemptCodeBit,
 		Same: func(a, b *Attempt) bool { return a.Said == b.Said || a.Code() == b.Code() },
-		Copy: func(dst, src *Attempt) { dst.Said = Said(src.Code(), dst.Message()) },
+		Copy: func(dst, src *Attempt) { dst.Said = NewFailureText(src.Code(), dst.Message()) },
 	},
 	{
 		Bit:  AttemptMessageBit,
 		Same: func(a, b *Attempt) bool { return a.Said == b.Said || a.Message() == b.Message() },
-		Copy: func(dst, src *Attempt) { dst.Said = Said(dst.Code(), src.Message()) },
+		Copy: func(dst, src *Attempt) { dst.Said = NewFailureText(dst.Code(), src.Message()) },
 	},
 	plainly(AttemptSilentBit, func(a *Attempt) *Instant { return &a.Silent }),
 	plainly(AttemptGenBit, func(a *Attempt) *int32 { return &a.Gen }),

@@ -144,7 +144,7 @@ func (n *Node) EndedBy() string {
 
 // Result returns the output of the last call that succeeded, and true. In a repeat step, this call
 // may belong to the previous iteration. If no call has succeeded, Result returns false.
-func (n *Node) Result() (output Held, known bool) {
+func (n *Node) Result() (output StoredValue, known bool) {
 	if !n.Known && n.Loop.Iteration > 0 {
 		return n.Last, true
 	}

@@ -5,9 +5,9 @@ import "slices"
 // A Move says that a run was moved to another definition.
 type Move struct {
 	Workflow int32 // id of the workflow in the store
-	// Places[i] is the index of step i in the new workflow; -1 = the new workflow does not have the
+	// StepOf[i] is the index of step i in the new workflow; -1 = the new workflow does not have the
 	// step, or node i is an instance.
-	Places []int32
+	StepOf []int32
 }
 
-func sameMove(a, b Move) bool { return a.Workflow == b.Workflow && slices.Equal(a.Places, b.Places) }
+func sameMove(a, b Move) bool { return a.Workflow == b.Workflow && slices.Equal(a.StepOf, b.StepOf) }

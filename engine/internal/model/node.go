@@ -9,15 +9,15 @@ import (
 // A Node is a step or one instance of a for_each step. The struct More holds the fields that
 // most nodes never use.
 type Node struct {
-	Key  string // each.key of an instance; "" for a step
-	Each Held   // each.value of an instance; zero for a step
+	Key  string      // each.key of an instance; "" for a step
+	Each StoredValue // each.value of an instance; zero for a step
 
-	Input    Held
-	Output   Held // output of the action
+	Input    StoredValue
+	Output   StoredValue // output of the action
 	Attempts []Attempt
 
-	Fwd   Track
-	Quiet Instant // time until which the agent may still work on a closed attempt; 0 = it does not
+	Fwd          Track
+	MayWorkUntil Instant // time until which the agent may still work on a closed attempt; 0 = it does not
 	// Queue orders the nodes that wait for an agent: the earliest starts first. It is the time at which
 	// the node began to wait; 0 = it does not wait. If the step has a higher priority than the run,
 	// Queue is earlier by line.PerPoint for each point of the difference. If lower, it is later.
@@ -81,13 +81,13 @@ type More struct {
 	Bad    int // number of instances that have failed
 	Past   int // number of instances whose undo has ended or was not needed
 
-	Data   Held   // data of the last failure (error.data); null = no data
-	Caught Held   // output that the catch block gave to a failed step
-	BizKey string // value of idempotency_key; "" = the step does not set it
+	Data   StoredValue // data of the last failure (error.data); null = no data
+	Caught StoredValue // output that the catch block gave to a failed step
+	BizKey string      // value of idempotency_key; "" = the step does not set it
 	// The person who last used `engine settle` for the step, or who repeated or skipped its
 	// failed undo; "" = no person did.
 	Manual string
-	// What a person last decided with `engine settle`; StatedNothing = nothing can be corrected.
+	// Last decision of a person with `engine settle`; StatedNothing = nothing can be corrected.
 	Stated Statement
 	Signal Reception // signals of a wait step; zero = the step has not begun to wait for a signal
 	Point  int       // number of the last checkpoint of the action, as the agent gave it
@@ -97,14 +97,14 @@ type More struct {
 	// Arguments that the step gave to a declared action, for self.input. Only a repeat step whose
 	// arguments use self.previous or self.collected stores them, because these values change after
 	// the call. Any other step can compute its arguments again. Null = not stored.
-	Given     Held
-	Last      Held       // output of the previous iteration; null = this is the first iteration
-	Collected *Collected // values that a repeat step has collected
+	Given     StoredValue
+	Last      StoredValue // output of the previous iteration; null = this is the first iteration
+	Collected *Collected  // values that a repeat step has collected
 
 	Handed Handover // early signals for the run of a group; zero = none
 
 	Und       Track
-	UndoInput Held
+	UndoInput StoredValue
 	UndoDoubt int    // number of undo attempts whose outcome is unknown
 	UndoPoint int    // number of the last checkpoint of the undo, as the agent gave it
 	UndoBlob  []byte // data of the last checkpoint of the undo; empty = no data

@@ -60,13 +60,13 @@ func (n *Node) Tally(kind CallKind) {
 // `newKey` is true, the node also gets a new idempotency key. This is necessary after an undo was
 // called with the present key.
 func (n *Node) Wipe(newKey bool) {
-	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, Held{}
+	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, StoredValue{}
 	n.Point, n.Blob = 0, nil
 	n.Fwd.Lookups = 0
 	if newKey {
 		n.Gen++
 	}
-	n.UndoReady, n.UndoInput, n.UndoDoubt = false, Held{}, 0
+	n.UndoReady, n.UndoInput, n.UndoDoubt = false, StoredValue{}, 0
 	n.UndoPoint, n.UndoBlob = 0, nil
 	n.Und.Total = 0
 	n.Und.Blame(Miss{})
@@ -75,7 +75,7 @@ func (n *Node) Wipe(newKey bool) {
 // Attempt returns the attempt with this call number. If there is none, Attempt adds one. The
 // caller may change the result.
 func (n *Node) Attempt(call int32) *Attempt {
-	i, found := place(n.Attempts, call)
+	i, found := indexOfCall(n.Attempts, call)
 	if !found {
 		n.Attempts = insert(n.Attempts, i, Attempt{Call: call})
 	}

@@ -144,8 +144,8 @@ func (n *Node) Wake() Instant {
 	return 0
 }
 
-// Place returns the field Queue if the node waits for the agent Run.Holds[h], and 0 otherwise.
-func (n *Node) Place(h int) Instant {
+// QueuedFor returns the field Queue if the node waits for the agent Run.Holds[h], and 0 otherwise.
+func (n *Node) QueuedFor(h int) Instant {
 	if int(n.Hold) == h+1 {
 		return n.Queue
 	}
@@ -171,7 +171,7 @@ func (n *Node) Weight() int64 {
 	sum := len(n.Input.V.JSON()) + len(n.Output.V.JSON()) + len(n.Each.V.JSON())
 	if n.More != &NoMore {
 		sum += len(n.Blob) + len(n.UndoBlob)
-		for _, h := range [...]*Held{&n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given} {
+		for _, h := range [...]*StoredValue{&n.Caught, &n.UndoInput, &n.Data, &n.Last, &n.Given} {
 			if !h.V.IsNull() { // so that a node with an empty More has the same weight as a node with NoMore
 				sum += len(h.V.JSON())
 			}

@@ -44,7 +44,7 @@ func WithPatches(old []Attempt, patches []AttemptPatch) []Attempt {
 	now := slices.Clone(old)
 	for k := range patches {
 		p := &patches[k]
-		i, found := place(now, p.To.Call)
+		i, found := indexOfCall(now, p.To.Call)
 		if !found {
 			now = insert(now, i, Attempt{Call: p.To.Call})
 		}

@@ -17,11 +17,11 @@ const (
 )
 
 // A Run holds the data of a run that do not belong to one step. Two groups of fields are behind
-// pointers: Head has the fields that are set once, and Trouble has fields that most runs never use.
+// pointers: Head has the fields that are set once, and Rare has fields that most runs never use.
 // So copying a Run costs little.
 type Run struct {
 	*Head
-	*Trouble
+	*Rare
 
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
@@ -65,7 +65,7 @@ type Run struct {
 type Head struct {
 	ID        status.RunID
 	Name, Key string
-	Vars      Held
+	Vars      StoredValue
 	Trigger   string
 	StartedBy string
 	Workflow  string    // name of the workflow; only for display
@@ -99,11 +99,11 @@ type Parent struct {
 	Step string       // name of the step or instance that started the child
 }
 
-// A Trouble holds the fields about failures, pauses and waits, and the outputs of the run.
+// A Rare holds the fields about failures, pauses and waits, and the outputs of the run.
 // Most runs use none of these fields before they end. Several states and records may point to
-// the same Trouble. A decision changes only its own copy. A state changes a Trouble in place
+// the same Rare. A decision changes only its own copy. A state changes a Rare in place
 // only if nothing else points to it.
-type Trouble struct {
+type Rare struct {
 	ParkedAt Instant
 	Failure  dsl.Failure
 
@@ -131,11 +131,11 @@ type Trouble struct {
 	Ancestors []Ancestor
 }
 
-// NoHead is the Head of a run that uses no field of Head. NoTrouble is the Trouble of a run
-// that uses no field of Trouble. No code may change them.
+// NoHead is the Head of a run that uses no field of Head. NoRare is the Rare of a run
+// that uses no field of Rare. No code may change them.
 var (
-	NoHead    = Head{}
-	NoTrouble = Trouble{}
+	NoHead = Head{}
+	NoRare = Rare{}
 )
 
 // A Hold describes an agent for which steps of the run wait or have waited.
@@ -148,7 +148,7 @@ type Hold struct {
 // An Output is one evaluated output of the workflow.
 type Output struct {
 	Name      string
-	Value     Held
+	Value     StoredValue
 	Sensitive bool
 	Problem   string // reason why the value is null; "" = the output was evaluated
 }

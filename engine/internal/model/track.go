@@ -63,10 +63,10 @@ type Track struct {
 	// Time at which the work of the track could start; 0 = it cannot start yet. Limits such as
 	// deadline = "1h" count from this time.
 	Ready    Instant
-	Deadline Instant // deadline of this track; 0 = none
-	Began    Instant // start of the first attempt or of the wait; 0 = it has not started
-	Ended    Instant // time at which the track ended; 0 = it has not ended
-	Said     *Saying // code and message of the last failure; nil = none
+	Deadline Instant      // deadline of this track; 0 = none
+	Began    Instant      // start of the first attempt or of the wait; 0 = it has not started
+	Ended    Instant      // time at which the track ended; 0 = it has not ended
+	Said     *FailureText // code and message of the last failure; nil = none
 }
 
 // Blame records m as the last failure of the track. The zero Miss removes the recorded
@@ -75,7 +75,7 @@ func (t *Track) Blame(m Miss) {
 	if t.Miss == m.Kind && t.Code() == m.Code && t.Message() == m.Message {
 		return
 	}
-	t.Miss, t.Said = m.Kind, Said(m.Code, m.Message)
+	t.Miss, t.Said = m.Kind, NewFailureText(m.Code, m.Message)
 }
 
 // Blamed returns the last failure of the track; the zero Miss if there is none.
@@ -93,20 +93,20 @@ func (t *Track) Message() string {
 	return message
 }
 
-// A Saying holds the code and the message of a failure. No code changes it after it was made.
-// A nil *Saying means that both texts are empty.
-type Saying struct{ Code, Message string }
+// A FailureText holds the code and the message of a failure. No code changes it after it was made.
+// A nil *FailureText means that both texts are empty.
+type FailureText struct{ Code, Message string }
 
-// Said returns a Saying with this code and message. It returns nil if both are "".
-func Said(code, message string) *Saying {
+// NewFailureText returns a FailureText with this code and message. It returns nil if both are "".
+func NewFailureText(code, message string) *FailureText {
 	if code == "" && message == "" {
 		return nil
 	}
-	return &Saying{code, message}
+	return &FailureText{code, message}
 }
 
 // Words returns the code and the message; both are "" if s is nil.
-func (s *Saying) Words() (code, message string) {
+func (s *FailureText) Words() (code, message string) {
 	if s == nil {
 		return "", ""
 	}
@@ -114,7 +114,7 @@ func (s *Saying) Words() (code, message string) {
 }
 
 // Same reports whether s and o have the same code and the same message.
-func (s *Saying) Same(o *Saying) bool {
+func (s *FailureText) Same(o *FailureText) bool {
 	return s == o || s != nil && o != nil && *s == *o
 }
 

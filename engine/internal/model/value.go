@@ -7,9 +7,9 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// A Held holds one value that belongs to a run, such as an input. If the run already has an equal
+// A StoredValue holds one value that belongs to a run, such as an input. If the run already has an equal
 // value, the field From says where. Then the journal stores only From, and not the value again.
-type Held struct {
+type StoredValue struct {
 	V    dsl.Value
 	From Origin
 }
@@ -56,13 +56,13 @@ func KeyValue(key string) dsl.Value {
 	return dsl.NewValue(strconv.AppendQuote(nil, key), nil, nil)
 }
 
-// KeepEach returns the Held for the each.value v of an instance. If v equals the each.key, as for an
+// KeepEach returns the StoredValue for the each.value v of an instance. If v equals the each.key, as for an
 // element of a set, the result refers to the key. Then the journal does not store v.
-func KeepEach(key string, v dsl.Value) Held {
+func KeepEach(key string, v dsl.Value) StoredValue {
 	if plain(key) && len(v.Sensitive()) == 0 && len(v.Secrets()) == 0 && string(v.JSON()) == strconv.Quote(key) {
-		return Held{V: v, From: Origin{Kind: OriginKey}}
+		return StoredValue{V: v, From: Origin{Kind: OriginKey}}
 	}
-	return Held{V: v}
+	return StoredValue{V: v}
 }
 
 // plain returns true if every character of the key is printable ASCII, but not <, > or &. Go and
@@ -93,6 +93,6 @@ func HashValue(v dsl.Value) uint64 {
 	return h ^ h>>29
 }
 
-// SameHeld reports whether a and b have equal values and the same Origin. It first compares a
+// SameStored reports whether a and b have equal values and the same Origin. It first compares a
 // and b with ==, so that it rarely has to read the values.
-func SameHeld(a, b Held) bool { return a == b || (a.From == b.From && SameValue(a.V, b.V)) }
+func SameStored(a, b StoredValue) bool { return a == b || (a.From == b.From && SameValue(a.V, b.V)) }

@@ -23,7 +23,7 @@ type Outage struct {
 	mu      sync.Mutex      // protects the fields below
 	since   time.Time       // time at which the outage began; zero = the store answers
 	failing map[string]bool // which of the operations Join, Tick and Commit fail at present
-	told    map[string]bool // other operations whose last try failed
+	failed  map[string]bool // other operations whose last try failed
 	errors  int             // number of errors since the outage began
 	last    time.Time       // time of the last failure
 }
@@ -37,9 +37,9 @@ const (
 
 // Names of other operations.
 const (
-	Inherit = "take over from the former membership"
-	Post    = "hand an answer to the run's owner"
-	Bystand = "look after a run whose agents are missing"
+	Inherit   = "take over from the former membership"
+	Post      = "hand an answer to the run's owner"
+	Unstaffed = "look after a run whose agents are missing"
 )
 
 // vouches reports whether an operation shows that the store as a whole answers.
@@ -49,7 +49,7 @@ func vouches(doing string) bool {
 
 // New returns an Outage for a store that answers. The Outage logs to log.
 func New(log *slog.Logger) *Outage {
-	return &Outage{log: log, failing: map[string]bool{}, told: map[string]bool{}}
+	return &Outage{log: log, failing: map[string]bool{}, failed: map[string]bool{}}
 }
 
 // Failed records that an operation failed with err. The parameter `doing` is the name of the
@@ -69,7 +69,7 @@ func (o *Outage) Failed(doing string, err error, more ...any) {
 func (o *Outage) note(doing string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := !o.since.IsZero() || o.told[doing]
+	known := !o.since.IsZero() || o.failed[doing]
 	if o.since.IsZero() && (vouches(doing) || !known) {
 		o.since, o.errors = time.Now(), 0
 		known = known && !vouches(doing)
@@ -79,7 +79,7 @@ func (o *Outage) note(doing string) bool {
 	if vouches(doing) {
 		o.failing[doing] = true
 	} else {
-		o.told[doing] = true
+		o.failed[doing] = true
 	}
 	return !known
 }
@@ -91,7 +91,7 @@ func (o *Outage) note(doing string) bool {
 func (o *Outage) Worked(doing string, began time.Time) {
 	o.mu.Lock()
 	delete(o.failing, doing)
-	delete(o.told, doing)
+	delete(o.failed, doing)
 	since, errors := o.since, o.errors
 	back := !since.IsZero() && vouches(doing) && len(o.failing) == 0 && !began.Before(o.last)
 	if back {

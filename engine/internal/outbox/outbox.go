@@ -28,12 +28,12 @@ const (
 	sinksAtOnce = 256              // largest number of sinks to which one engine sends at the same time
 	batch       = 16               // largest number of replies sent to one sink at the same time
 	sendTime    = 10 * time.Second // longest time of one try
-	hold        = 60 * time.Second // how long a claim lasts; much longer than a try
+	claimTime   = 60 * time.Second // how long a claim lasts; much longer than a try
 	leastPause  = time.Second      // pause of a sink after its first failure; each further failure doubles it
 	mostPause   = 5 * time.Minute
 )
 
-// Config holds what a Postman needs. All fields are required, except Send and First.
+// Config holds what a Sender needs. All fields are required, except Send and First.
 type Config struct {
 	Box    replies.Outbox
 	Logger *slog.Logger
@@ -42,16 +42,16 @@ type Config struct {
 	Send map[string]func(ctx context.Context, r replies.Reply) error
 	// Most is the longest pause between two looks into the store.
 	Most time.Duration
-	// Quiet reports whether the store said a short time ago that no reply waits for a webhook or an
+	// NoWork reports whether the store said a short time ago that no reply waits for a webhook or an
 	// agent. Then Run looks again only after a call of Posted, or to try a failed sink again. nil =
-	// Quiet counts as false.
-	Quiet func() bool
+	// NoWork counts as false.
+	NoWork func() bool
 	// First is the pause of a sink after its first failure; 0 = 1 s.
 	First time.Duration
 }
 
-// A Postman delivers replies. Several goroutines may call Posted.
-type Postman struct {
+// A Sender delivers replies. Several goroutines may call Posted.
+type Sender struct {
 	cfg  Config
 	wake chan struct{}
 
@@ -78,16 +78,16 @@ type sink struct {
 	next     time.Time // time before which no try is made
 }
 
-// New returns a Postman.
-func New(cfg Config) *Postman {
+// New returns a Sender.
+func New(cfg Config) *Sender {
 	if cfg.First == 0 {
 		cfg.First = leastPause
 	}
-	return &Postman{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
+	return &Sender{cfg: cfg, wake: make(chan struct{}, 1), queues: map[string]bool{}, sinks: map[string]*sink{}}
 }
 
 // Posted makes Run look at once, because the store has a new reply to a sink. It does not block.
-func (p *Postman) Posted(to string) {
+func (p *Sender) Posted(to string) {
 	if queue, table := strings.CutPrefix(to, replies.Table); table {
 		p.mu.Lock()
 		p.queues[queue] = true
@@ -100,18 +100,18 @@ func (p *Postman) Posted(to string) {
 }
 
 // Run delivers replies until ctx ends, and then waits for the tries in progress.
-func (p *Postman) Run(ctx context.Context) {
+func (p *Sender) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	for ctx.Err() == nil {
 		p.hint(ctx)
 		for _, kind := range slices.Sorted(maps.Keys(p.cfg.Send)) {
-			if err := p.look(ctx, kind, &work); err != nil && ctx.Err() == nil {
+			if err := p.scan(ctx, kind, &work); err != nil && ctx.Err() == nil {
 				p.cfg.Logger.Warn("look for replies to send", "error", err)
 			}
 		}
 		_, err := wait.Idle(ctx, p.pause(), p.wake, func() bool {
-			return p.cfg.Quiet != nil && p.cfg.Quiet() && p.pause() == p.cfg.Most
+			return p.cfg.NoWork != nil && p.cfg.NoWork() && p.pause() == p.cfg.Most
 		})
 		if err != nil {
 			return
@@ -121,7 +121,7 @@ func (p *Postman) Run(ctx context.Context) {
 
 // hint tells the consumers of queues that replies wait. A lost hint costs only time, because consumers
 // also look from time to time.
-func (p *Postman) hint(ctx context.Context) {
+func (p *Sender) hint(ctx context.Context) {
 	p.mu.Lock()
 	var queues []string
 	for q := range p.queues {
@@ -139,7 +139,7 @@ func (p *Postman) hint(ctx context.Context) {
 
 // pause returns the time until the next look: until a sink that has failed may be tried again, but at
 // most Config.Most.
-func (p *Postman) pause() time.Duration {
+func (p *Sender) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
@@ -151,9 +151,9 @@ func (p *Postman) pause() time.Duration {
 	return max(pause, p.cfg.First/10)
 }
 
-// look finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
+// scan finds the sinks of the given kind that have replies to send. It starts a goroutine for each of
 // these sinks that has none yet.
-func (p *Postman) look(ctx context.Context, kind string, work *sync.WaitGroup) error {
+func (p *Sender) scan(ctx context.Context, kind string, work *sync.WaitGroup) error {
 	after, end := kind, strings.TrimSuffix(kind, ":")+";"
 	for {
 		due, err := p.cfg.Box.Due(ctx, after, end, replies.MaxSinks)
@@ -172,7 +172,7 @@ func (p *Postman) look(ctx context.Context, kind string, work *sync.WaitGroup) e
 }
 
 // begin reports whether the caller should begin to send to a sink now.
-func (p *Postman) begin(to string) bool {
+func (p *Sender) begin(to string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	busy := 0
@@ -197,7 +197,7 @@ func (p *Postman) begin(to string) bool {
 
 // serve sends the replies for one sink until none is due, or the sink has failed. A sink that has
 // failed before gets only one reply at a time.
-func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Context, replies.Reply) error) {
+func (p *Sender) serve(ctx context.Context, to string, deliver func(context.Context, replies.Reply) error) {
 	defer func() {
 		p.mu.Lock()
 		p.sinks[to].busy = false
@@ -211,7 +211,7 @@ func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Con
 			limit = 1
 		}
 		p.mu.Unlock()
-		list, err := p.cfg.Box.Claim(ctx, to, limit, hold)
+		list, err := p.cfg.Box.Claim(ctx, to, limit, claimTime)
 		if err != nil {
 			if ctx.Err() == nil {
 				p.cfg.Logger.Warn("claim replies", "error", err)
@@ -231,7 +231,7 @@ func (p *Postman) serve(ctx context.Context, to string, deliver func(context.Con
 
 // send sends replies of different runs at the same time with the function `deliver`, and records
 // the outcomes. It returns false if a try has failed.
-func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
+func (p *Sender) send(ctx context.Context, to string, list []replies.Reply, deliver func(context.Context, replies.Reply) error) bool {
 	errs := make([]error, len(list))
 	var work sync.WaitGroup
 	for i, r := range list {
@@ -283,7 +283,7 @@ func (p *Postman) send(ctx context.Context, to string, list []replies.Reply, del
 // judge looks at the errors of some tries. If one of them is a failure of the sink, judge records it
 // and returns the pause before the next try. Otherwise it returns 0. A *NotNow is no failure of the
 // sink: judge only delays the next try.
-func (p *Postman) judge(to string, errs []error) time.Duration {
+func (p *Sender) judge(to string, errs []error) time.Duration {
 	for _, err := range errs {
 		var notNow *NotNow
 		switch {
@@ -301,7 +301,7 @@ func (p *Postman) judge(to string, errs []error) time.Duration {
 }
 
 // failed notes a failure of a sink, and returns the pause before its next try.
-func (p *Postman) failed(to string) time.Duration {
+func (p *Sender) failed(to string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.sinks[to]

@@ -77,7 +77,7 @@ func outboxWith(t *testing.T, sinks ...string) replies.Outbox {
 }
 
 // postman starts a postman for the test, which stops it.
-func postman(t *testing.T, box replies.Outbox, send func(context.Context, replies.Reply) error) (*Postman, func()) {
+func postman(t *testing.T, box replies.Outbox, send func(context.Context, replies.Reply) error) (*Sender, func()) {
 	p := New(Config{Box: box, Logger: slog.New(slog.DiscardHandler), Most: 15 * time.Second, Send: map[string]func(context.Context, replies.Reply) error{replies.Webhook: send, replies.Agent: send}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -63,19 +63,19 @@ func (s *backoffSet) addForOthers(run status.RunID, now time.Time, pause time.Du
 }
 
 // AddUnstaffed puts a run into the backoff set because its agents are missing here. The backoff is
-// as long as in the method Add. But if the store time in the parameter `tell` comes earlier, the
+// as long as in the method Add. But if the store time in the parameter `notify` comes earlier, the
 // backoff ends at that time, because an alert or a decision about the run is due. During the
 // backoff, this engine still decides messages to the run. The parameter `vain` is true if the
 // engine has just tried to decide messages, without success. Then it skips messages for the
 // duration in the parameter `pause`. The parameter `now` is the present store time.
-func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, tell time.Time, vain bool) {
+func (s *backoffSet) AddUnstaffed(run status.RunID, now time.Time, pause time.Duration, due time.Time, vain bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.runs[run]
 	d := min(max(pause, 2*old.pause), 20*pause)
 	e := backoff{until: now.Add(d), pause: d, unstaffed: true, reported: old.reported}
-	if tell.After(now) && tell.Before(e.until) {
-		e.until = tell
+	if due.After(now) && due.Before(e.until) {
+		e.until = due
 	}
 	if vain {
 		e.ignoredUntil = now.Add(pause)
@@ -206,16 +206,16 @@ func (s *backoffSet) WakeResting() {
 	}
 }
 
-// A Claimset is a set of runs, for example of the runs that an engine has quarantined. It is safe for
+// A runSet is a set of runs, for example of the runs that an engine has quarantined. It is safe for
 // concurrent use.
-type Claimset struct {
+type runSet struct {
 	mu   sync.Mutex // protects the field below
 	runs map[status.RunID]bool
 }
 
-// begin puts a run into the Claimset and returns true. If the Claimset already contains the run,
+// begin puts a run into the runSet and returns true. If the runSet already contains the run,
 // begin returns false.
-func (c *Claimset) begin(run status.RunID) bool {
+func (c *runSet) begin(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.runs[run] {
@@ -228,14 +228,14 @@ func (c *Claimset) begin(run status.RunID) bool {
 	return true
 }
 
-// Has reports whether the Claimset contains the run.
-func (c *Claimset) Has(run status.RunID) bool {
+// Has reports whether the runSet contains the run.
+func (c *runSet) Has(run status.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.runs[run]
 }
 
-func (c *Claimset) end(run status.RunID) {
+func (c *runSet) end(run status.RunID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.runs, run)

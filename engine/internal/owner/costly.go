@@ -46,13 +46,16 @@ func (e *slowDecisionError) Hint() string {
 	return "make the workflow's expressions cheaper, or give the engine more CPU, and start the engine again"
 }
 
+// AlertQuarantined is the kind of the alert about a run that this engine has quarantined.
+const AlertQuarantined = "quarantined"
+
 // AlertSlow is the kind of an alert. It says that a decision took at least slowDecision.
 const AlertSlow = "slow_decision"
 
-// tellSlow adds an alert to the transition t if a decision was slow. The parameter `took` is the
-// duration of the decision. It is slow if it took slowDecision or longer. tellSlow does nothing if
+// reportSlow adds an alert to the transition t if a decision was slow. The parameter `took` is the
+// duration of the decision. It is slow if it took slowDecision or longer. reportSlow does nothing if
 // this engine has already raised such an alert for the run.
-func (r *ownedRun) tellSlow(t *store.Transition, took time.Duration) {
+func (r *ownedRun) reportSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return
 	}

@@ -65,7 +65,7 @@ func (c *decider) one(r *ownedRun, f *pendingCommit, d *delivery, made *costlyDe
 		var rec machine.Record
 		if made != nil {
 			rec = made.rec
-			r.tellSlow(&f.Transition, made.took)
+			r.reportSlow(&f.Transition, made.took)
 		} else {
 			in.Slots = c.starts.slots(r, d, own, full, now)
 			c.allowance = *dsl.NewAllowance(c.cost())
@@ -139,9 +139,9 @@ func (sp *spares) blankFacts() []story.Fact {
 	return make([]story.Fact, 0, 4)
 }
 
-// toldFacts keeps the list of facts of f for reuse. The caller must have passed these facts
+// keepFacts keeps the list of facts of f for reuse. The caller must have passed these facts
 // to the observer.
-func (sp *spares) toldFacts(f *pendingCommit) {
+func (sp *spares) keepFacts(f *pendingCommit) {
 	const most, longest = 256, 16 // limits for the kept lists: their number, and the length of each
 	list := f.facts
 	f.facts = nil

@@ -62,7 +62,7 @@ func (x *decision) one(i int) (next, error) {
 	}
 	if d.message != 0 && r.state.Status().Final() && !reopens(r.state, d.Event) {
 		r.inbox.wanted = true // so the method `clear` handles the message when the run is removed from memory
-		delete(r.inbox.held, d.message)
+		delete(r.inbox.received, d.message)
 		return nextEvent, nil
 	}
 	if d.start != nil {
@@ -156,23 +156,23 @@ func (x *decision) consume(d *delivery) {
 
 // keep adds a record to the row, and applies it to the run's state.
 func (x *decision) keep(d *delivery, rec machine.Record) {
-	r, f, told := x.r, x.f, x.c.n.Told
+	r, f, kinds := x.r, x.f, x.c.n.FactKinds
 	if wf := rec.Moved(r.wf, d.next); wf != r.wf {
 		r.wf, f.moved = wf, true
 	}
 	x.bytes += journal.EventSize(d.Event)
-	if !told.Empty() {
+	if !kinds.Empty() {
 		if f.facts == nil {
 			f.facts = x.c.spares.blankFacts()
 		}
 		var n int
-		f.facts, n = story.AppendFacts(f.facts, told, r.wf, r.state, rec)
-		f.told += n
+		f.facts, n = story.AppendFacts(f.facts, kinds, r.wf, r.state, rec)
+		f.factCount += n
 	}
 	AddRecord(&f.Transition, rec, r.state, r.wf)
 	change := r.state.Change(&rec)
-	if told.Empty() { // no observer asked for facts, but a snapshot stores how many facts there are
-		f.told += story.Count(r.wf, &change)
+	if kinds.Empty() { // no observer asked for facts, but a snapshot stores how many facts there are
+		f.factCount += story.Count(r.wf, &change)
 	}
 	change.Apply()
 	r.note(rec.Event())
@@ -234,7 +234,7 @@ func (x *decision) release(nextCheck func(at time.Time) time.Time) error {
 // the row. encode returns a *rowSizeError if the row is too large for the store.
 func (x *decision) encode() error {
 	c, r, f := x.c, x.r, x.f
-	r.tellRefused(&f.Transition)
+	r.reportRefused(&f.Transition)
 	data, after, err := journal.NewRow{Run: r.id, Seq: r.seq, At: f.Transition.At, Before: r.link, Records: x.records}.Encode(c.n.cfg.Sealer, &c.rows)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ type delivery struct {
 	next    *dsl.Workflow   // the workflow to which the event moves the run; nil = none, or it cannot be read here
 	data    []byte          // encoded content of the message; nil = there is no message
 	kept    bool            // the answer was too late to count and is kept as evidence
-	quiet   bool            // the decision on this event may start no call
+	noCalls bool            // the decision on this event may start no call
 }
 
 // A Start holds what the first transition of a run needs in addition to its event.
@@ -162,41 +162,41 @@ type inbox struct {
 	reading bool // a goroutine is reading messages now
 	first   bool // no event may be decided before the messages are read
 	epoch   int  // number of the present reading; the result of an older reading is dropped
-	// held contains the messages that were read. Each is being decided, or cannot be decided
+	// received contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
-	held  map[store.MessageID]bool
-	stuck int                      // number of messages in the field `held` that cannot be decided here
-	gone  map[store.MessageID]bool // messages that were consumed after the present reading began
-	read  time.Time                // store time at which the last reading began
-	// quiet is the store time until which the engine does not read the inbox. It is set after the
+	received map[store.MessageID]bool
+	stuck    int                      // number of messages in the field `granted` that cannot be decided here
+	gone     map[store.MessageID]bool // messages that were consumed after the present reading began
+	read     time.Time                // store time at which the last reading began
+	// nextRead is the store time until which the engine does not read the inbox. It is set after the
 	// inbox held only messages that cannot be decided here. Zero = the engine may read the inbox.
-	quiet time.Time
+	nextRead time.Time
 	// pause is the length of the last pause in which the engine did not read the inbox. The next pause
 	// is twice as long, up to a limit. 0 = there was no pause.
 	pause time.Duration
 }
 
-// hold records that a message was read.
-func (b *inbox) hold(id store.MessageID) {
-	if b.held == nil {
-		b.held = map[store.MessageID]bool{}
+// receive records that a message was read.
+func (b *inbox) receive(id store.MessageID) {
+	if b.received == nil {
+		b.received = map[store.MessageID]bool{}
 	}
-	b.held[id] = true
+	b.received[id] = true
 }
 
 // busy reports whether the inbox holds messages that are not decided yet, or may hold some.
-func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.held) > 0 }
+func (b *inbox) busy() bool { return b.wanted || b.reading || b.first || len(b.received) > 0 }
 
 // reset forgets which messages were read, so that the engine reads them again. It drops the
 // result of a read that is in progress.
 func (b *inbox) reset() {
-	*b = inbox{wanted: b.wanted || len(b.held) > b.stuck, epoch: b.epoch + 1, read: b.read, quiet: b.quiet, pause: b.pause}
+	*b = inbox{wanted: b.wanted || len(b.received) > b.stuck, epoch: b.epoch + 1, read: b.read, nextRead: b.nextRead, pause: b.pause}
 }
 
 // consumed records that a committed row has removed the messages with the given ids from the inbox.
 func (b *inbox) consumed(ids []store.MessageID) {
 	for _, id := range ids {
-		delete(b.held, id)
+		delete(b.received, id)
 		if b.reading {
 			if b.gone == nil {
 				b.gone = map[store.MessageID]bool{}

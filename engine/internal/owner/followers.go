@@ -38,8 +38,8 @@ func (f *Followers) Follow(run status.RunID) (<-chan struct{}, func()) {
 	}
 }
 
-// Tell sends a hint to all followers of the run.
-func (f *Followers) Tell(run status.RunID) {
+// Notify sends a hint to all followers of the run.
+func (f *Followers) Notify(run status.RunID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for hint := range f.hints[run] {

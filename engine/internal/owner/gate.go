@@ -54,7 +54,7 @@ func (g *gate) own(d *delivery) *call.Reservation {
 func (g *gate) barred(r *ownedRun, d *delivery, now clock.Moment) *machine.Slot {
 	n := g.n
 	switch {
-	case d.quiet || r.unheard:
+	case d.noCalls || r.unheard:
 		return &machine.Slot{Why: "the engine takes the run over"}
 	case n.Idle != "":
 		return &machine.Slot{Why: n.Idle}

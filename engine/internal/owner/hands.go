@@ -32,15 +32,15 @@ type HandKeeper struct {
 	// A suspect is a run that may have crashed an engine. The engine takes over a suspect only
 	// while no other takeover is running: if the engine dies then, it is clear which run was the
 	// cause. All other takeovers may run at the same time. So the takeover of a suspect fills the
-	// whole channel `seats`, and every other takeover puts only one value into it.
-	turn  chan struct{} // holds a value while a goroutine fills the channel `seats`
-	seats chan struct{} // one value for each running takeover; full during the takeover of a suspect
+	// whole channel `reservations`, and every other takeover puts only one value into it.
+	turn         chan struct{} // holds a value while a goroutine fills the channel `reservations`
+	reservations chan struct{} // one value for each running takeover; full during the takeover of a suspect
 
 	mu      sync.Mutex           // protects the fields below
 	runs    map[status.RunID]int // for each run in hand, how many goroutines hold it
 	wanted  uint64               // number of the latest change; every change raises it
 	written uint64               // number of the latest change that the store has recorded
-	waiting []handWait           // one entry for each goroutine that waits in the method Hold
+	waiting []handWait           // one entry for each goroutine that waits in the method PutInHand
 }
 
 // A handWait belongs to a goroutine that waits until the store has recorded a change.
@@ -53,31 +53,31 @@ type handWait struct {
 func newHandKeeper(n *Shared, en store.EngineID, ctx context.Context) *HandKeeper {
 	return &HandKeeper{
 		n: n, engine: en, ctx: ctx, hint: make(chan struct{}, 1), runs: map[status.RunID]int{},
-		turn: make(chan struct{}, 1), seats: make(chan struct{}, 2*PagesAhead),
+		turn: make(chan struct{}, 1), reservations: make(chan struct{}, 2*PagesAhead),
 	}
 }
 
-// Together begins a takeover that may run at the same time as others. It waits until no takeover
+// Enter begins a takeover that may run at the same time as others. It waits until no takeover
 // of a suspect is running. A suspect is a run that may have crashed an engine. The caller must
-// call leave at the end of the takeover. If ctx ends before the takeover can begin, Together
+// call leave at the end of the takeover. If ctx ends before the takeover can begin, Enter
 // returns the error of ctx.
-func (k *HandKeeper) Together(ctx context.Context) (leave func(), err error) {
+func (k *HandKeeper) Enter(ctx context.Context) (leave func(), err error) {
 	return k.enter(ctx, 1)
 }
 
-// Alone begins the takeover of a suspect, a run that may have crashed an engine. It waits until
+// EnterSuspect begins the takeover of a suspect, a run that may have crashed an engine. It waits until
 // no other takeover is running. No other takeover begins before the caller calls leave. If ctx
-// ends before the takeover can begin, Alone returns the error of ctx.
-func (k *HandKeeper) Alone(ctx context.Context) (leave func(), err error) {
-	return k.enter(ctx, cap(k.seats))
+// ends before the takeover can begin, EnterSuspect returns the error of ctx.
+func (k *HandKeeper) EnterSuspect(ctx context.Context) (leave func(), err error) {
+	return k.enter(ctx, cap(k.reservations))
 }
 
-// enter begins a takeover: it puts values into the channel `seats`, and waits until there is space
-// for all of them. The parameter `seats` is the number of values. With 1, other takeovers may be in
+// enter begins a takeover: it puts values into the channel `reservations`, and waits until there is space
+// for all of them. The parameter `reservations` is the number of values. With 1, other takeovers may be in
 // progress at the same time. With the capacity of the channel, this is the only takeover. Only one
 // goroutine at a time puts values in. The result `leave` is a function that removes the values. If
 // ctx ends first, enter removes them itself and returns the error of ctx.
-func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err error) {
+func (k *HandKeeper) enter(ctx context.Context, n int) (leave func(), err error) {
 	select {
 	case k.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -87,12 +87,12 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 	taken := 0
 	leave = func() {
 		for range taken {
-			<-k.seats
+			<-k.reservations
 		}
 	}
-	for range seats {
+	for range n {
 		select {
-		case k.seats <- struct{}{}:
+		case k.reservations <- struct{}{}:
 			taken++
 		case <-ctx.Done():
 			leave()
@@ -102,10 +102,10 @@ func (k *HandKeeper) enter(ctx context.Context, seats int) (leave func(), err er
 	return leave, nil
 }
 
-// Hold takes runs in hand. It waits until the store has recorded this, and returns nil. If ctx
+// PutInHand takes runs in hand. It waits until the store has recorded this, and returns nil. If ctx
 // or the membership ends first, it returns an error. The caller must call LetGo, even after an
 // error.
-func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
+func (k *HandKeeper) PutInHand(ctx context.Context, runs ...status.RunID) error {
 	k.mu.Lock()
 	for _, run := range runs {
 		k.runs[run]++
@@ -125,7 +125,7 @@ func (k *HandKeeper) Hold(ctx context.Context, runs ...status.RunID) error {
 	}
 }
 
-// LetGo reverts one call of Hold for each of the given runs. If no goroutine holds a run any more,
+// LetGo reverts one call of PutInHand for each of the given runs. If no goroutine holds a run any more,
 // the store's list is written again without this run. After the end of the membership LetGo does
 // nothing: the list must keep the runs, because one of them may have caused the end.
 func (k *HandKeeper) LetGo(runs ...status.RunID) {
@@ -168,7 +168,7 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 		if change == k.written {
 			continue
 		}
-		err := k.n.cfg.Store.Hold(ctx, k.engine, runs)
+		err := k.n.cfg.Store.PutInHand(ctx, k.engine, runs)
 		switch {
 		case errors.Is(err, store.ErrFenced):
 			return err
@@ -185,13 +185,13 @@ func (k *HandKeeper) Run(ctx context.Context) error {
 		}
 		k.n.Outage.Worked(doingHands, time.Time{})
 		pause = 20 * time.Millisecond
-		k.told(change)
+		k.recorded(change)
 	}
 }
 
-// told is called after the store has recorded all changes up to the change with the given number.
+// recorded is called after the store has recorded all changes up to the change with the given number.
 // It wakes the goroutines that wait for one of these changes.
-func (k *HandKeeper) told(change uint64) {
+func (k *HandKeeper) recorded(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.written = change

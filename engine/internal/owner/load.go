@@ -19,9 +19,9 @@ import (
 
 // Names of store operations, for log lines.
 const (
-	doingLoad    = "load a run"
-	doingMail    = "read messages"
-	doingDiscard = "discard messages to a run that has ended"
+	doingLoad     = "load a run"
+	doingMessages = "read messages"
+	doingDiscard  = "discard messages to a run that has ended"
 )
 
 // A loadedRun is what the method `load` has read. load posts it to the shard as a task.
@@ -42,7 +42,7 @@ func (sh *shard) load(ctx context.Context, r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		if sh.s.Hands.Hold(ctx, r.id) != nil { // the membership is over
+		if sh.s.Hands.PutInHand(ctx, r.id) != nil { // the membership is over
 			sh.s.Hands.LetGo(r.id)
 			return
 		}
@@ -77,7 +77,7 @@ func reload(ctx context.Context, sh *shard, r *ownedRun) {
 	r.phase, r.specs, r.moved = phaseLoading, nil, true
 	r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 	sh.s.Timers.set(r.id, time.Time{}, false)
-	sh.s.n.Followers.Tell(r.id)
+	sh.s.n.Followers.Notify(r.id)
 	sh.load(ctx, r)
 }
 
@@ -126,7 +126,7 @@ func (sh *shard) unload(r *ownedRun) {
 	}
 	delete(sh.runs, r.id)
 	sh.resting[r.id] = r.seq
-	r.weigh(&sh.held, false)
+	r.weigh(&sh.memory, false)
 }
 
 // notLoaded removes a run from memory after reading the run has failed with err. The callers
@@ -155,7 +155,7 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	r.seq, r.fence, r.bound = story.Rows(), head.Fence, head.NextCheck
 	r.stored = story.Stored
 	r.short = shortcut{next: story.Covered, stored: story.CoveredBytes, size: story.SnapshotBytes, busy: r.short.busy, refused: story.Refused}
-	r.weigh(&sh.held, sh.runs[r.id] == r)
+	r.weigh(&sh.memory, sh.runs[r.id] == r)
 	r.phase, r.owner, r.owned = phaseReady, head.Owner, head.Owner == sh.s.engine
 	r.notes, r.link = story.notes, story.Next()
 	if len(story.State.Run().Moves) > 0 { // a new definition may have sensitive defaults
@@ -208,18 +208,18 @@ func (s *common) Messages(ctx context.Context, run status.RunID, limit int) ([]M
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	messages, err := s.n.cfg.Store.Messages(ctx, run, 0, limit)
+	rows, err := s.n.cfg.Store.Messages(ctx, run, 0, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
 	}
-	letters := make([]Message, len(messages))
-	for i, m := range messages {
-		letters[i] = s.n.open(m)
-		if letters[i].next, err = nextFlow(ctx, s.n, letters[i].event); err != nil {
+	messages := make([]Message, len(rows))
+	for i, m := range rows {
+		messages[i] = s.n.open(m)
+		if messages[i].next, err = nextFlow(ctx, s.n, messages[i].event); err != nil {
 			return nil, fmt.Errorf("read the definition for run %s: %w", naming.RunName(run), err)
 		}
 	}
-	return letters, nil
+	return messages, nil
 }
 
 // open decodes a message. If this engine cannot decode the message, the field Err of the
@@ -256,17 +256,17 @@ type loadedMessages struct {
 }
 
 // readInbox starts a goroutine that reads a run's messages. It does nothing if no message can be
-// waiting, if a goroutine is reading already, or if the time inbox.quiet has not come.
+// waiting, if a goroutine is reading already, or if the time inbox.idle has not come.
 func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	b, n := &r.inbox, sh.s.n
 	if !b.wanted || b.reading || r.phase != phaseReady || ctx.Err() != nil {
 		return
 	}
-	if !b.first && n.Clock.Now().Before(b.quiet) {
+	if !b.first && n.Clock.Now().Before(b.nextRead) {
 		return
 	}
 	b.wanted, b.reading, b.gone, b.read = false, true, nil, n.Clock.Now()
-	limit, epoch, first := InboxLimit+len(b.held), b.epoch, b.first
+	limit, epoch, first := InboxLimit+len(b.received), b.epoch, b.first
 	var specs map[string]invoke.AgentSpec
 	if !r.owned {
 		specs = r.specs
@@ -275,17 +275,17 @@ func (sh *shard) readInbox(ctx context.Context, r *ownedRun) {
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		letters, err := sh.s.Messages(ctx, id, limit)
+		messages, err := sh.s.Messages(ctx, id, limit)
 		for pause := 20 * time.Millisecond; err != nil && first && wait.For(ctx, pause) == nil; pause = min(2*pause, n.cfg.Options.RetryStore) {
 			n.cfg.Logger.Warn("read messages, trying again", "run", name, "error", err)
-			letters, err = sh.s.Messages(ctx, id, limit) // the run's events wait until this read succeeds
+			messages, err = sh.s.Messages(ctx, id, limit) // the run's events wait until this read succeeds
 		}
 		if err == nil && specs != nil {
 			if unable := n.Equipped(ctx, id, name, specs); unable != nil {
 				err = unable
 			}
 		}
-		sh.give(task{run: r.id, back: &loadedMessages{r, epoch, letters, len(letters) == limit, err}})
+		sh.give(task{run: r.id, back: &loadedMessages{r, epoch, messages, len(messages) == limit, err}})
 	}()
 }
 
@@ -327,19 +327,19 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 		defer s.loads.Done()
 		defer s.clearing.end(id)
 		for {
-			letters, err := s.Messages(ctx, id, InboxLimit)
-			if err != nil || len(letters) == 0 {
+			messages, err := s.Messages(ctx, id, InboxLimit)
+			if err != nil || len(messages) == 0 {
 				if err != nil && ctx.Err() == nil {
-					n.Outage.Failed(doingMail, err, "run", naming.RunName(id))
+					n.Outage.Failed(doingMessages, err, "run", naming.RunName(id))
 				}
 				return
 			}
-			if slices.ContainsFunc(letters, func(l Message) bool { return l.Err == nil && reopens(state, l.event) }) {
+			if slices.ContainsFunc(messages, func(l Message) bool { return l.Err == nil && reopens(state, l.event) }) {
 				sh.post(func(ctx context.Context) { reopen(ctx, sh, id) })
 				return
 			}
 			var ids []store.MessageID
-			for _, l := range letters {
+			for _, l := range messages {
 				if l.Err != nil && l.Kind != store.MessageVerb {
 					continue // the message stays, because a newer version may be able to decode it
 				}
@@ -357,7 +357,7 @@ func (sh *shard) clear(ctx context.Context, r *ownedRun) {
 				return
 			}
 			n.Outage.Worked(doingDiscard, time.Time{})
-			if len(ids) < len(letters) {
+			if len(ids) < len(messages) {
 				n.Backoffs.Add(id, n.Clock.Now(), n.cfg.Options.MaxScan)
 			}
 			if len(ids) < InboxLimit {

@@ -246,7 +246,7 @@ func (sh *shard) inboxChanged(ctx context.Context, id status.RunID) {
 
 // inboxRead continues a run after its messages were read.
 func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
-	r, letters, more, err := m.r, m.messages, m.more, m.err
+	r, messages, more, err := m.r, m.messages, m.more, m.err
 	b, n := &r.inbox, sh.s.n
 	if sh.runs[r.id] != r || b.epoch != m.epoch {
 		return
@@ -264,45 +264,45 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		return
 	case err != nil:
 		if ctx.Err() == nil {
-			n.Outage.Failed(doingMail, err, "run", r.name())
+			n.Outage.Failed(doingMessages, err, "run", r.name())
 		}
 	default:
-		n.Outage.Worked(doingMail, time.Time{})
+		n.Outage.Worked(doingMessages, time.Time{})
 	}
-	if len(letters) > 0 {
+	if len(messages) > 0 {
 		failpoint.Hit("inbox.read")
 	}
 	fresh, stuck := 0, 0
-	for _, l := range letters {
+	for _, l := range messages {
 		switch {
 		case l.Err != nil:
 			stuck++
-			if !b.held[l.ID] {
+			if !b.received[l.ID] {
 				n.cfg.Logger.Error("a message cannot be read here and is left", "run", r.name(), "message", l.ID, "error", l.Err)
 				n.Quarantined.Note(r.id, &journal.RunError{Run: int64(r.id), Name: r.name(), Err: l.Err, Hint: journal.HintFor(l.Err)})
 			}
-		case b.held[l.ID] || gone[l.ID]:
+		case b.received[l.ID] || gone[l.ID]:
 			continue
 		default:
 			fresh++
 			d := l.delivery()
-			d.quiet = r.unheard
+			d.noCalls = r.unheard
 			r.pending = append(r.pending, d)
 		}
-		b.hold(l.ID)
+		b.receive(l.ID)
 	}
 	b.stuck = stuck
 	switch {
 	case fresh > 0:
-		b.pause, b.quiet = 0, time.Time{}
+		b.pause, b.nextRead = 0, time.Time{}
 		sh.s.Undecidable.Take(r.id)
 		b.wanted = b.wanted || more
 		slices.SortStableFunc(r.pending, earlier)
 	case stuck > 0:
 		b.pause = min(max(n.cfg.Options.MaxScan, 2*b.pause), 20*n.cfg.Options.MaxScan)
-		b.quiet = n.Clock.Now().Add(b.pause)
+		b.nextRead = n.Clock.Now().Add(b.pause)
 		if r.owned { // without this call of Rest, each tick would count the message as new work
-			sh.s.Undecidable.Rest(r.id, b.quiet, sh.s.Undecidable.Woken())
+			sh.s.Undecidable.Rest(r.id, b.nextRead, sh.s.Undecidable.Woken())
 		}
 	}
 	switch {
@@ -315,7 +315,7 @@ func (sh *shard) inboxRead(ctx context.Context, m *loadedMessages) {
 		sh.unload(r)
 	case r.commit != nil: // this engine is already taking the run over
 	case err == nil && (fresh > 0 || r.wanted()):
-		sh.takeOver(ctx, r, Adoption{Read: true, Messages: letters})
+		sh.takeOver(ctx, r, Adoption{Read: true, Messages: messages})
 	default:
 		if stuck > 0 {
 			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
@@ -358,7 +358,7 @@ func (sh *shard) loaded(ctx context.Context, r *ownedRun, story Story, err error
 	}
 	if f != nil && mine && story.Rows() == f.Transition.Seq+1 {
 		if r.owned { // the method `fill` has counted the facts of the row already, and `act` will count them again
-			r.facts -= f.told
+			r.facts -= f.factCount
 			sh.act(ctx, r, f)
 			sh.step(ctx, r)
 			return
@@ -380,7 +380,7 @@ func (sh *shard) goOn(ctx context.Context, r *ownedRun, head store.Head) {
 			a.Done(nil)
 		}
 		r.adopts = nil
-		sh.settle(ctx, r)
+		sh.afterDecision(ctx, r)
 		sh.readInbox(ctx, r)
 		sh.step(ctx, r)
 	case r.state.Status().Final():

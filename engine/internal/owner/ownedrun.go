@@ -52,7 +52,7 @@ type ownedRun struct {
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut
-	weight int64 // estimated memory of the run, in bytes; shard.held is the sum for all runs
+	weight int64 // estimated memory of the run, in bytes; shard.granted is the sum for all runs
 
 	pending []*delivery           // events that wait for their decision
 	commit  *pendingCommit        // transition that is being committed; nil = none
@@ -85,7 +85,7 @@ type pendingCommit struct {
 	deliveries []*delivery        // events that the transition decides
 	link       journal.Link       // link of the run after the transition's row; see ownedRun.link
 	facts      []story.Fact       // facts of the kinds that an observer asked for
-	told       int                // number of facts of the transition, of all kinds
+	factCount  int                // number of facts of the transition, of all kinds
 	commands   []machine.Command  // work that follows the commit, such as calls
 	reserved   []invoke.AgentSpec // agents of the reserved slots; one entry for each slot
 	started    *Start             // set if the transition creates the run; otherwise nil
@@ -169,8 +169,8 @@ func (s *shortcut) pays(bytes int64, every int) bool {
 	return bytes >= s.size*int64(every)/rowsPerFactor
 }
 
-// tellRefused adds an alert to the transition t if the snapshot of the run was refused.
-func (r *ownedRun) tellRefused(t *store.Transition) {
+// reportRefused adds an alert to the transition t if the snapshot of the run was refused.
+func (r *ownedRun) reportRefused(t *store.Transition) {
 	if r.short.refused == nil {
 		return
 	}
@@ -268,15 +268,15 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startB
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
-// weigh estimates again how much memory the run needs. The parameter `held` is the sum of the
+// weigh estimates again how much memory the run needs. The parameter `granted` is the sum of the
 // estimates for all runs of the shard, in bytes. weigh corrects this sum. The parameter `present`
 // is false if the run is not in memory any more.
-func (r *ownedRun) weigh(held *atomic.Int64, present bool) {
+func (r *ownedRun) weigh(memory *atomic.Int64, present bool) {
 	weight := int64(0)
 	if present && r.state != nil {
 		weight = r.state.Weight()
 	}
-	held.Add(weight - r.weight)
+	memory.Add(weight - r.weight)
 	r.weight = weight
 }
 

@@ -99,9 +99,9 @@ func setStep(t *store.Transition, row store.StepRow) {
 	t.Steps = append(t.Steps, row)
 }
 
-// settles reports whether the transition ends a step, an undo or the run, or makes the run
+// endsWork reports whether the transition ends a step, an undo or the run, or makes the run
 // wait for a person.
-func settles(t *store.Transition) bool {
+func endsWork(t *store.Transition) bool {
 	if t.State.Final() || t.State.NeedsHuman() {
 		return true
 	}

@@ -49,7 +49,7 @@ func (sh *shard) step(ctx context.Context, r *ownedRun) {
 		if f != nil {
 			sh.keepMessages(ctx, r, f)
 		}
-		sh.settle(ctx, r)
+		sh.afterDecision(ctx, r)
 		if due, ok := r.state.NextDue(); ok && sh.runs[r.id] == r && len(r.pending) == 0 && sh.s.n.Clock.Until(due) <= 0 {
 			// This decision changed nothing, but the run is still due. So decide again after a pause.
 			sh.s.Timers.set(r.id, sh.s.n.Clock.Now().Add(sh.s.n.cfg.Options.MinScan), true)
@@ -88,7 +88,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	r.commit = nil
 	r.seq, r.link, r.owned = f.Transition.Seq+1, f.link, true
 	r.stored += int64(len(f.Transition.Data))
-	r.weigh(&sh.held, sh.runs[r.id] == r)
+	r.weigh(&sh.memory, sh.runs[r.id] == r)
 	if f.Transition.Owner != nil {
 		r.fence = f.Transition.Seq
 	}
@@ -98,8 +98,8 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	if len(f.facts) > 0 {
 		n.cfg.Observer.Facts(r.id, r.facts+1, f.facts)
 	}
-	r.facts += f.told
-	sh.decide.spares.toldFacts(f)
+	r.facts += f.factCount
+	sh.decide.spares.keepFacts(f)
 	sh.gotOn(ctx, r, &f.Transition)
 	if len(f.Transition.Announce) > 0 {
 		wait.Wake(n.Notices)
@@ -144,19 +144,19 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 		reload(ctx, sh, r)
 		return
 	}
-	n.Followers.Tell(r.id)
+	n.Followers.Notify(r.id)
 	takeSnapshot(ctx, sh, r, f.Transition.Data)
-	sh.settle(ctx, r)
+	sh.afterDecision(ctx, r)
 	if sh.runs[r.id] == r {
 		sh.readInbox(ctx, r)
 	}
 }
 
-// settle is called when no event of the run is being decided. It sets the run's timer and sends the
-// state to the callers that wait for it. If the run waits for slots, settle puts it into the queues
-// of the agents. If the run has ended or is at rest, settle removes it from memory. If the engine
-// is stopping, settle may release the run.
-func (sh *shard) settle(ctx context.Context, r *ownedRun) {
+// afterDecision is called when no event of the run is being decided. It sets the run's timer and sends the
+// state to the callers that wait for it. If the run waits for slots, afterDecision puts it into the queues
+// of the agents. If the run has ended or is at rest, afterDecision removes it from memory. If the engine
+// is stopping, afterDecision may release the run.
+func (sh *shard) afterDecision(ctx context.Context, r *ownedRun) {
 	if sh.runs[r.id] != r || r.commit != nil || r.away != nil || r.phase != phaseReady {
 		return
 	}
@@ -184,7 +184,7 @@ func (sh *shard) settle(ctx context.Context, r *ownedRun) {
 				sh.clear(ctx, r)
 			}
 			delete(sh.runs, r.id)
-			r.weigh(&sh.held, sh.runs[r.id] == r)
+			r.weigh(&sh.memory, sh.runs[r.id] == r)
 		}
 		return
 	}
@@ -219,11 +219,11 @@ func (sh *shard) grasp(r *ownedRun) {
 		return
 	}
 	r.grasping = true
-	sh.out.commits++ // a caller of shard.quiet must wait for this write, too
+	sh.out.commits++ // a caller of shard.idle must wait for this write, too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()
-		err := sh.s.Hands.Hold(context.Background(), r.id) // Hold also returns when the membership ends
+		err := sh.s.Hands.PutInHand(context.Background(), r.id) // PutInHand also returns when the membership ends
 		sh.give(task{run: r.id, fn: func(ctx context.Context) {
 			sh.out.commits--
 			r.grasping = false
@@ -296,7 +296,7 @@ func free(ctx context.Context, sh *shard, r *ownedRun) {
 // run again for the same duration. leave does nothing while a call of the run is in flight.
 func leave(sh *shard, r *ownedRun) {
 	n := sh.s.n
-	if n.cfg.Options.Alone || r.leaving || !leavable(r) {
+	if n.cfg.Options.OnlyOwnRuns || r.leaving || !leavable(r) {
 		return
 	}
 	now := n.Clock.Now()
@@ -362,8 +362,8 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	r.suspect, r.deaths = a.Suspect, a.Deaths
 	for _, l := range a.Messages {
-		if l.Err == nil && !r.inbox.held[l.ID] {
-			r.inbox.hold(l.ID)
+		if l.Err == nil && !r.inbox.received[l.ID] {
+			r.inbox.receive(l.ID)
 			r.pending = append(r.pending, l.delivery())
 		}
 	}
@@ -373,32 +373,32 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 		r.heard = &heard
 	}
 	now := sh.s.n.Clock.Now()
-	var inTime, mail, rest []*delivery
-	// The variable `room` counts the bytes that are left for answers that came in time. The answers
+	var inTime, messages, rest []*delivery
+	// The variable `space` counts the bytes that are left for answers that came in time. The answers
 	// share one row of the journal with the takeover, so they must leave space for the takeover.
-	room := sh.s.n.cfg.Options.MaxBatchBytes
+	left := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {
 		r.time(d)
 		switch {
 		case d.message == 0:
 			rest = append(rest, d)
 		case reopens(r.state, d.Event): // a takeover needs an open run, so the event that opens the run comes first
-			d.quiet = true
+			d.noCalls = true
 			inTime = append(inTime, d)
 		case d.cameInTime(now) &&
-			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= room:
-			d.quiet = true
-			inTime, room = append(inTime, d), room-journal.EventSize(d.Event)
+			len(inTime) < maxEvents/2 && journal.EventSize(d.Event) <= left:
+			d.noCalls = true
+			inTime, left = append(inTime, d), left-journal.EventSize(d.Event)
 		default:
-			mail = append(mail, d)
+			messages = append(messages, d)
 		}
 	}
-	slices.SortStableFunc(mail, earlier)
-	for i, d := range mail {
-		d.quiet = r.unheard || i < len(mail)-1
+	slices.SortStableFunc(messages, earlier)
+	for i, d := range messages {
+		d.noCalls = r.unheard || i < len(messages)-1
 	}
-	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, quiet: len(mail) > 0}
-	r.pending = append(append(inTime, taken), mail...)
+	taken := &delivery{Answer: call.Answer{Event: machine.TakenOver{By: int32(sh.s.engine), From: int32(r.owner)}, Arrived: now}, noCalls: len(messages) > 0}
+	r.pending = append(append(inTime, taken), messages...)
 	if !r.unheard {
 		r.pending = append(r.pending, begun(sh.s.n.Clock.Now()))
 	}
@@ -439,7 +439,7 @@ func (sh *shard) keepMessage(ctx context.Context, r *ownedRun, d *delivery) {
 		}
 		sh.s.n.cfg.Observer.LateReply(r.id, d.Attempt)
 		sh.post(func(ctx context.Context) {
-			if sh.runs[r.id] != r || !r.inbox.held[d.message] {
+			if sh.runs[r.id] != r || !r.inbox.received[d.message] {
 				return
 			}
 			again := *d

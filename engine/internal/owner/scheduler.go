@@ -66,8 +66,8 @@ func (s *Scheduler) deliver(run status.RunID, d *delivery) bool {
 func (s *Scheduler) Conclude(c *call.Call) bool { return s.shard(c.Run).give(task{call: c}) }
 
 // Deliver implements call.Member.
-func (s *Scheduler) Deliver(run status.RunID, a call.Answer, told func(error)) bool {
-	return s.deliver(run, &delivery{Answer: a, done: told})
+func (s *Scheduler) Deliver(run status.RunID, a call.Answer, reported func(error)) bool {
+	return s.deliver(run, &delivery{Answer: a, done: reported})
 }
 
 // Done implements call.Member.
@@ -100,7 +100,7 @@ func (s *Scheduler) ask(ctx context.Context, run status.RunID, d *delivery) erro
 func (s *Scheduler) slotFreed(run status.RunID, key string) {
 	s.deliver(run, &delivery{
 		Answer:  call.Answer{Event: machine.SlotsFreed{}, Arrived: s.n.Clock.Now()},
-		decided: func() { s.Queue.told(key) },
+		decided: func() { s.Queue.decided(key) },
 	})
 }
 
@@ -123,7 +123,7 @@ func (s *Scheduler) InboxChanged(run status.RunID) {
 func (s *Scheduler) Flush(ctx context.Context) error {
 	for _, sh := range s.shards {
 		select {
-		case <-sh.quiet():
+		case <-sh.idle():
 		case <-s.done:
 			return call.ErrNotOwner
 		case <-ctx.Done():
@@ -174,17 +174,17 @@ func (s *Scheduler) ParkLost(run LostRun, done func(error)) bool {
 
 // await posts a task to the run's shard. The task calls shard.await and sends the result to the
 // channel `answer`.
-func (s *Scheduler) await(run status.RunID, answer chan<- place) {
+func (s *Scheduler) await(run status.RunID, answer chan<- awaited) {
 	sh := s.shard(run)
 	sh.post(func(context.Context) {
 		w, err := sh.await(run)
-		answer <- place{w, err}
+		answer <- awaited{w, err}
 	})
 }
 
-// A place (this type, not the place that a limit gives) is the result of shard.await. The channel
+// An awaited is the result of shard.await. The channel
 // in its field `waiter` receives the run's state once the run has ended or needs a person.
-type place struct {
+type awaited struct {
 	waiter chan *machine.State // nil = the run is not in memory, or the run is quarantined
 	err    error               // reason why the run is quarantined; nil = the run is not quarantined
 }
@@ -210,10 +210,10 @@ func (s *Scheduler) Start(ctx context.Context, last <-chan struct{}) {
 	}
 }
 
-// Tell delivers an event and waits until its decision is committed. It returns the error of the
+// DeliverAndWait delivers an event and waits until its decision is committed. It returns the error of the
 // decision or of the commit; nil = none. It returns call.ErrNotOwner if this membership ends
 // first: then the outcome is not known.
-func (s *Scheduler) Tell(ctx context.Context, run status.RunID, e machine.Event) error {
+func (s *Scheduler) DeliverAndWait(ctx context.Context, run status.RunID, e machine.Event) error {
 	return s.ask(ctx, run, &delivery{Answer: call.Answer{Event: e, Arrived: s.n.Clock.Now()}})
 }
 
@@ -231,7 +231,7 @@ func (s *Scheduler) Submit(ctx context.Context, st *Start, at time.Time, e machi
 // If the run is not in the memory of this membership, Wait returns nil and false at once. If
 // this membership stops working on the run first, Wait returns nil and true.
 func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State, bool, error) {
-	answer := make(chan place, 1)
+	answer := make(chan awaited, 1)
 	s.await(run, answer)
 	var waiter chan *machine.State
 	select {
@@ -262,7 +262,7 @@ func (s *Scheduler) Wait(ctx context.Context, run status.RunID) (*machine.State,
 func (s *Scheduler) Memory() int64 {
 	sum := int64(0)
 	for _, sh := range s.shards {
-		sum += sh.held.Load()
+		sum += sh.memory.Load()
 	}
 	return sum
 }

@@ -36,7 +36,7 @@ type common struct {
 	Timers      *Timers
 	Queue       *SlotQueue
 	Hands       *HandKeeper
-	Quarantined Claimset   // runs that this membership has quarantined
+	Quarantined runSet     // runs that this membership has quarantined
 	Undecidable backoffSet // runs of this engine that have messages, but none that it can decide
 
 	// handing is true if the engine is stopping and other engines are alive. Then the shards
@@ -44,7 +44,7 @@ type common struct {
 	handing  atomic.Bool
 	loads    sync.WaitGroup // goroutines that read or write the store for the shards
 	reads    chan struct{}  // limits how many inboxes are read at the same time; holds one value for each of them
-	clearing Claimset       // ended runs whose inbox is being emptied
+	clearing runSet         // ended runs whose inbox is being emptied
 }
 
 // A shard is one goroutine that works on a part of the runs. No other goroutine reads or
@@ -53,9 +53,9 @@ type shard struct {
 	taskQueue
 	s *common
 
-	size atomic.Int64 // number of runs in memory
-	held atomic.Int64 // estimated memory of the runs, in bytes
-	turn turn         // the task that the shard is doing now
+	size   atomic.Int64 // number of runs in memory
+	memory atomic.Int64 // estimated memory of the runs, in bytes
+	turn   turn         // the task that the shard is doing now
 
 	ended chan struct{} // closed when the goroutine has ended
 	// left is true if the shard's goroutine did not end in time. Only the goroutine that ends
@@ -80,9 +80,9 @@ func newShard(s *common) *shard {
 	return sh
 }
 
-// quiet returns a channel. The shard closes it when the store has answered all commits of
+// idle returns a channel. The shard closes it when the store has answered all commits of
 // the shard and no task waits.
-func (sh *shard) quiet() <-chan struct{} {
+func (sh *shard) idle() <-chan struct{} {
 	c := make(chan struct{})
 	sh.post(func(context.Context) { sh.out.idle = append(sh.out.idle, c) })
 	return c
@@ -94,12 +94,12 @@ func (sh *shard) quiet() <-chan struct{} {
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]
-		var told []*delivery
+		var deciding []*delivery
 		if r.commit != nil {
 			r.commit.release(sh.s.capacity)
-			told = r.commit.deliveries
+			deciding = r.commit.deliveries
 		}
-		for _, d := range slices.Concat(told, r.pending) {
+		for _, d := range slices.Concat(deciding, r.pending) {
 			d.finish(call.ErrNotOwner) // if d is a call's answer, it now goes to the run's next owner
 		}
 		if r.phase != phaseQuarantined && r.owned && owned != nil {
@@ -126,7 +126,7 @@ func (sh *shard) alert(ctx context.Context, r *ownedRun, cause error) {
 	}
 	message, _, _ := strings.Cut(cause.Error(), "\n")
 	t := store.Transition{Run: r.id, Seq: r.seq, At: now, Data: data,
-		Alerts: []store.Alert{{Kind: "set_aside", Code: "internal", Message: message}}}
+		Alerts: []store.Alert{{Kind: AlertQuarantined, Code: "internal", Message: message}}}
 	sh.out.commitRow(ctx, t, func(l commit.Landing) {
 		if l.Err != nil && !OverFor(l.Err) {
 			sh.s.n.cfg.Logger.Error("alert about a run that is quarantined", "run", r.name(), "error", l.Err)
@@ -159,7 +159,7 @@ func (sh *shard) parkLost(ctx context.Context, run LostRun, done func(error)) {
 			failpoint.HitEvent("record.after", event)
 			n.cfg.Logger.Error("run is parked: engines ended with it in hand", "run", head.Name, "code", machine.CodeEngineLost, "deaths", event.Deaths, "message", event.Why)
 			n.Quarantined.Gone(head.Run)
-			n.Followers.Tell(head.Run)
+			n.Followers.Notify(head.Run)
 		}
 		done(l.Err)
 	})
@@ -189,9 +189,9 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop removes a run from memory, for example because another engine owns it or because it cannot
-// be read. All callers that wait for the run get err, which may be nil. If the parameter `trouble`
+// be read. All callers that wait for the run get err, which may be nil. If the parameter `noted`
 // is not nil, drop records it as the reason why the run is quarantined.
-func (sh *shard) drop(r *ownedRun, err, trouble error) {
+func (sh *shard) drop(r *ownedRun, err, cause error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil
 	if r.commit != nil {
@@ -213,13 +213,13 @@ func (sh *shard) drop(r *ownedRun, err, trouble error) {
 		close(w)
 	}
 	r.waiters = nil
-	if trouble != nil {
-		sh.s.n.Quarantined.Note(r.id, trouble)
+	if cause != nil {
+		sh.s.n.Quarantined.Note(r.id, cause)
 	}
 	sh.s.Timers.set(r.id, time.Time{}, false)
 	delete(sh.runs, r.id)
 	delete(sh.resting, r.id)
-	r.weigh(&sh.held, sh.runs[r.id] == r)
+	r.weigh(&sh.memory, sh.runs[r.id] == r)
 }
 
 // quarantine ends the work on a run, because a decision or a commit of the run has failed. The
@@ -242,12 +242,12 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 		d.finish(err)
 	}
 	if !r.owned { // this engine may not write: another engine owns the run, or the run does not exist yet
-		var trouble error
+		var noted error
 		if r.seq > 0 {
-			trouble = err
+			noted = err
 			n.Backoffs.Add(r.id, n.Clock.Now(), n.cfg.Options.MaxScan)
 		}
-		sh.drop(r, err, trouble)
+		sh.drop(r, err, noted)
 		return
 	}
 	sh.s.Hands.letGoOf(r)
@@ -275,7 +275,7 @@ func (sh *shard) quarantine(ctx context.Context, r *ownedRun, todo []*delivery, 
 // It also makes the store reset the number of engines that died with the run in hand. The start
 // of an attempt is not enough, because its answer may still crash an engine.
 func (sh *shard) gotOn(ctx context.Context, r *ownedRun, t *store.Transition) {
-	if !r.suspect || !settles(t) {
+	if !r.suspect || !endsWork(t) {
 		return
 	}
 	r.suspect = false

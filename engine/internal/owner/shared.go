@@ -32,7 +32,7 @@ type Shared struct {
 	Quarantined *Quarantine
 	Outage      *outage.Outage
 	Backoffs    *backoffSet
-	Told        story.FactKinds                    // the kinds of facts that an observer asked for
+	FactKinds   story.FactKinds                    // the kinds of facts that an observer asked for
 	Ended       func(status.RunID, *machine.State) // called when a child run has ended here; must not keep the run's state; nil = not called
 	Posted      func(sink string)                  // called with the sink after a row with replies is stored; nil = not called
 	Idle        string                             // why this node starts no work at all; "" = it works
@@ -67,7 +67,7 @@ type Options struct {
 	MaxBatchBytes                       int
 	MaxRow, SnapshotRows                int
 	Ceilings                            machine.Ceilings
-	Alone                               bool
+	OnlyOwnRuns                         bool
 }
 
 // NewShared returns a Shared. It starts no goroutine.
@@ -82,7 +82,7 @@ func NewShared(cfg Config) *Shared {
 
 // Claims reports whether this node claims runs without an owner.
 func (n *Shared) Claims() bool {
-	return !n.cfg.Options.Alone && !n.Draining.Load() && n.Idle == ""
+	return !n.cfg.Options.OnlyOwnRuns && !n.Draining.Load() && n.Idle == ""
 }
 
 // Check returns an error if this node cannot call the agent. It returns nil if the Invoker

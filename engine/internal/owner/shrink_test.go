@@ -43,12 +43,12 @@ func TestQueuesShrink(t *testing.T) {
 		t.Errorf("%d runs were due, and an empty agenda keeps room for %d", len(runs), cap(a.items))
 	}
 	q := newSlotQueue(plenty{}, nil)
-	q.tell = func(status.RunID, string) {}
+	q.notify = func(status.RunID, string) {}
 	for i := range 3 {
 		q.wait(status.RunID(i+1), invoke.AgentSpec{Key: "a"}, urgency{})
 	}
 	for range 3 {
-		q.told("a")
+		q.decided("a")
 	}
 	if q.Waiting() != 0 || len(q.lines) != 0 {
 		t.Errorf("%d wait, and %d lines are kept in which nobody stands", q.Waiting(), len(q.lines))

@@ -17,8 +17,8 @@ import (
 // and from how long this step has waited.
 type SlotQueue struct {
 	capacity invoke.Capacity // counts the free slots; nil = there is no limit, so no run waits
-	// tell notifies a run that the agent with this AgentSpec.Key may have a free slot.
-	tell    func(run status.RunID, key string)
+	// notify notifies a run that the agent with this AgentSpec.Key may have a free slot.
+	notify  func(run status.RunID, key string)
 	waiting atomic.Int64 // number of runs in the queues of all agents together
 
 	mu     sync.Mutex           // protects the fields below
@@ -32,7 +32,7 @@ type waitList struct {
 	line       []*waiter
 	of         map[status.RunID]*waiter // the waiters in the field `line`, by run
 	priorities map[int]int              // number of waiters with each priority
-	telling    bool                     // a run was notified and has not decided yet
+	notified   bool                     // a run was notified and has not decided yet
 }
 
 // A waiter is a run in the queue.
@@ -99,8 +99,8 @@ func (l *waitList) count(priority, by int) {
 	}
 }
 
-func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *SlotQueue {
-	return &SlotQueue{capacity: capacity, tell: tell, lines: map[string]*waitList{}}
+func newSlotQueue(capacity invoke.Capacity, notify func(status.RunID, string)) *SlotQueue {
+	return &SlotQueue{capacity: capacity, notify: notify, lines: map[string]*waitList{}}
 }
 
 // Free notifies the first run in the queue for an agent that a slot is free, and removes the run
@@ -110,21 +110,21 @@ func newSlotQueue(capacity invoke.Capacity, tell func(status.RunID, string)) *Sl
 func (q *SlotQueue) Free(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
-	idle := l == nil || l.telling || len(l.line) == 0
+	idle := l == nil || l.notified || len(l.line) == 0
 	q.mu.Unlock()
 	if idle || q.capacity.Slot(l.spec).Free <= 0 {
 		return
 	}
 	q.mu.Lock()
-	if l.telling || len(l.line) == 0 {
+	if l.notified || len(l.line) == 0 {
 		q.mu.Unlock()
 		return
 	}
 	run := l.first()
 	q.waiting.Add(-1)
-	l.telling = true
+	l.notified = true
 	q.mu.Unlock()
-	q.tell(run, key)
+	q.notify(run, key)
 }
 
 // dismiss notifies all runs in the queue for an agent, and empties the queue. It is called when no
@@ -141,20 +141,20 @@ func (q *SlotQueue) dismiss(key string) {
 	}
 	q.mu.Unlock()
 	for _, run := range runs {
-		q.tell(run, key)
+		q.notify(run, key)
 	}
 }
 
-// told is called after the notified run has decided. If a slot is still free, told notifies the
+// decided is called after the notified run has decided. If a slot is still free, decided notifies the
 // next run in the queue.
-func (q *SlotQueue) told(key string) {
+func (q *SlotQueue) decided(key string) {
 	q.mu.Lock()
 	l := q.lines[key]
 	if l == nil {
 		q.mu.Unlock()
 		return
 	}
-	l.telling = false
+	l.notified = false
 	if len(l.line) == 0 { // the next run that waits makes a new queue
 		delete(q.lines, key)
 	}
@@ -218,7 +218,7 @@ func (q *SlotQueue) ahead(key string) int {
 	switch {
 	case l == nil:
 		return 0
-	case l.telling:
+	case l.notified:
 		return len(l.line) + 1
 	}
 	return len(l.line)

@@ -56,7 +56,7 @@ func TestS71SlotsGoByPriority(t *testing.T) {
 				slot.free, told = 1, nil
 				q.Free("a")
 				slot.free = 0
-				q.told("a")
+				q.decided("a")
 				if len(told) != min(1, len(waiting)) {
 					t.Fatalf("seed %d: %d runs were told that a slot is free, and %d wait", seed, len(told), len(waiting))
 				}

@@ -28,7 +28,7 @@ func takeSnapshot(ctx context.Context, sh *shard, r *ownedRun, last []byte) {
 		Notes: journal.Notes{Sensitive: slices.Clip(r.sensitive), Refusals: maps.Clone(r.refusals)}}
 	r.short.busy = true
 	before := r.short
-	sh.out.commits++ // a caller of shard.quiet must wait for this write, too
+	sh.out.commits++ // a caller of shard.idle must wait for this write, too
 	sh.s.loads.Add(1)
 	go func() {
 		defer sh.s.loads.Done()

@@ -114,7 +114,7 @@ func (h *timerHeap) Pop() any {
 	it := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-	if lists.Roomy(cap(old), len(*h)) { // most of the memory was for timers that were removed
+	if lists.Oversized(cap(old), len(*h)) { // most of the memory was for timers that were removed
 		*h = append(timerHeap(nil), *h...)
 	}
 	return it

@@ -36,7 +36,7 @@ type UnstaffedDecision struct {
 	Transition store.Transition
 	Records    []machine.Record
 	Facts      []story.Fact
-	Told       bool                // this row, or an earlier row of the run, holds the alert about the missing agents
+	Alerted    bool                // this row, or an earlier row of the run, holds the alert about the missing agents
 	Landed     chan commit.Landing // receives the outcome of the commit
 
 	work *decision

@@ -4,7 +4,7 @@ package planted
 var admitFaults = []fault{
 	{
 		name: "a submission with checks is not committed without them",
-		in:   "engine/store/postgres.alone",
+		in:   "engine/store/postgres.needsTransaction",
 		old:  "len(t.Checks) > 0 || ", new: "",
 		by: catches("engine/store/postgres", "^TestChecks$"),
 	},

@@ -15,21 +15,21 @@ var agentsFaults = []fault{
 	},
 	{
 		name: "an agent without a call makes room for one that has no process",
-		in:   "engine/agents.(*Pool).makeRoom",
+		in:   "engine/agents.(*Pool).endIdle",
 		old:  "i.life.retireLocked()", new: "_ = i.life",
 		by: catches("engine/agents", "^TestProcessesOfAllAgentsAreBounded$"),
 	},
 	{
 		name: "what calls knew in confidence is remembered after their end",
 		in:   "engine/agents.(*callBook).end",
-		old:  "b.hush.add(time.Now(), f.secrets)", new: "_ = b.hush",
-		by: catches("engine/agents", "^TestHush$"),
+		old:  "b.recent.add(time.Now(), f.secrets)", new: "_ = b.recent",
+		by: catches("engine/agents", "^TestRecentSecrets$"),
 	},
 	{
 		name: "a line is not shown where a text that is sensitive may be missing",
-		in:   "engine/agents.(*hush).redactor",
+		in:   "engine/agents.(*recentSecrets).redactor",
 		old:  "if now.Before(h.lost) {", new: "if now.Before(h.lost) && now.After(h.lost) {",
-		by: catches("engine/agents", "^TestHush$"),
+		by: catches("engine/agents", "^TestRecentSecrets$"),
 	},
 	{
 		name: "an agent of an older definition gets no variable of the engine",
@@ -131,8 +131,8 @@ var agentsFaults = []fault{
 	{
 		name: "a half-open circuit admits no more calls than its probes",
 		in:   "engine/agents.(*agent).slotLocked",
-		old:  "probes < free",
-		new:  "probes < 0",
+		old:  "left < free",
+		new:  "left < 0",
 		by:   catches("engine/agents", "^(TestS34Breaker|TestReservedSlotsCountAmongProbes)$"),
 	},
 	{
@@ -194,7 +194,7 @@ var agentsFaults = []fault{
 	{
 		name: "the first place that has a binary which fits wins",
 		in:   "engine/agents.(*Catalog).find",
-		old:  "best != nil && f.Place != best.Place",
+		old:  "best != nil && f.Dir != best.Dir",
 		new:  "false",
 		by:   catches("engine/agents", "^TestFind$"),
 	},
@@ -272,7 +272,7 @@ var agentsFaults = []fault{
 	{
 		name: "no heartbeat is passed on after the end of its call",
 		in:   "engine/agents.(*activeCall).finish",
-		old:  "f.quiet = true",
+		old:  "f.silenced = true",
 		new:  "",
 		by:   catches("engine/agents", "^TestQuietAfterTheEnd$"),
 	},

@@ -4,13 +4,13 @@ package planted
 var childrenFaults = []fault{
 	{
 		name: "the end of a child run in another engine is found by asking the store",
-		in:   "engine/internal/children.(*Room).ask",
+		in:   "engine/internal/children.(*Waits).ask",
 		old:  "if row.State.Final() || w.undoes() || w.stop || w.strayLocked(row.State) {", new: "if false {",
 		by: catches("engine", "^TestParentAndChildInTwoEngines$"),
 	},
 	{
 		name: "an engine does not read a child run that has ended in it",
-		in:   "engine/internal/children.(*Room).Ended",
+		in:   "engine/internal/children.(*Waits).Ended",
 		old:  "w.end = e", new: "_ = w",
 		by: catches("engine/internal/children", "^TestCallSubmitsItsChild$"),
 	},

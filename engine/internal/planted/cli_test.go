@@ -4,7 +4,7 @@ var cliFaults = []fault{
 	{
 		name: "--limit sets the ceilings of runs",
 		in:   "cmd/engine/internal/engines.(*Ceilings).To",
-		old:  "o.Ceilings, o.MaxHeld = c.run, c.memory", new: "o.MaxHeld = c.memory",
+		old:  "o.Ceilings, o.MaxRunMemory = c.run, c.memory", new: "o.MaxRunMemory = c.memory",
 		by: catches("cmd/engine", "^TestScript$/^apply-limit$"),
 	},
 	{

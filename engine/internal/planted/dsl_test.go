@@ -182,7 +182,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "an engine that knows a local value pays for it like one that does not",
-		in:   "dsl/internal/eval.(*Evaluator).settleLocal",
+		in:   "dsl/internal/eval.(*Evaluator).chargeLocal",
 		old:  "m.Take(k.Cost, k.Memory)", new: "m.Take(0, 0)",
 		by: catches("dsl", "^TestCostDoesNotDependOnMemory$"),
 	},
@@ -254,7 +254,7 @@ var dslFaults = []fault{
 	},
 	{
 		name: "the cost of a kept local value is not counted again as a part of another one",
-		in:   "dsl/internal/eval.(*Evaluator).settleLocal",
+		in:   "dsl/internal/eval.(*Evaluator).chargeLocal",
 		old:  "m.Locals.Add(k.Spent)", new: "",
 		by: catches("dsl/internal/eval", "^TestLocalsArePaidOnce$"),
 	},

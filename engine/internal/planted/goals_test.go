@@ -67,7 +67,7 @@ var goalFaults = []fault{
 	},
 	{
 		name: "a run that needs a person holds its key",
-		in:   "engine/store/naming.Hold.Holds",
+		in:   "engine/store/naming.KeyScope.Holds",
 		old:  "case !state.Final():",
 		new:  "case !state.Final() && !state.NeedsHuman():",
 		by:   catches("engine/store/naming", "^TestHolds$"),

@@ -11,7 +11,7 @@ var limitFaults = []fault{
 	{
 		name: "the slots of all engines are no more than the limit",
 		in:   "engine/store/quota.Slots",
-		old:  "free := max(0, most-taken-hold)", new: "free := max(0, most-hold)",
+		old:  "free := max(0, most-taken-reserve)", new: "free := max(0, most-reserve)",
 		by: catches("engine/store/quota", "^TestSlotsOfManyEngines$"),
 	},
 	{
@@ -23,7 +23,7 @@ var limitFaults = []fault{
 	{
 		name: "a row whose time has passed gives no right to its slots",
 		in:   "engine/store/quota.Slots",
-		old:  "hold := max(0, min(ask.Hold, former))", new: "hold := max(0, ask.Hold)",
+		old:  "reserve := max(0, min(ask.Reserve, former))", new: "reserve := max(0, ask.Reserve)",
 		by: catches("engine/store/quota", "^TestSlotsOfManyEngines$"),
 	},
 	{
@@ -59,7 +59,7 @@ var limitFaults = []fault{
 	{
 		name: "a run that must wait long for its rate_limit gets a time",
 		in:   "engine/internal/limits.(*Limits).askCalls",
-		old:  "l.tell(a, l.cfg.Later)", new: "_ = later",
+		old:  "l.notify(a, l.cfg.Later)", new: "_ = later",
 		by: catches("engine/internal/limits", "^TestRunsInLineLearnWhenTheNextCallMayStart$"),
 	},
 	{

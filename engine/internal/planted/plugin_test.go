@@ -3,14 +3,14 @@ package planted
 var pluginFaults = []fault{
 	{
 		name: "memory is counted over all that a process has started",
-		in:   "sdk/plugin/internal/leash.(*watch).look",
+		in:   "sdk/plugin/internal/leash.(*watch).measure",
 		old:  "memory+m.memory(), cpu+m.cpu()",
 		new:  "members[0].memory(), cpu+m.cpu()",
 		by:   catches("sdk/plugin", "^TestHogs$"),
 	},
 	{
 		name: "threads of an agent are bounded",
-		in:   "sdk/plugin/internal/leash.(*watch).look",
+		in:   "sdk/plugin/internal/leash.(*watch).measure",
 		old:  "threads > most",
 		new:  "false",
 		by:   catches("sdk/plugin", "^TestHogs$"),
@@ -336,7 +336,7 @@ var pluginFaults = []fault{
 	{
 		name: "an input over the limit is refused before it is sent",
 		in:   "sdk/plugin.(*call).prepare",
-		old:  "len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageRoom",
+		old:  "len(c.req.Input) > p.options.PayloadLimit || c.size > p.options.PayloadLimit+messageOverhead",
 		new:  "false",
 		by:   catches("sdk/plugin", "^TestInvokeBadInput$"),
 	},

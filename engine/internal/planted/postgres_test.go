@@ -2,6 +2,12 @@ package planted
 
 var postgresFaults = []fault{
 	{
+		name: "PostgreSQL shows the alert of an older engine about a quarantined run with its present kind",
+		in:   "engine/store/postgres.(*views).alerts",
+		old:  "storekit.AlertKind(a.Kind)", new: "a.Kind",
+		by: catches("engine/store/postgres", "^TestStore$/^view$"),
+	},
+	{
 		name: "a run with the highest priority is found at once, wherever the last scan of the queue has begun",
 		in:   "engine/store/postgres.headTrail",
 		old:  "12 * time.Minute",
@@ -264,7 +270,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "another engine's row is not taken for one's own",
-		in:   "engine/store/postgres.(*commit).settle",
+		in:   "engine/store/postgres.(*commit).setOutcomes",
 		old:  "there && token == c.token",
 		new:  "there && token != 0",
 		by:   catches("engine/store/postgres", "^TestStore$"),
@@ -286,13 +292,13 @@ var postgresFaults = []fault{
 	{
 		name: "every tenth scan begins at the first bound",
 		in:   "engine/store/postgres.(*minima).next",
-		old:  "|| m.scans+1 >= lowSkips",
+		old:  "|| m.scans+1 >= minimumSkips",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestLows$"),
 	},
 	{
 		name: "people's questions are read-only transactions",
-		in:   "engine/store/postgres.lookBegin",
+		in:   "engine/store/postgres.readBegin",
 		old:  "READ ONLY",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestReadersKeepToThemselves$"),
@@ -300,7 +306,7 @@ var postgresFaults = []fault{
 	{
 		name: "the last notification of a burst is sent",
 		in:   "engine/store/postgres.(*bell).ring",
-		old:  "b.beside(after)",
+		old:  "b.background(after)",
 		new:  "",
 		by:   catches("engine/store/postgres", "^TestNotificationsAreCoalesced$"),
 	},
@@ -348,7 +354,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a lone submission that landed before its engine was declared dead counts",
-		in:   "engine/store/postgres.(*commit).alone",
+		in:   "engine/store/postgres.(*commit).commitSingly",
 		old:  "if open && errors.Is(err, store.ErrFenced) {",
 		new:  "if open && try < 0 {",
 		by:   catches("engine/store/postgres", "^TestSubmissionAloneOfADeadEngine$"),
@@ -369,7 +375,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a row of a run that retention removed does not land in a batch",
-		in:   "engine/store/postgres.commitAnswerAlone",
+		in:   "engine/store/postgres.commitAnswerOnly",
 		old:  "c.n < pg_catalog.cardinality($11::int8[])",
 		new:  "c.n < 0 * cardinality($11::int8[])",
 		by:   catches("engine/store/postgres", "^TestStore$/^retain$"),
@@ -416,7 +422,7 @@ var postgresFaults = []fault{
 	},
 	{
 		name: "a row that retention has removed was not lost in a failover",
-		in:   "engine/store/postgres.stands",
+		in:   "engine/store/postgres.hasRow",
 		old:  "(values[0] == m.token || values[0] == int64(0))", new: "values[0] == m.token",
 		by: catches("engine/store/postgres", "^TestRemovedIsNotLost$"),
 	},
@@ -469,7 +475,7 @@ var postgresFaults = []fault{
 	{
 		name: "the sessions that look for a pooler are settled too",
 		in:   "engine/store/postgres.detectPooler",
-		old:  "return false, settle(ctx, conns[:])",
+		old:  "return false, applySettings(ctx, conns[:])",
 		new:  "return false, nil",
 		by:   catches("engine/store/postgres", "^TestSearchPath$"),
 	},

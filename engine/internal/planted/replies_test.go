@@ -22,13 +22,13 @@ var replyFaults = []fault{
 	},
 	{
 		name: "a reply whose delivery failed stays",
-		in:   "engine/internal/outbox.(*Postman).send",
+		in:   "engine/internal/outbox.(*Sender).send",
 		old:  "case errs[i] == nil:", new: "case errs[i] == nil, ctx.Err() == nil:",
 		by: catches("engine/internal/outbox", "^TestTwoEnginesKeepTheOrder$"),
 	},
 	{
 		name: "a sink that fails gets one reply at a time",
-		in:   "engine/internal/outbox.(*Postman).serve",
+		in:   "engine/internal/outbox.(*Sender).serve",
 		old:  "limit = 1", new: "limit = batch",
 		by: catches("engine/internal/outbox", "^TestSlowSinkHoldsUpNoOther$"),
 	},
@@ -52,13 +52,13 @@ var replyFaults = []fault{
 	},
 	{
 		name: "an engine without work does not look for replies all the time",
-		in:   "engine/internal/outbox.(*Postman).pause",
+		in:   "engine/internal/outbox.(*Sender).pause",
 		old:  "!s.busy && left > -p.cfg.First", new: "!s.busy",
 		by: catches("engine/internal/outbox", "^TestNothingToDoCostsLittle$"),
 	},
 	{
 		name: "an engine without the agent leaves its sink to others for a while",
-		in:   "engine/internal/outbox.(*Postman).judge",
+		in:   "engine/internal/outbox.(*Sender).judge",
 		old:  "next.After(p.sinks[to].next)", new: "next.Before(p.sinks[to].next)",
 		by: catches("engine/internal/outbox", "^TestAnotherEngineDelivers$"),
 	},

@@ -4,19 +4,19 @@ package planted
 var selectsFaults = []fault{
 	{
 		name: "progress is stored only with the version that was read",
-		in:   "engine/store/postgres/firing.(*Part).advance",
+		in:   "engine/store/postgres/firing.(*Store).advance",
 		old:  "f.Version - 1, f.Watermark", new: "f.Version, f.Watermark",
 		by: catches("engine/internal/selects", "^TestManyRows$"),
 	},
 	{
 		name: "a strategy with several passes ends only after a pass without a new row",
-		in:   "engine/store/postgres/firing.(*Part).conclude",
+		in:   "engine/store/postgres/firing.(*Store).conclude",
 		old:  "if q.Repeats && f.Fresh {", new: "if q.Repeats && f.Fresh && f.Pass < 0 {",
 		by: catches("engine/internal/selects", "^TestT28RowsChange$"),
 	},
 	{
 		name: "the row after a page belongs to the next page",
-		in:   "engine/store/postgres/firing.(*Part).next",
+		in:   "engine/store/postgres/firing.(*Store).next",
 		old:  "rows = rows[:last]", new: "rows = rows[:last+1]",
 		by: catches("engine/internal/selects", "^TestT28EngineDiesInAPage$"),
 	},
@@ -46,13 +46,13 @@ var selectsFaults = []fault{
 	},
 	{
 		name: "keys without a row have vanished",
-		in:   "engine/store/postgres/firing.(*Part).named",
+		in:   "engine/store/postgres/firing.(*Store).named",
 		old:  "Selected: gone, Vanished: gone", new: "Selected: gone, Vanished: gone - gone",
 		by: catches("engine/internal/selects", "^TestT28RowsChange$"),
 	},
 	{
 		name: "an interval that was covered opens no firing",
-		in:   "engine/store/postgres/firing.(*Part).Fire",
+		in:   "engine/store/postgres/firing.(*Store).Fire",
 		old:  "if err != nil || over > 0 {", new: "if err != nil || over > 100 {",
 		by: catches("engine/internal/selects", "^TestS104Windows$"),
 	},
@@ -70,7 +70,7 @@ var selectsFaults = []fault{
 	},
 	{
 		name: "locked rows stay locked until their progress is stored",
-		in:   "engine/store/postgres/firing.(*Part).Hand",
+		in:   "engine/store/postgres/firing.(*Store).Hand",
 		old:  "if q.Lock {", new: "if q.Lock && q.Keys != nil {",
 		by: catches("engine/internal/selects", "^TestS108LockedRows$"),
 	},

@@ -2,6 +2,12 @@ package planted
 
 var sqliteFaults = []fault{
 	{
+		name: "SQLite shows the alert of an older engine about a quarantined run with its present kind",
+		in:   "engine/store/sqlite.(*views).alerts",
+		old:  "storekit.AlertKind(a.Kind)", new: "a.Kind",
+		by: catches("engine/store/sqlite", "^TestStore$/^view$"),
+	},
+	{
 		name: "no symbolic link leads to the state",
 		in:   "engine/store/sqlite.checkInfo",
 		old:  "case info.Mode()&fs.ModeSymlink != 0:", new: "case false:",
@@ -16,13 +22,13 @@ var sqliteFaults = []fault{
 	{
 		name: "a state on a full disk can be read",
 		in:   "engine/store/sqlite.cannotOpen",
-		old:  "if noRoom(err) {", new: "if false {",
+		old:  "if diskFull(err) {", new: "if false {",
 		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
 	},
 	{
 		name: "on a full disk what stands in the WAL is read too",
 		in:   "engine/store/sqlite.(*file).openRead",
-		old:  "mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...))", new: "mode == asItStands && walWaits(path) || mode == alone",
+		old:  "mode == immutable && walWaits(path) || mode == exclusive && !diskFull(errors.Join(errs...))", new: "mode == immutable && walWaits(path) || mode == exclusive",
 		by: catches("cmd/engine", "^TestScript$/^state-full-read$"),
 	},
 	{

@@ -42,7 +42,7 @@ var startsFaults = []fault{
 	{
 		name: "names of runs differ between schedules with long names",
 		in:   "engine/internal/ticks.RunName",
-		old:  `name[:room-len(hash)-1] + "." + hash`, new: "name[:room-len(hash)-1]",
+		old:  `name[:most-len(hash)-1] + "." + hash`, new: "name[:most-len(hash)-1]",
 		by: catches("engine/internal/ticks", "^TestRunName$"),
 	},
 	{

@@ -11,7 +11,7 @@ var waitsFaults = []fault{
 	{
 		name: "an early signal stays beside one that is taken",
 		in:   "engine/machine.(*signals).landed",
-		old:  "inOrder(list, back), m.taken, true)", new: "inOrder(list[:0], list[len(list)-1:]), m.taken, true)",
+		old:  "inOrder(list, back), m.taken, true)", new: "inOrder(list[:0], append(back, list[len(list)-1:]...)), m.taken, true)",
 		by: catches("engine/machine", "^TestEarlySignalStaysBesideOneThatIsTaken$"),
 	},
 	{
@@ -179,7 +179,7 @@ var waitsFaults = []fault{
 	{
 		name: "a step in a group that waits comes before a group that has not started",
 		in:   "engine/operator.(*Operator).Receiver",
-		old:  "if err == nil && top.State.Takes(top.Flow, ev) {", new: "if err == nil {",
+		old:  "if err == nil && new(machine.Scratch).Takes(top.Flow, top.State, ev) {", new: "if err == nil {",
 		by: catches("engine", "^TestSignalReachesAGroup$"),
 	},
 	{
@@ -190,9 +190,15 @@ var waitsFaults = []fault{
 	},
 	{
 		name: "the run of a group starts with its early signals",
-		in:   "engine/internal/children.(*waiter).begin",
-		old:  "order.Signals = w.Invoke.Signals", new: "",
+		in:   "engine.(*Submission).started",
+		old:  "ev.Signals = o.Call.Signals", new: "",
 		by: catches("engine", "^TestEarlySignalsReachGroups$"),
+	},
+	{
+		name: "a call with the same key carries the same signals",
+		in:   "engine/machine.handover.give",
+		old:  "if begun(n) || !step.Listens() {", new: "if !step.Listens() {",
+		by: catches("engine/machine", "^TestRetryOfAGroupGetsOtherSignals$"),
 	},
 	{
 		name: "a signal for a group is refused if its payload fits no step in the group",

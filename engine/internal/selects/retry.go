@@ -69,5 +69,5 @@ func (p *plan) retry(ctx context.Context, role firings.Store, b firings.Bad, row
 	if page.Report.Started > 0 {
 		done.Run = runName(p.f, b.Key)
 	}
-	return done, role.Settle(ctx, b, page.Report.Started == 0)
+	return done, role.Resolve(ctx, b, page.Report.Started == 0)
 }

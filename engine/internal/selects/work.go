@@ -37,9 +37,9 @@ type Config struct {
 	Submit     SubmitFunc
 	Hints      <-chan struct{} // receives a value when there may be an open firing
 	MaxPause   time.Duration   // longest pause between two searches for a firing
-	// Quiet reports whether the store has said a short time ago that no firing is open. If so,
+	// NoWork reports whether the store has said a short time ago that no firing is open. If so,
 	// the end of a pause starts no search: only a hint does. nil = it is not known.
-	Quiet func() bool
+	NoWork func() bool
 }
 
 // A Worker works on firings. Only one goroutine may use it.
@@ -51,7 +51,7 @@ func New(cfg Config) *Worker { return &Worker{cfg} }
 // Run works on firings until ctx ends. While there are none, the pause between two searches doubles
 // each time, up to Config.MaxPause. A hint ends the pause.
 func (w *Worker) Run(ctx context.Context) {
-	wait.Loop{Least: leastPause, Most: w.cfg.MaxPause, Hints: w.cfg.Hints, Quiet: w.cfg.Quiet, Look: func(ctx context.Context) (int, error) {
+	wait.Loop{Least: leastPause, Most: w.cfg.MaxPause, Hints: w.cfg.Hints, NoWork: w.cfg.NoWork, Search: func(ctx context.Context) (int, error) {
 		worked, err := w.Work(ctx)
 		if worked {
 			return wait.More, err

@@ -11,9 +11,12 @@ import (
 // untaken says that no wait and no group has a signal yet.
 const untaken = "untaken"
 
-// judgeHandovers checks the early signals that runs have handed over to groups: the run has received each
+// handovers has the checks of early signals that runs hand over to groups.
+type handovers struct{ *world }
+
+// judge checks the early signals that runs have handed over to groups: the run has received each
 // of them, the run of one group got it, and no wait of the run itself has ended with it.
-func (w judges) judgeHandovers() {
+func (w handovers) judge() {
 	holders := map[status.RunID]map[int32]string{}
 	for _, s := range w.order {
 		if len(s.records) == 0 {
@@ -46,7 +49,7 @@ func (w judges) judgeHandovers() {
 
 // waited returns which wait of a run has ended with which signal, by the number of the signal. Other
 // signals that the run has received are untaken.
-func (w judges) waited(s *runLog) map[int32]string {
+func (w handovers) waited(s *runLog) map[int32]string {
 	holders, ids, last := map[int32]string{}, map[string]bool{}, int32(0)
 	for _, rec := range s.records {
 		switch ev := rec.Event().(type) {

@@ -143,7 +143,7 @@ func (k *kin) posted(id store.MessageID, m store.Message) {
 	k.w.questions = append(k.w.questions, question{id, m.Run, verb, m.By})
 }
 
-// hit counts a fault that an engine has. The parameter `trouble` is the kind of the fault. The
+// hit counts a fault that an engine has. The parameter `faultTime` is the kind of the fault. The
 // fault counts once for each construct that the open runs of the engine use now.
 func (k *kin) hit(trouble string, n *node) {
 	if k == nil {

@@ -84,7 +84,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	}
 	w.wg.Go(func() { w.judges().poison(ctx) })
 	accepted := w.submitAll(ctx)
-	_ = wait.For(ctx, time.Until(w.start.Add(w.conditions.trouble)))
+	_ = wait.For(ctx, time.Until(w.start.Add(w.conditions.faultTime)))
 	w.heal()
 	if w.kin != nil {
 		w.people().care(ctx)

@@ -197,8 +197,8 @@ func (w *wire) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, 
 	return over(ctx, w, partOther, name, func() ([]store.Loaded, error) { return w.Full.Load(ctx, runs...) })
 }
 
-func (w *wire) Hold(ctx context.Context, e store.EngineID, runs []status.RunID) error {
-	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Full.Hold(ctx, e, runs) })
+func (w *wire) PutInHand(ctx context.Context, e store.EngineID, runs []status.RunID) error {
+	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Full.PutInHand(ctx, e, runs) })
 	return err
 }
 

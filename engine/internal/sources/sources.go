@@ -122,7 +122,7 @@ func (s *Sources) openings() publish.Firings {
 func (s *Sources) ofSchedules() *ticks.Firer {
 	cfg := ticks.Config{
 		Store: s.cfg.Roles.Schedules, Sealer: s.cfg.Sealer, Logger: s.cfg.Logger, Now: s.cfg.Now, Pass: s.all.Pass,
-		Definition: s.cfg.Defs.Shared, Hints: s.due, Quiet: s.cfg.Idle.NoWork, MaxPause: s.cfg.MaxScan,
+		Definition: s.cfg.Defs.Shared, Hints: s.due, NoWork: s.cfg.Idle.NoWork, MaxPause: s.cfg.MaxScan,
 		Submit: s.submitTick, Open: s.openTick, Cancel: s.cancelTick,
 	}
 	if s.cfg.Roles.Firings != nil {
@@ -135,7 +135,7 @@ func (s *Sources) ofSchedules() *ticks.Firer {
 func (s *Sources) ofPrograms() *intake.Intake {
 	return intake.New(intake.Config{
 		Store: s.cfg.Roles.Intake, Sealer: s.cfg.Sealer, Logger: s.cfg.Logger, Pass: s.all.Pass,
-		Definition: s.cfg.Defs.Shared, Hints: s.submitted, Quiet: s.cfg.Idle.NoWork, MaxPause: s.cfg.MaxScan,
+		Definition: s.cfg.Defs.Shared, Hints: s.submitted, NoWork: s.cfg.Idle.NoWork, MaxPause: s.cfg.MaxScan,
 		Submit: s.submitOfProgram,
 	})
 }
@@ -144,7 +144,7 @@ func (s *Sources) ofPrograms() *intake.Intake {
 func (s *Sources) ofSelections() *selects.Worker {
 	return selects.New(selects.Config{
 		Store: s.cfg.Roles.Firings, Sealer: s.cfg.Sealer, Logger: s.cfg.Logger, Holder: s.cfg.Address, Lease: s.cfg.Lease,
-		Definition: s.cfg.Defs.Shared, Submit: Rows(s.cfg.SubmitAll), Hints: s.fired, Quiet: s.cfg.Idle.NoWork, MaxPause: min(s.cfg.MaxScan, selectPause),
+		Definition: s.cfg.Defs.Shared, Submit: Rows(s.cfg.SubmitAll), Hints: s.fired, NoWork: s.cfg.Idle.NoWork, MaxPause: min(s.cfg.MaxScan, selectPause),
 	})
 }
 
@@ -152,7 +152,7 @@ func (s *Sources) ofSelections() *selects.Worker {
 func (s *Sources) ofEvents() *inbox.Inbox {
 	return inbox.New(inbox.Config{
 		Store: s.cfg.Roles.Events, Published: s.cfg.Roles.Schedules, Sealer: s.cfg.Sealer, Logger: s.cfg.Logger,
-		Definition: s.cfg.Defs.Shared, Hints: s.sent, Quiet: s.cfg.Idle.NoWork, MaxPause: s.cfg.MaxScan,
+		Definition: s.cfg.Defs.Shared, Hints: s.sent, NoWork: s.cfg.Idle.NoWork, MaxPause: s.cfg.MaxScan,
 		Submit: s.submitOfEvent, SubmitAll: submitKeys(s.cfg.SubmitAll), Fire: s.openings().FireEvent, Reset: s.resetGoal,
 	})
 }

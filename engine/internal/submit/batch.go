@@ -13,7 +13,7 @@ import (
 	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/pointed"
+	"github.com/saga-engine/engine/engine/store/faultpoints"
 )
 
 // Batch holds the parameters of All. See engine.Config and engine.Options.
@@ -47,7 +47,7 @@ func All(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left
 		return out, err, nil
 	}
 	writers := min(cfg.Writers, len(all))
-	cfg.Store = pointed.Store(cfg.Store)
+	cfg.Store = faultpoints.Store(cfg.Store)
 	full, ticked := store.Complete(cfg.Store), &clock.Clock{}
 	b := &batch{cfg: cfg, clock: ticked, all: all, out: out, Maker: New(Config{
 		Store: cfg.Store, Sealer: cfg.Sealer, Defs: journal.NewDefinitions(full, cfg.Sealer), Specs: &owner.SpecCache{}, Clock: ticked, Limits: cfg.Limits,

@@ -16,9 +16,9 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// holdOf returns how long a run of the workflow holds its unique key.
-func holdOf(wf *dsl.Workflow) naming.Hold {
-	return naming.Hold{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
+// keyScopeOf returns how long a run of the workflow holds its unique key.
+func holdOf(wf *dsl.Workflow) naming.KeyScope {
+	return naming.KeyScope{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
 }
 
 // replaces reports whether a submission must be submitted again, now as the replacement of the run
@@ -62,7 +62,7 @@ func HeldBy(ctx context.Context, s store.Store, workflow, key string, res store.
 	g, err := goals.Find(ctx, s, workflow, key)
 	switch {
 	case err == nil && g.Run == res.Run:
-		e.State, e.Ever = g.State, g.Hold.Scope == naming.ScopeEver
+		e.State, e.Ever = g.State, g.KeyScope.Scope == naming.ScopeEver
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return errors.Join(e, err)
 	}

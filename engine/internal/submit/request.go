@@ -59,7 +59,9 @@ func (s *Request) started(run status.RunID, st *owner.Start, waits bool) machine
 	if o := s.Child; o != nil {
 		ev.Trigger, ev.Until, ev.Void = "parent", o.Until, o.Void
 		ev.Parent, ev.ParentName, ev.ParentStep = o.Parent, o.ParentName, o.ParentStep
-		ev.Signals = o.Signals
+		if !o.Void {
+			ev.Signals = o.Call.Signals
+		}
 	}
 	return ev
 }

@@ -164,7 +164,7 @@ func TestQuietFirer(t *testing.T) {
 		hints := make(chan struct{}, 1)
 		f := y.engine(nil)
 		began, start := time.Now(), y.now
-		f.cfg.Store, f.cfg.Hints, f.cfg.Quiet, f.cfg.MaxPause = reads, hints, func() bool { return true }, 15*time.Second
+		f.cfg.Store, f.cfg.Hints, f.cfg.NoWork, f.cfg.MaxPause = reads, hints, func() bool { return true }, 15*time.Second
 		f.cfg.Now = func() time.Time { return start.Add(time.Since(began)) }
 		f.cfg.Pass = func(context.Context, string, time.Duration) (bool, error) { return true, nil }
 		ctx, cancel := context.WithCancel(t.Context())

@@ -48,10 +48,10 @@ type Config struct {
 	Selections Selections
 	// Hints receives a value when a schedule may be due; nil = never.
 	Hints <-chan struct{}
-	// Quiet reports whether the store has said a short time ago that no schedule is due. If so, the
+	// NoWork reports whether the store has said a short time ago that no schedule is due. If so, the
 	// next scan is at the next known tick, or after a hint. nil = it is not known.
-	Quiet func() bool
-	// MaxPause is the longest pause between two scans, unless Quiet makes the pause longer. Without
+	NoWork func() bool
+	// MaxPause is the longest pause between two scans, unless NoWork makes the pause longer. Without
 	// hints, the Firer finds a schedule that was published during the pause only after the pause.
 	MaxPause time.Duration
 }
@@ -83,7 +83,7 @@ func New(cfg Config) *Firer {
 // error and works on the next schedule.
 func (f *Firer) Run(ctx context.Context) {
 	for {
-		due, err := f.look(ctx)
+		due, err := f.scanDue(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -97,8 +97,8 @@ func (f *Firer) Run(ctx context.Context) {
 }
 
 // rest waits until a schedule may be due: until the given tick, until a hint, or until
-// Config.MaxPause has passed and Config.Quiet returns false. A zero tick means that no tick is
-// known. If the parameter `known` is false, Config.Quiet is not called.
+// Config.MaxPause has passed and Config.MayWorkUntil returns false. A zero tick means that no tick is
+// known. If the parameter `known` is false, Config.MayWorkUntil is not called.
 func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	pause := func() time.Duration {
 		if due.IsZero() {
@@ -107,14 +107,14 @@ func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 		return min(f.cfg.MaxPause, max(due.Sub(f.cfg.Now()), minPause))
 	}
 	_, err := wait.Idle(ctx, pause(), f.cfg.Hints, func() bool {
-		return known && f.cfg.Quiet != nil && f.cfg.Quiet() && pause() == f.cfg.MaxPause
+		return known && f.cfg.NoWork != nil && f.cfg.NoWork() && pause() == f.cfg.MaxPause
 	})
 	return err
 }
 
-// look makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
+// scanDue makes one scan if a schedule is due and Config.Pass allows the scan. It returns the earliest
 // next tick of all schedules, as it was before the scan; zero = there is none.
-func (f *Firer) look(ctx context.Context) (time.Time, error) {
+func (f *Firer) scanDue(ctx context.Context) (time.Time, error) {
 	now := f.cfg.Now()
 	due, err := f.cfg.Store.Schedules(ctx, store.Never, 1)
 	if err != nil || len(due) == 0 {

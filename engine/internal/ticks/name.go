@@ -15,10 +15,10 @@ import (
 func RunName(workflow, schedule string, tick time.Time) string {
 	at := tick.UTC().Format("20060102T150405Z")
 	name := workflow + "." + schedule
-	if room := naming.MaxNameLen - len(at) - 1; len(name) > room {
+	if most := naming.MaxNameLen - len(at) - 1; len(name) > most {
 		sum := sha256.Sum256([]byte(name))
 		hash := hex.EncodeToString(sum[:6])
-		name = name[:room-len(hash)-1] + "." + hash
+		name = name[:most-len(hash)-1] + "." + hash
 	}
 	return fmt.Sprintf("%s.%s", name, at)
 }

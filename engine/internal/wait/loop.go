@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What one search of a Loop has found.
+// These constants say what one search of a Loop has found.
 const (
 	Nothing = iota
 	Some    // there was work, and more may come soon
@@ -13,23 +13,23 @@ const (
 )
 
 // A Loop searches for work again and again. While it finds none, the pause between two searches
-// doubles each time. All fields except Hints and Quiet are required.
+// doubles each time. All fields except Hints and NoWork are required.
 type Loop struct {
 	Least, Most time.Duration   // shortest and longest pause between two searches
 	Hints       <-chan struct{} // a value means that there may be work, and ends the pause; nil = no hints
-	// Quiet reports whether the store has said a short time ago that there is no work. Then the Loop
+	// NoWork reports whether the store has said a short time ago that there is no work. Then the Loop
 	// pauses again instead of searching. nil = the store says nothing about this.
-	Quiet func() bool
-	// Look searches once and works on what it finds. It returns Nothing, Some or More.
-	Look func(ctx context.Context) (found int, err error)
-	// Failed is called with each error of Look. After an error the pause doubles, too.
+	NoWork func() bool
+	// Search searches once and works on what it finds. It returns Nothing, Some or More.
+	Search func(ctx context.Context) (found int, err error)
+	// Failed is called with each error of Search. After an error the pause doubles, too.
 	Failed func(err error)
 }
 
 // Run searches until ctx ends.
 func (l Loop) Run(ctx context.Context) {
 	for pause := l.Least; ; {
-		found, err := l.Look(ctx)
+		found, err := l.Search(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -44,7 +44,7 @@ func (l Loop) Run(ctx context.Context) {
 		default:
 			pause = min(2*pause, l.Most)
 		}
-		switch hinted, err := Idle(ctx, pause, l.Hints, l.Quiet); {
+		switch hinted, err := Idle(ctx, pause, l.Hints, l.NoWork); {
 		case err != nil:
 			return
 		case hinted:

@@ -25,7 +25,7 @@ func TestLoop(t *testing.T) {
 			failed int
 		)
 		last := time.Now()
-		Loop{Least: time.Second, Most: 5 * time.Second, Hints: hints, Failed: func(error) { failed++ }, Look: func(context.Context) (int, error) {
+		Loop{Least: time.Second, Most: 5 * time.Second, Hints: hints, Failed: func(error) { failed++ }, Search: func(context.Context) (int, error) {
 			pauses = append(pauses, time.Since(last))
 			last = time.Now()
 			if len(answers) == 0 {

@@ -27,10 +27,10 @@ var (
 type encoder struct {
 	b       []byte
 	at      model.Instant
-	strings []part // ranges of b: the strings of the record that were written in full, in order
+	strings []byteRange // ranges of b: the strings of the record that were written in full, in order
 	// named maps a text to its index in the field `strings`. It is nil while that list is short.
 	named map[string]int
-	docs  []part // ranges of b: the values of the record that were written in full, each with its tag
+	docs  []byteRange // ranges of b: the values of the record that were written in full, each with its tag
 	// valued maps the bytes of a value to the value's index in the field `docs`. It is nil while
 	// that list is short.
 	valued  map[string]int
@@ -39,15 +39,15 @@ type encoder struct {
 	bare    bool // true: write values without references (SameState)
 }
 
-// A part is a range of the encoder's bytes.
-type part struct{ from, to int }
+// A byteRange is a range of the encoder's bytes.
+type byteRange struct{ from, to int }
 
-// manyParts is the largest length of a list of parts that is searched without a map.
-const manyParts = 24
+// manyRanges is the largest length of a list of ranges that is searched without a map.
+const manyRanges = 24
 
-// said looks for the given text among the earlier strings of the record. It returns the index of
+// earlier looks for the given text among the earlier strings of the record. It returns the index of
 // this string in e.strings, and whether the string was found.
-func (e *encoder) said(text string) (int, bool) {
+func (e *encoder) earlier(text string) (int, bool) {
 	if e.named != nil {
 		k, ok := e.named[text]
 		return k, ok
@@ -60,16 +60,16 @@ func (e *encoder) said(text string) (int, bool) {
 	return 0, false
 }
 
-// note appends the part `s` to a list and returns the longer list. If the list has more than
-// manyParts parts, a map from the bytes of each part to its index makes a search fast. The
+// note appends the range `s` to a list and returns the longer list. If the list has more than
+// manyRanges ranges, a map from the bytes of each range to its index makes a search fast. The
 // parameter `many` is this map; nil = there is none yet. The second result is the map, too.
-func (e *encoder) note(list []part, many map[string]int, s part) ([]part, map[string]int) {
+func (e *encoder) note(list []byteRange, many map[string]int, s byteRange) ([]byteRange, map[string]int) {
 	list = append(list, s)
 	switch {
 	case many != nil:
 		many[string(e.b[s.from:s.to])] = len(list) - 1
-	case len(list) > manyParts:
-		many = make(map[string]int, 2*manyParts)
+	case len(list) > manyRanges:
+		many = make(map[string]int, 2*manyRanges)
 		for k, s := range list {
 			many[string(e.b[s.from:s.to])] = k
 		}
@@ -121,13 +121,13 @@ func (e *encoder) string(s string) {
 		e.b = append(e.b, s...)
 		return
 	}
-	if k, ok := e.said(s); ok {
+	if k, ok := e.earlier(s); ok {
 		e.uint(uint64(k)<<1 | 1)
 		return
 	}
 	e.uint(uint64(len(s)) << 1)
 	e.b = append(e.b, s...)
-	e.strings, e.named = e.note(e.strings, e.named, part{len(e.b) - len(s), len(e.b)})
+	e.strings, e.named = e.note(e.strings, e.named, byteRange{len(e.b) - len(s), len(e.b)})
 }
 
 // A decoder reads the bytes in its field `b`. After a failure the field `err` is set, and every

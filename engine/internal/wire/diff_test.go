@@ -47,7 +47,7 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 		differed := false
 		for range 200 {
 			var a, b model.Run
-			fresh := func(r *model.Run) { *r = model.Run{Head: &model.Head{}, Trouble: &model.Trouble{}} }
+			fresh := func(r *model.Run) { *r = model.Run{Head: &model.Head{}, Rare: &model.Rare{}} }
 			fresh(&a)
 			fresh(&b)
 			read(func(d *decoder) { fresh(&a); f.get(d, &a) })
@@ -57,7 +57,7 @@ func TestDiffAgreesWithTheTables(t *testing.T) {
 				t.Fatalf("run field %d: the table says %b, diffRun %b", i, mask, model.DiffRun(&a, &b))
 			}
 			differed = differed || mask != 0
-			if !reflect.DeepEqual(a.Head, b.Head) && model.HeadBits>>i&1 == 0 || !reflect.DeepEqual(a.Trouble, b.Trouble) && model.TroubleBits>>i&1 == 0 {
+			if !reflect.DeepEqual(a.Head, b.Head) && model.HeadBits>>i&1 == 0 || !reflect.DeepEqual(a.Rare, b.Rare) && model.RareBits>>i&1 == 0 {
 				t.Fatalf("run field %d lies behind a pointer, but no mask says so", i)
 			}
 		}

@@ -458,7 +458,7 @@ func (e *encoder) outputs(outputs []model.Output) {
 	e.uint(uint64(len(outputs)))
 	for _, o := range outputs {
 		e.string(o.Name)
-		e.held(o.Value)
+		e.stored(o.Value)
 		e.bool(o.Sensitive)
 		e.string(o.Problem)
 	}
@@ -467,7 +467,7 @@ func (e *encoder) outputs(outputs []model.Output) {
 func (d *decoder) outputs() []model.Output {
 	var outputs []model.Output
 	for range d.count() {
-		outputs = append(outputs, model.Output{Name: d.string(), Value: d.held(), Sensitive: d.bool(), Problem: d.string()})
+		outputs = append(outputs, model.Output{Name: d.string(), Value: d.stored(), Sensitive: d.bool(), Problem: d.string()})
 	}
 	return outputs
 }

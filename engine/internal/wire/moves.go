@@ -6,8 +6,8 @@ func putMoves(e *encoder, moves []model.Move) {
 	e.uint(uint64(len(moves)))
 	for _, m := range moves {
 		e.int(int64(m.Workflow))
-		e.uint(uint64(len(m.Places)))
-		for _, p := range m.Places {
+		e.uint(uint64(len(m.StepOf)))
+		for _, p := range m.StepOf {
 			e.int(int64(p))
 		}
 	}
@@ -18,7 +18,7 @@ func getMoves(d *decoder) []model.Move {
 	for range d.count() {
 		m := model.Move{Workflow: getInt32(d)}
 		for range d.count() {
-			m.Places = append(m.Places, getInt32(d))
+			m.StepOf = append(m.StepOf, getInt32(d))
 		}
 		moves = append(moves, m)
 	}

@@ -138,12 +138,12 @@ func (d *decoder) record() machine.Record {
 	d.at = r.At
 	event := d.event()
 	if kind, mask := d.run(event); mask != 0 {
-		r.Run = &model.RunPatch{Mask: mask, To: model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}}
+		r.Run = &model.RunPatch{Mask: mask, To: model.Run{Head: &model.NoHead, Rare: &model.NoRare}}
 		if mask&model.HeadBits != 0 {
 			r.Run.To.Head = new(model.Head)
 		}
-		if mask&model.TroubleBits != 0 {
-			r.Run.To.Trouble = new(model.Trouble)
+		if mask&model.RareBits != 0 {
+			r.Run.To.Rare = new(model.Rare)
 		}
 		d.runFields(kind, mask, &r.Run.To, event)
 	}

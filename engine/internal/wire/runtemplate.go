@@ -101,7 +101,7 @@ func acceptDiffers(r *model.Run, at model.Instant, ev *machine.Started) uint64 {
 		{r.ID != ev.RunID, model.RunIDBit},
 		{r.Name != ev.Name, model.RunNameBit},
 		{r.Key != ev.Key, model.RunKeyBit},
-		{!model.SameHeld(r.Vars, model.Held{V: ev.Vars}), model.RunVarsBit},
+		{!model.SameStored(r.Vars, model.StoredValue{V: ev.Vars}), model.RunVarsBit},
 		{r.Trigger != ev.Trigger, model.RunTriggerBit},
 		{r.StartedBy != ev.StartedBy, model.RunStartedByBit},
 		{r.Started != at, model.RunStartedBit},
@@ -132,7 +132,7 @@ func setAccepted(r *model.Run, mask uint64, at model.Instant, ev *machine.Starte
 		r.Key = ev.Key
 	}
 	if mask&model.RunVarsBit != 0 {
-		r.Vars = model.Held{V: ev.Vars}
+		r.Vars = model.StoredValue{V: ev.Vars}
 	}
 	if mask&model.RunTriggerBit != 0 {
 		r.Trigger = ev.Trigger

@@ -16,10 +16,10 @@ func TestSameState(t *testing.T) {
 		vars := dsl.NewValue([]byte(`{"text":"a value that is long enough to be shared"}`), nil, nil)
 		n := model.NewNode(0).Box()
 		n.State, n.Done, n.Known = status.StepSucceeded, true, true
-		n.Output = model.Held{V: dsl.NewValue([]byte(output), nil, nil), From: model.Origin{Kind: from}}
-		head := &model.Head{ID: 7, Name: "o-7", Vars: model.Held{V: vars}}
+		n.Output = model.StoredValue{V: dsl.NewValue([]byte(output), nil, nil), From: model.Origin{Kind: from}}
+		head := &model.Head{ID: 7, Name: "o-7", Vars: model.StoredValue{V: vars}}
 		return new(machine.Loader).Restore(model.Image{
-			Run:   model.Run{Head: head, Trouble: &model.NoTrouble, Steps: 1, Records: 1, Last: 5, State: status.RunRunning},
+			Run:   model.Run{Head: head, Rare: &model.NoRare, Steps: 1, Records: 1, Last: 5, State: status.RunRunning},
 			Nodes: []*model.Node{n},
 		})
 	}

@@ -58,7 +58,7 @@ func putImage(e *encoder, im *model.Image) []byte {
 	e.uint(Format)
 	e.uint(uint64(im.Run.Last))
 	e.int(int64(im.Run.Records))
-	mask := model.Diff(model.RunFields, &model.Run{Head: &model.NoHead, Trouble: &model.NoTrouble}, &im.Run)
+	mask := model.Diff(model.RunFields, &model.Run{Head: &model.NoHead, Rare: &model.NoRare}, &im.Run)
 	e.uint(mask)
 	put(e, runCodec, mask, &im.Run)
 	putNodes(e, im)
@@ -126,10 +126,10 @@ func decodeImage(data []byte) (model.Image, error) {
 		return model.Image{}, err
 	}
 	d.at = model.Instant(d.uint())
-	im := model.Image{Run: model.Run{Head: new(model.Head), Trouble: &model.NoTrouble, Last: d.at, Records: int32(d.index())}}
+	im := model.Image{Run: model.Run{Head: new(model.Head), Rare: &model.NoRare, Last: d.at, Records: int32(d.index())}}
 	mask := d.mask(len(runCodec))
-	if mask&model.TroubleBits != 0 {
-		im.Run.Trouble = new(model.Trouble)
+	if mask&model.RareBits != 0 {
+		im.Run.Rare = new(model.Rare)
 	}
 	get(d, runCodec, mask, &im.Run)
 	if im.Run.Steps < 0 || im.Run.Steps > model.MaxSteps {

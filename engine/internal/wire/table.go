@@ -52,11 +52,11 @@ func textCodec[T any](bit uint64, p func(*T) *string) codec[T] {
 	}
 }
 
-func valueCodec[T any](bit uint64, p func(*T) *model.Held) codec[T] {
+func valueCodec[T any](bit uint64, p func(*T) *model.StoredValue) codec[T] {
 	return codec[T]{
 		bit: bit,
-		put: func(e *encoder, v *T) { e.held(*p(v)) },
-		get: func(d *decoder, v *T) { *p(v) = d.held() },
+		put: func(e *encoder, v *T) { e.stored(*p(v)) },
+		get: func(d *decoder, v *T) { *p(v) = d.stored() },
 	}
 }
 
@@ -75,7 +75,7 @@ func blameCodec(bit uint64, p func(*model.Node) *model.Track) codec[model.Node] 
 		get: func(d *decoder, n *model.Node) {
 			x := p(n)
 			x.Miss = model.MissKind(d.int())
-			x.Said = model.Said(d.string(), d.string())
+			x.Said = model.NewFailureText(d.string(), d.string())
 		},
 	}
 }
@@ -94,7 +94,7 @@ var runCodec = []codec[model.Run]{
 	numberCodec(model.RunIDBit, func(r *model.Run) *status.RunID { return &r.ID }),
 	textCodec(model.RunNameBit, func(r *model.Run) *string { return &r.Name }),
 	textCodec(model.RunKeyBit, func(r *model.Run) *string { return &r.Key }),
-	valueCodec(model.RunVarsBit, func(r *model.Run) *model.Held { return &r.Vars }),
+	valueCodec(model.RunVarsBit, func(r *model.Run) *model.StoredValue { return &r.Vars }),
 	textCodec(model.RunTriggerBit, func(r *model.Run) *string { return &r.Trigger }),
 	textCodec(model.RunStartedByBit, func(r *model.Run) *string { return &r.StartedBy }),
 	textCodec(model.RunWorkflowBit, func(r *model.Run) *string { return &r.Workflow }),
@@ -189,9 +189,9 @@ var nodeCodec = []codec[model.Node]{
 	momentCodec(model.NodeFwdReadyBit, func(n *model.Node) *model.Instant { return &n.Fwd.Ready }),
 	momentCodec(model.NodeFwdBeganBit, func(n *model.Node) *model.Instant { return &n.Fwd.Began }),
 	momentCodec(model.NodeFwdEndedBit, func(n *model.Node) *model.Instant { return &n.Fwd.Ended }),
-	valueCodec(model.NodeInputBit, func(n *model.Node) *model.Held { return &n.Input }),
+	valueCodec(model.NodeInputBit, func(n *model.Node) *model.StoredValue { return &n.Input }),
 	booleanCodec(model.NodePreparedBit, func(n *model.Node) *bool { return &n.Prepared }),
-	valueCodec(model.NodeOutputBit, func(n *model.Node) *model.Held { return &n.Output }),
+	valueCodec(model.NodeOutputBit, func(n *model.Node) *model.StoredValue { return &n.Output }),
 	booleanCodec(model.NodeKnownBit, func(n *model.Node) *bool { return &n.Known }),
 	momentCodec(model.NodeFwdDeadlineBit, func(n *model.Node) *model.Instant { return &n.Fwd.Deadline }),
 	momentCodec(model.NodeFwdUntilBit, func(n *model.Node) *model.Instant { return &n.Fwd.Until }),
@@ -199,9 +199,14 @@ var nodeCodec = []codec[model.Node]{
 	blameCodec(model.NodeFwdFailureBit, func(n *model.Node) *model.Track { return &n.Fwd }),
 	{ // whether the node is an instance of a for_each step; step, key and value of the instance
 		bit: model.NodeInstanceBit,
-		put: func(e *encoder, n *model.Node) { e.bool(n.Item); e.int(int64(n.Step)); e.string(n.Key); e.held(n.Each) },
+		put: func(e *encoder, n *model.Node) {
+			e.bool(n.Item)
+			e.int(int64(n.Step))
+			e.string(n.Key)
+			e.stored(n.Each)
+		},
 		get: func(d *decoder, n *model.Node) {
-			n.Item, n.Step, n.Key, n.Each = d.bool(), int32(d.index()), d.string(), d.held()
+			n.Item, n.Step, n.Key, n.Each = d.bool(), int32(d.index()), d.string(), d.stored()
 		},
 	},
 	numberCodec(model.NodeNextBit, func(n *model.Node) *int { return &n.Next }),
@@ -215,13 +220,13 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeUndKindBit, func(n *model.Node) *model.CallKind { return &n.Und.Kind }),
 	numberCodec(model.NodeUndAttemptBit, func(n *model.Node) *int32 { return &n.Und.Attempt }),
 	numberCodec(model.NodeUndTotalBit, func(n *model.Node) *int32 { return &n.Und.Total }),
-	valueCodec(model.NodeUndoInputBit, func(n *model.Node) *model.Held { return &n.UndoInput }),
+	valueCodec(model.NodeUndoInputBit, func(n *model.Node) *model.StoredValue { return &n.UndoInput }),
 	booleanCodec(model.NodeUndoReadyBit, func(n *model.Node) *bool { return &n.UndoReady }),
 	momentCodec(model.NodeUndBeganBit, func(n *model.Node) *model.Instant { return &n.Und.Began }),
 	momentCodec(model.NodeUndEndedBit, func(n *model.Node) *model.Instant { return &n.Und.Ended }),
 	momentCodec(model.NodeUndReadyBit, func(n *model.Node) *model.Instant { return &n.Und.Ready }),
 	momentCodec(model.NodeUndDeadlineBit, func(n *model.Node) *model.Instant { return &n.Und.Deadline }),
-	momentCodec(model.NodeQuietBit, func(n *model.Node) *model.Instant { return &n.Quiet }),
+	momentCodec(model.NodeMayWorkUntilBit, func(n *model.Node) *model.Instant { return &n.MayWorkUntil }),
 	{ // position of the node in the queue for an agent, as a time; index + 1 of the agent in Run.Holds
 		bit: model.NodeQueueBit,
 		put: func(e *encoder, n *model.Node) { e.instant(n.Queue); e.int(int64(n.Hold)) },
@@ -239,7 +244,7 @@ var nodeCodec = []codec[model.Node]{
 	numberCodec(model.NodeFwdRoundsBit, func(n *model.Node) *int16 { return &n.Fwd.Rounds }),
 	numberCodec(model.NodeFwdLookupsBit, func(n *model.Node) *int16 { return &n.Fwd.Lookups }),
 	numberCodec(model.NodeUndLookupsBit, func(n *model.Node) *int16 { return &n.Und.Lookups }),
-	valueCodec(model.NodeCaughtBit, func(n *model.Node) *model.Held { return &n.Caught }),
+	valueCodec(model.NodeCaughtBit, func(n *model.Node) *model.StoredValue { return &n.Caught }),
 	booleanCodec(model.NodeTimedOutBit, func(n *model.Node) *bool { return &n.TimedOut }),
 	textCodec(model.NodeBizKeyBit, func(n *model.Node) *string { return &n.BizKey }),
 	numberCodec(model.NodeGenBit, func(n *model.Node) *int32 { return &n.Gen }),
@@ -269,14 +274,14 @@ var nodeCodec = []codec[model.Node]{
 			n.Signal = model.Reception{Awaits: d.string(), Name: d.string(), Number: int32(d.index())}
 		},
 	},
-	valueCodec(model.NodeDataBit, func(n *model.Node) *model.Held { return &n.Data }),
+	valueCodec(model.NodeDataBit, func(n *model.Node) *model.StoredValue { return &n.Data }),
 	{ // how far a repeat step has come, and the arguments that it gave to a declared action
 		bit: model.NodeLoopBit,
 		put: func(e *encoder, n *model.Node) {
 			// A reference has no value before the record is applied to a state.
 			if !n.Given.V.IsNull() || n.Given.From.Kind != model.OriginInline {
 				e.int(loopGiven)
-				e.held(n.Given)
+				e.stored(n.Given)
 			}
 			e.int(int64(n.Loop.Iteration))
 			e.int(int64(n.Loop.Calls))
@@ -284,10 +289,10 @@ var nodeCodec = []codec[model.Node]{
 			e.bool(n.Loop.Between)
 		},
 		get: func(d *decoder, n *model.Node) {
-			n.Given = model.Held{}
+			n.Given = model.StoredValue{}
 			iteration := d.int()
 			if iteration == loopGiven {
-				n.Given = d.held()
+				n.Given = d.stored()
 				iteration = d.int()
 			}
 			n.Loop = model.Loop{Iteration: int32(d.small(iteration)), Calls: int32(d.index()), Past: d.bool(), Between: d.bool()}
@@ -295,8 +300,8 @@ var nodeCodec = []codec[model.Node]{
 	},
 	{ // output of the previous iteration, and the collected values that this record adds
 		bit: model.NodeGatheredBit,
-		put: func(e *encoder, n *model.Node) { e.held(n.Last); putCollected(e, n.Collected) },
-		get: func(d *decoder, n *model.Node) { n.Last = d.held(); n.Collected = n.Collected.Join(getCollected(d)) },
+		put: func(e *encoder, n *model.Node) { e.stored(n.Last); putCollected(e, n.Collected) },
+		get: func(d *decoder, n *model.Node) { n.Last = d.stored(); n.Collected = n.Collected.Join(getCollected(d)) },
 	},
 	{ // early signals for the run of a group
 		bit: model.NodeHandedBit,
@@ -315,12 +320,12 @@ var attemptCodec = []codec[model.Attempt]{
 	{
 		bit: model.AttemptCodeBit,
 		put: func(e *encoder, a *model.Attempt) { e.string(a.Code()) },
-		get: func(d *decoder, a *model.Attempt) { a.Said = model.Said(d.string(), a.Message()) },
+		get: func(d *decoder, a *model.Attempt) { a.Said = model.NewFailureText(d.string(), a.Message()) },
 	},
 	{
 		bit: model.AttemptMessageBit,
 		put: func(e *encoder, a *model.Attempt) { e.string(a.Message()) },
-		get: func(d *decoder, a *model.Attempt) { a.Said = model.Said(a.Code(), d.string()) },
+		get: func(d *decoder, a *model.Attempt) { a.Said = model.NewFailureText(a.Code(), d.string()) },
 	},
 	momentCodec(model.AttemptSilentBit, func(a *model.Attempt) *model.Instant { return &a.Silent }),
 	numberCodec(model.AttemptGenBit, func(a *model.Attempt) *int32 { return &a.Gen }),

@@ -208,7 +208,7 @@ func endDiffers(n *model.Node, at model.Instant, output dsl.Value) uint64 {
 	if n.Fwd.Ended != at {
 		m |= model.NodeFwdEndedBit
 	}
-	if !model.SameHeld(n.Output, model.Held{V: output}) {
+	if !model.SameStored(n.Output, model.StoredValue{V: output}) {
 		m |= model.NodeOutputBit
 	}
 	if !n.Known {
@@ -233,7 +233,7 @@ func setEnd(n *model.Node, mask uint64, at model.Instant, output dsl.Value) {
 		n.Fwd.Ended = at
 	}
 	if mask&model.NodeOutputBit != 0 {
-		n.Output = model.Held{V: output}
+		n.Output = model.StoredValue{V: output}
 	}
 	if mask&model.NodeKnownBit != 0 {
 		n.Known = true

@@ -33,10 +33,10 @@ func TestTemplatesAgreeWithTheTables(t *testing.T) {
 		checkUsual(t, rng, fmt.Sprintf("attempt %d", k), model.AttemptFields, attemptCodec, templates[k].attemptFollow, func() *model.Attempt { return &model.Attempt{Call: call} }, differsOf,
 			func(a *model.Attempt, mask uint64) { setAttempt(a, mask, at) })
 	}
-	checkUsual(t, rng, "run accepted", model.RunFields, runCodec, runAccepted.follows(), func() *model.Run { return &model.Run{Head: &model.Head{}, Trouble: &model.Trouble{}} },
+	checkUsual(t, rng, "run accepted", model.RunFields, runCodec, runAccepted.follows(), func() *model.Run { return &model.Run{Head: &model.Head{}, Rare: &model.Rare{}} },
 		func(r *model.Run) uint64 { return acceptDiffers(r, at, &started) },
 		func(r *model.Run, mask uint64) { runAccepted.set(r, mask, at, started) })
-	checkUsual(t, rng, "run ended", model.RunFields, runCodec, runEnded.follows(), func() *model.Run { return &model.Run{Head: &model.Head{}, Trouble: &model.Trouble{}} },
+	checkUsual(t, rng, "run ended", model.RunFields, runCodec, runEnded.follows(), func() *model.Run { return &model.Run{Head: &model.Head{}, Rare: &model.Rare{}} },
 		func(r *model.Run) uint64 { return endedDiffers(r, at) },
 		func(r *model.Run, mask uint64) { runEnded.set(r, mask, at, machine.TimePassed{}) })
 }
@@ -99,7 +99,7 @@ func scramble[T any](rng *rand.Rand, f codec[T], v *T, at model.Instant) bool {
 func TestCodecLaterAttemptToTheLetter(t *testing.T) {
 	at := model.Instant(1_700_000_000_000_000)
 	for _, call := range []int32{1, 2, 300} {
-		n, a := model.Node{More: &model.NoMore, Deps: 1, Input: model.Held{V: js(`{"x":1}`)}}, model.Attempt{Call: call, CompleteBy: at + 5}
+		n, a := model.Node{More: &model.NoMore, Deps: 1, Input: model.StoredValue{V: js(`{"x":1}`)}}, model.Attempt{Call: call, CompleteBy: at + 5}
 		setStart(&n, startFollow, at, call)
 		setAttempt(&a, templates[stepStarts].attemptFollow, at)
 		delta := model.Delta{At: at, Nodes: []model.NodePatch{{

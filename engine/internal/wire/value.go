@@ -17,7 +17,7 @@ const (
 	valueOrigin = 4
 )
 
-func (e *encoder) held(h model.Held) {
+func (e *encoder) stored(h model.StoredValue) {
 	if e.bare {
 		h.From = model.Origin{}
 	}
@@ -74,7 +74,7 @@ func (e *encoder) value(v dsl.Value) {
 		e.uint(uint64(k))
 		return
 	}
-	e.docs, e.valued = e.note(e.docs, e.valued, part{from, len(e.b)})
+	e.docs, e.valued = e.note(e.docs, e.valued, byteRange{from, len(e.b)})
 }
 
 // same compares the last written value with the earlier values of the record. The bytes of the
@@ -94,19 +94,19 @@ func (e *encoder) same(from int) (int, bool) {
 	return 0, false
 }
 
-func (d *decoder) held() model.Held {
+func (d *decoder) stored() model.StoredValue {
 	tag := d.uint()
 	if tag <= valueFirst {
-		return model.Held{V: d.valueOf(tag)}
+		return model.StoredValue{V: d.valueOf(tag)}
 	}
-	h := model.Held{From: model.Origin{Kind: model.OriginKind(tag - valueOrigin)}}
+	h := model.StoredValue{From: model.Origin{Kind: model.OriginKind(tag - valueOrigin)}}
 	switch h.From.Kind {
 	case model.OriginVars, model.OriginKey:
 	case model.OriginOutput, model.OriginInput:
 		h.From.Node = int32(d.small(int64(d.uint())))
 	default:
 		d.fail()
-		return model.Held{}
+		return model.StoredValue{}
 	}
 	if d.full {
 		h.V = d.value()

@@ -151,9 +151,9 @@ type Store interface {
 	Cancel(ctx context.Context, id int64, why string) (bool, error)
 	// Quarantined returns the quarantined rows of a firing, the oldest first.
 	Quarantined(ctx context.Context, firing int64, after int64, limit int) ([]Bad, error)
-	// Settle removes an entry of the quarantine, and moves its row to the count of started or refused
+	// Resolve removes an entry of the quarantine, and moves its row to the count of started or refused
 	// rows. It does nothing if the entry is gone.
-	Settle(ctx context.Context, b Bad, refused bool) error
+	Resolve(ctx context.Context, b Bad, refused bool) error
 	// Explain replaces the error of an entry of the quarantine.
 	Explain(ctx context.Context, b Bad) error
 }

@@ -38,7 +38,7 @@ type Goal struct {
 	Name          string       // public name of Run
 	Gone          bool         // retention has removed Run; the goal is kept because Run holds the key
 	RunState      status.RunState
-	Hold          naming.Hold // how long Run holds the key
+	KeyScope      naming.KeyScope // how long Run holds the key
 	State         State
 	Next          status.RunID // the open run that waits until the key is free; 0 = none
 	NextName      string       // public name of Next
@@ -51,10 +51,10 @@ type Goal struct {
 // Held reports whether no other run of the key can start.
 func (g *Goal) Held() bool { return g.State != Free }
 
-// Settle sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter `ended` is
+// SetState sets State, ReachedAt and FreeAt. The field Next must be set before. The parameter `ended` is
 // the time at which the run ended; zero = it is open. The parameter `reset` is true if the goal was
 // reset after this run had reached it.
-func (g *Goal) Settle(ended time.Time, reset bool, now time.Time) {
+func (g *Goal) SetState(ended time.Time, reset bool, now time.Time) {
 	g.ReachedAt, g.FreeAt = time.Time{}, time.Time{}
 	if g.RunState == status.RunSucceeded {
 		g.ReachedAt = ended
@@ -64,13 +64,13 @@ func (g *Goal) Settle(ended time.Time, reset bool, now time.Time) {
 		g.State = NeedsPerson
 	case !g.RunState.Final():
 		g.State = Open
-	case !g.Hold.Holds(g.RunState, ended, reset, now):
+	case !g.KeyScope.Holds(g.RunState, ended, reset, now):
 		if g.State = Free; g.Next != 0 {
 			g.State = Open // the key belongs to the run that waits for it
 		}
 	case g.RunState == status.RunSucceeded:
-		if g.State = Reached; g.Hold.Scope == naming.ScopeGoal && g.Hold.Retain > 0 {
-			g.FreeAt = ended.Add(g.Hold.Retain)
+		if g.State = Reached; g.KeyScope.Scope == naming.ScopeGoal && g.KeyScope.Retain > 0 {
+			g.FreeAt = ended.Add(g.KeyScope.Retain)
 		}
 	default:
 		g.State = Used
@@ -139,7 +139,7 @@ func (g *Goal) Resettable() error {
 		return ErrOpen
 	case g.State == Free:
 		return ErrNotReached
-	case g.Hold.Scope == naming.ScopeEver:
+	case g.KeyScope.Scope == naming.ScopeEver:
 		return ErrEver
 	}
 	return nil

@@ -149,10 +149,12 @@ func (s *evidence) Delivered(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// namedLocked returns the alert a with three more values: the name, workflow and key of its run.
+// namedLocked returns the alert a with three more values: the name, workflow and key of its run. It
+// replaces a kind that only older engines use.
 func (s *evidence) namedLocked(a store.AlertRow) store.AlertRow {
 	r := s.runs[a.Run]
 	a.Name, a.Workflow, a.Key = r.head.Name, s.flows[r.head.Workflow-1].name, r.key.key
+	a.Kind = storekit.AlertKind(a.Kind)
 	return a
 }
 

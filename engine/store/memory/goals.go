@@ -38,7 +38,7 @@ func (s *contexts) Goals(ctx context.Context, f goals.Filter) ([]goals.Goal, err
 // goalLocked returns the goal of a unique key whose entry is `h`.
 func (s *contexts) goalLocked(k key, h *holder) goals.Goal {
 	head := h.run.head
-	g := goals.Goal{Workflow: k.workflow, Key: k.key, Run: head.Run, Name: head.Name, Gone: h.gone, RunState: head.State, Hold: h.hold}
+	g := goals.Goal{Workflow: k.workflow, Key: k.key, Run: head.Run, Name: head.Name, Gone: h.gone, RunState: head.State, KeyScope: h.scope}
 	for _, r := range s.resets {
 		if r.Workflow == k.workflow && r.Key == k.key {
 			g.Resets++
@@ -48,7 +48,7 @@ func (s *contexts) goalLocked(k key, h *holder) goals.Goal {
 	if h.waits() {
 		g.Next, g.NextName = h.next.head.Run, h.next.head.Name
 	}
-	g.Settle(head.FinishedAt, h.reset, s.now())
+	g.SetState(head.FinishedAt, h.reset, s.now())
 	return g
 }
 

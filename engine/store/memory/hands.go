@@ -14,9 +14,9 @@ type hands struct {
 	deaths map[status.RunID]int // for each run, the number of engines that died with the run in hand
 }
 
-// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the
+// PutInHand replaces the list of runs that an engine has in hand. It returns ErrFenced if the
 // engine was declared dead.
-func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
+func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	for _, run := range runs {
 		x := store.Suspicion{Deaths: s.deaths[run]}
 		for id, m := range s.members {
-			x.Held = x.Held || id != self && slices.Contains(m.hand, run)
+			x.InHand = x.InHand || id != self && slices.Contains(m.hand, run)
 		}
 		if x != (store.Suspicion{}) {
 			found[run] = x

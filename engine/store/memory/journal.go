@@ -172,7 +172,7 @@ func (s *journal) appendLocked(token int64, t store.Transition) error {
 	}
 	s.addRowLocked(r, token, t)
 	if keyed != nil {
-		*keyed = holder{run: r, hold: keyed.nextHold}
+		*keyed = holder{run: r, scope: keyed.nextScope}
 	}
 	if t.Frees || t.Room != nil && !t.Admit {
 		s.hintLocked()
@@ -259,7 +259,7 @@ func (s *journal) replaceLocked(h *holder, r *run, t store.Transition) {
 	if h.waits() {
 		replaced = append(replaced, h.next)
 	}
-	h.next, h.nextHold = r, t.Names.Hold
+	h.next, h.nextScope = r, t.Names.KeyScope
 	for _, old := range replaced {
 		if !old.head.State.Final() && old.head.State != status.RunCompensating {
 			m := *t.Replaces
@@ -323,7 +323,7 @@ func (s *journal) submitLocked(token int64, t store.Transition) store.Outcome {
 	if r.key = k; t.Replaces != nil {
 		s.replaceLocked(h, r, t)
 	} else if k.key != "" {
-		s.keys[k] = &holder{run: r, hold: t.Names.Hold}
+		s.keys[k] = &holder{run: r, scope: t.Names.KeyScope}
 	}
 	if r.head.Owner == 0 {
 		s.hintLocked()

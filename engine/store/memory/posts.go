@@ -113,12 +113,12 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 }
 
 // Claim returns the next reply of each run that has a reply for the sink.
-func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Duration) (out []replies.Reply, err error) {
+func (s *outbox) Claim(ctx context.Context, sink string, limit int, claimTime time.Duration) (out []replies.Reply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	until := s.now().Add(hold)
+	until := s.now().Add(claimTime)
 	s.nextLocked(sink, limit, true, func(i int) {
 		s.posted[i].Tries++
 		out = append(out, s.shownLocked(s.posted[i]))

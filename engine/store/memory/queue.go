@@ -9,7 +9,7 @@ import (
 // A queue holds the open runs of one owner as a heap: the run with the earliest next_check
 // is the first. So a tick reads only the runs that are due, and not all runs.
 type queue struct {
-	runs []*run // the heap; run.place is the index of a run in this list
+	runs []*run // the heap; run.searchDir is the index of a run in this list
 }
 
 // before reports whether the run r must come earlier in a queue than the run in the parameter
@@ -27,12 +27,12 @@ func (q *queue) Less(i, j int) bool { return q.runs[i].before(q.runs[j]) }
 // Swap implements heap.Interface.
 func (q *queue) Swap(i, j int) {
 	q.runs[i], q.runs[j] = q.runs[j], q.runs[i]
-	q.runs[i].place, q.runs[j].place = i, j
+	q.runs[i].index, q.runs[j].index = i, j
 }
 
 // Push implements heap.Interface.
 func (q *queue) Push(r any) {
-	r.(*run).place = len(q.runs)
+	r.(*run).index = len(q.runs)
 	q.runs = append(q.runs, r.(*run))
 }
 
@@ -53,46 +53,46 @@ func (q *queue) due(at time.Time, limit int) []*run {
 	var out []*run
 	// A run can be due only if its parent in the heap is due, because the parent's
 	// next_check is not later.
-	next := &places{q: q}
-	next.look(0, at)
+	next := &dueHeap{q: q}
+	next.add(0, at)
 	for len(out) < limit && next.Len() > 0 {
 		i := heap.Pop(next).(int)
 		out = append(out, q.runs[i])
-		next.look(2*i+1, at)
-		next.look(2*i+2, at)
+		next.add(2*i+1, at)
+		next.add(2*i+2, at)
 	}
 	return out
 }
 
-// places is a heap of indexes of runs in a queue. The method `due` uses it to visit runs in
+// dueHeap is a heap of indexes of runs in a queue. The method `due` uses it to visit runs in
 // the order of their next_check.
-type places struct {
+type dueHeap struct {
 	q  *queue
 	at []int
 }
 
-// look adds the index i to the heap if the queue has a run with this index, and the
+// add adds the index i to the heap if the queue has a run with this index, and the
 // next_check of this run is not later than the parameter `at`.
-func (p *places) look(i int, at time.Time) {
+func (p *dueHeap) add(i int, at time.Time) {
 	if i < len(p.q.runs) && !p.q.runs[i].head.NextCheck.After(at) {
 		heap.Push(p, i)
 	}
 }
 
 // Len implements heap.Interface.
-func (p *places) Len() int { return len(p.at) }
+func (p *dueHeap) Len() int { return len(p.at) }
 
 // Less implements heap.Interface.
-func (p *places) Less(i, j int) bool { return p.q.runs[p.at[i]].before(p.q.runs[p.at[j]]) }
+func (p *dueHeap) Less(i, j int) bool { return p.q.runs[p.at[i]].before(p.q.runs[p.at[j]]) }
 
 // Swap implements heap.Interface.
-func (p *places) Swap(i, j int) { p.at[i], p.at[j] = p.at[j], p.at[i] }
+func (p *dueHeap) Swap(i, j int) { p.at[i], p.at[j] = p.at[j], p.at[i] }
 
 // Push implements heap.Interface.
-func (p *places) Push(i any) { p.at = append(p.at, i.(int)) }
+func (p *dueHeap) Push(i any) { p.at = append(p.at, i.(int)) }
 
 // Pop implements heap.Interface.
-func (p *places) Pop() any {
+func (p *dueHeap) Pop() any {
 	n := len(p.at) - 1
 	i := p.at[n]
 	p.at = p.at[:n]
@@ -111,7 +111,7 @@ func (s *state) queueLocked(r *run) {
 	}
 	switch {
 	case r.queue == q && q != nil:
-		heap.Fix(q, r.place)
+		heap.Fix(q, r.index)
 		return
 	case r.queue != nil:
 		s.unqueueLocked(r)
@@ -123,7 +123,7 @@ func (s *state) queueLocked(r *run) {
 }
 
 func (s *state) unqueueLocked(r *run) {
-	heap.Remove(r.queue, r.place)
+	heap.Remove(r.queue, r.index)
 	if r.queue.Len() == 0 {
 		delete(s.open, r.owner)
 	}

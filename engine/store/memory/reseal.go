@@ -46,8 +46,8 @@ func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]
 	return out[:min(len(out), limit)], nil
 }
 
-// Letters returns all messages and all late replies of the given runs.
-func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
+// AllMessages returns all messages and all late replies of the given runs.
+func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, nil, err
 	}

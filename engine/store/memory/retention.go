@@ -50,7 +50,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	}
 	waiting := waitingLocked(s.state, now)
 	i, _ := slices.BinarySearch(s.order, s.retained+1)
-	for ; i < len(s.order) && stats.Runs+stats.Held < limit; i++ {
+	for ; i < len(s.order) && stats.Runs+stats.Kept < limit; i++ {
 		r := s.runs[s.order[i]]
 		s.retained = r.head.Run
 		end := before
@@ -60,7 +60,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 		switch {
 		case !r.head.CreatedAt.Before(latest):
 		case r.head.FinishedAt.IsZero() || !r.head.FinishedAt.Before(end) || len(s.inbox[r.head.Run]) > 0 || s.runs[r.parent] != nil || waiting[r.head.Run]:
-			stats.Held++
+			stats.Kept++
 		default:
 			gone[r.head.Run] = true
 			stats.Runs++

@@ -34,7 +34,7 @@ func TestRetain(t *testing.T) {
 		t.Helper()
 		sub, err := storetest.Submit(ctx, w, store.Transition{
 			Run: run, At: at, Workflow: ids["w"], State: state, Owner: &id, NextCheck: store.Never, Data: []byte("0"), Alerts: []store.Alert{{Kind: "parked"}},
-		}, naming.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names), Hold: naming.Hold{Scope: naming.ScopeActive}})
+		}, naming.Names{Name: fmt.Sprint("n", names), Workflow: "w", Key: fmt.Sprint("k", names), KeyScope: naming.KeyScope{Scope: naming.ScopeActive}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestRetain(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := at.Add(time.Minute)
-	for i, want := range []store.RetainStats{{Runs: 2, Rows: 4, More: true}, {Held: 2, More: true}, {Runs: 1, Rows: 2}, {Held: 2, More: true}, {}} {
+	for i, want := range []store.RetainStats{{Runs: 2, Rows: 4, More: true}, {Kept: 2, More: true}, {Runs: 1, Rows: 2}, {Kept: 2, More: true}, {}} {
 		if got, err := s.Retain(ctx, before, 2); err != nil || got != want {
 			t.Errorf("call %d: %+v, err = %v, want %+v", i, got, err, want)
 		}

@@ -15,12 +15,11 @@ import (
 type published struct {
 	*state
 	workflows map[string]schedules.Workflow
-	rows      map[place]schedules.Row
+	rows      map[scheduleKey]schedules.Row
 }
 
-// A place identifies a schedule by the name of its workflow and its own name. It is not the place of
-// a run.
-type place struct{ workflow, name string }
+// A scheduleKey identifies a schedule by the name of its workflow and its own name.
+type scheduleKey struct{ workflow, name string }
 
 // Publish replaces a published workflow and its schedules.
 func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
@@ -31,9 +30,9 @@ func (s *published) Publish(ctx context.Context, w schedules.Workflow, rows []sc
 	w.At = s.now().Truncate(time.Microsecond)
 	w.Given, w.Variables, w.Events = slices.Clone(w.Given), nil, slices.Clone(w.Events)
 	s.workflows[w.Name] = w
-	kept := map[place]bool{}
+	kept := map[scheduleKey]bool{}
 	for _, r := range rows {
-		at := place{w.Name, r.Name}
+		at := scheduleKey{w.Name, r.Name}
 		kept[at] = true
 		old, ok := s.rows[at]
 		if !ok {
@@ -131,7 +130,7 @@ func (s *published) Move(ctx context.Context, rows ...schedules.Row) (moved int,
 	}
 	defer s.mu.Unlock()
 	for _, r := range rows {
-		at := place{r.Workflow, r.Name}
+		at := scheduleKey{r.Workflow, r.Name}
 		old, ok := s.rows[at]
 		if !ok || old.Version != r.Version {
 			continue

@@ -49,18 +49,18 @@ type key struct{ workflow, key string }
 // waits for the key.
 type holder struct {
 	run   *run // run that took the key last; it stays here after retention has removed it
-	hold  naming.Hold
+	scope naming.KeyScope
 	reset bool // the goal was reset after the run had reached it
 	gone  bool // retention has removed the run
 	// The run that waits until the key is free, and how long it will hold the key. If `next` is nil
 	// or has ended, no run waits.
-	next     *run
-	nextHold naming.Hold
+	next      *run
+	nextScope naming.KeyScope
 }
 
 // holdsAt reports whether the run that took the key last holds it at the given time.
 func (h *holder) holdsAt(now time.Time) bool {
-	return h.hold.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, now)
+	return h.scope.Holds(h.run.head.State, h.run.head.FinishedAt, h.reset, now)
 }
 
 // waits reports whether an open run waits until the key is free.
@@ -101,7 +101,7 @@ type run struct {
 
 	queue *queue // queue that contains the run; nil = the run has ended
 	owner store.EngineID
-	place int // index of the run in queue.runs
+	index int // index of the run in queue.runs
 }
 
 // A post is a reply, with the time before which no engine can claim it.

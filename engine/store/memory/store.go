@@ -90,7 +90,7 @@ func New(o Options) *Store {
 	return &Store{
 		state: st, hands: inHand, hints: listeners, inboxRole: posted, evidence: kept,
 		definitions: catalogue,
-		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[place]schedules.Row)},
+		published:   &published{state: st, workflows: make(map[string]schedules.Workflow), rows: make(map[scheduleKey]schedules.Row)},
 		eventbox:    &eventbox{state: st, claimed: make(map[int64]time.Time), failed: make(map[int64][]events.FailedKey)},
 		resealer:    &resealer{state: st, definitions: catalogue},
 		membership:  &membership{state: st, hands: inHand, hints: listeners, inboxRole: posted, passes: make(map[string]time.Time)},

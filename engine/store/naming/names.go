@@ -17,10 +17,10 @@ const (
 
 // Names are the public names with which a run is submitted.
 type Names struct {
-	Name     string // public name, at most 100 characters; "" = the name that RunName returns
-	Workflow string // name of the workflow; another workflow may use the same Key
-	Key      string // unique key; "" = none
-	Hold     Hold   // how long the run holds Key; the zero value = ScopeGoal, until the goal is reset
+	Name     string   // public name, at most 100 characters; "" = the name that RunName returns
+	Workflow string   // name of the workflow; another workflow may use the same Key
+	Key      string   // unique key; "" = none
+	KeyScope KeyScope // how long the run holds Key; the zero value = ScopeGoal, until the goal is reset
 	// Parent is the internal id of the run that starts this run; 0 = the run is no child run. A
 	// child run must have a Name.
 	Parent status.RunID
@@ -58,7 +58,7 @@ func (n Names) Validate() error {
 	if err := checkKey(n.Key); err != nil {
 		return err
 	}
-	if err := n.Hold.Validate(); err != nil {
+	if err := n.KeyScope.Validate(); err != nil {
 		return err
 	}
 	switch {

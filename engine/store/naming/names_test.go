@@ -42,31 +42,31 @@ func TestUniqueKeysWithoutControlCharacters(t *testing.T) {
 func TestHolds(t *testing.T) {
 	ended := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
-		h     Hold
+		h     KeyScope
 		state status.RunState
 		reset bool
 		after time.Duration
 		want  bool
 	}{
-		{Hold{ScopeActive, 0}, status.RunQueued, false, 0, true},
-		{Hold{ScopeActive, 0}, status.RunParked, true, 0, true}, // a reset frees only ended runs
-		{Hold{ScopeActive, 0}, status.RunSucceeded, false, 0, false},
-		{Hold{ScopeActive, 0}, status.RunCancelled, false, 0, false},
-		{Hold{}, status.RunCompensationFailed, false, 0, true},
-		{Hold{}, status.RunSucceeded, false, time.Hour, true},
-		{Hold{}, status.RunSucceeded, true, time.Hour, false},
-		{Hold{}, status.RunCompensated, false, 0, false},
-		{Hold{}, status.RunFailed, false, 0, false},
-		{Hold{ScopeGoal, time.Hour}, status.RunSucceeded, false, time.Hour - 1, true},
-		{Hold{ScopeGoal, time.Hour}, status.RunSucceeded, false, time.Hour, false},
-		{Hold{ScopeEver, 0}, status.RunCancelled, false, time.Hour, true},
+		{KeyScope{ScopeActive, 0}, status.RunQueued, false, 0, true},
+		{KeyScope{ScopeActive, 0}, status.RunParked, true, 0, true}, // a reset frees only ended runs
+		{KeyScope{ScopeActive, 0}, status.RunSucceeded, false, 0, false},
+		{KeyScope{ScopeActive, 0}, status.RunCancelled, false, 0, false},
+		{KeyScope{}, status.RunCompensationFailed, false, 0, true},
+		{KeyScope{}, status.RunSucceeded, false, time.Hour, true},
+		{KeyScope{}, status.RunSucceeded, true, time.Hour, false},
+		{KeyScope{}, status.RunCompensated, false, 0, false},
+		{KeyScope{}, status.RunFailed, false, 0, false},
+		{KeyScope{ScopeGoal, time.Hour}, status.RunSucceeded, false, time.Hour - 1, true},
+		{KeyScope{ScopeGoal, time.Hour}, status.RunSucceeded, false, time.Hour, false},
+		{KeyScope{ScopeEver, 0}, status.RunCancelled, false, time.Hour, true},
 	} {
 		if got := c.h.Holds(c.state, ended, c.reset, ended.Add(c.after)); got != c.want {
 			t.Errorf("%+v: holds = %v", c, got)
 		}
 	}
-	for _, h := range []Hold{{3, 0}, {-1, 0}, {0, -1}, {0, 1}, {0, MaxRetain + time.Microsecond}} {
-		if (Names{Workflow: "w", Key: "k", Hold: h}).Validate() == nil {
+	for _, h := range []KeyScope{{3, 0}, {-1, 0}, {0, -1}, {0, 1}, {0, MaxRetain + time.Microsecond}} {
+		if (Names{Workflow: "w", Key: "k", KeyScope: h}).Validate() == nil {
 			t.Errorf("%+v is valid", h)
 		}
 	}

@@ -3,7 +3,7 @@ package naming
 // A Trigger says what has started a run. A store keeps the number.
 type Trigger uint8
 
-// What can start a run. New constants get new numbers.
+// The triggers. New constants get new numbers.
 const (
 	ByHand         Trigger = iota // a person or a program, through the command line or the API
 	ByEvent                       // a sent event, also if it starts one run for each of its keys

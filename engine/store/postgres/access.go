@@ -30,7 +30,7 @@ const (
          CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local') THEN pg_catalog.set_config('synchronous_commit', 'on', false) END,
          pg_catalog.set_config('enable_bitmapscan', 'off', false),
          pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false))`
-	sessionSettle = `SELECT ` + sessionSettings
+	sessionApply = `SELECT ` + sessionSettings
 
 	// transactionDurable makes the server confirm the commit of one transaction only when
 	// it is durable. For a whole session, sessionSettings does this.
@@ -46,17 +46,17 @@ const (
 // if a pooler may give a session to another client, or if this is not known yet.
 func (s *access) keeps() bool { return s.direct.Load() && !s.pooled.Load() }
 
-// settleBare applies sessionSettings to a new connection, before the pool gets the
+// applySettingsBare applies sessionSettings to a new connection, before the pool gets the
 // connection.
-func settleBare(ctx context.Context, w wire) error {
-	_, err := first(ctx, w, 1, sessionSettle)
+func applySettingsBare(ctx context.Context, w wire) error {
+	_, err := first(ctx, w, 1, sessionApply)
 	return err
 }
 
-// settle applies sessionSettings to open connections of the pool.
-func settle(ctx context.Context, conns []*sql.Conn) error {
+// applySettings applies sessionSettings to open connections of the pool.
+func applySettings(ctx context.Context, conns []*sql.Conn) error {
 	for _, c := range conns {
-		if _, err := c.ExecContext(ctx, sessionSettle); err != nil {
+		if _, err := c.ExecContext(ctx, sessionApply); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *access) begin(ctx context.Context) (*sql.Tx, error) {
 type access struct {
 	source  source
 	db      *sql.DB // pool for everything except commits and the queries of people
-	reads   *sql.DB // pool for the queries of people; only the type `look` uses it
+	reads   *sql.DB // pool for the queries of people; only the type `read` uses it
 	tables  *sql.DB // pool for the queries of select blocks on business tables
 	log     *slog.Logger
 	pooled  atomic.Bool // a pooler in transaction mode is between the engine and the server

@@ -31,7 +31,7 @@ func TestSubmissionAloneLandsOnce(t *testing.T) {
 			lost := 0
 			p.loseNext(landed, func() { lost++ })
 			c := newAlone(t, b, 1, naming.Names{Workflow: "w", Name: "one", Key: "k"})
-			if err := c.alone(t.Context(), 0); err != nil {
+			if err := c.commitSingly(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
 			if o := c.out[0]; !o.Landed || o.Err != nil || o.Submitted != (store.Submitted{Run: 1, Name: "one"}) {
@@ -61,7 +61,7 @@ func TestSubmissionAloneOfADeadEngine(t *testing.T) {
 				}
 			})
 			c := newAlone(t, b, 1, naming.Names{Workflow: "w", Name: "one"})
-			if err := c.alone(t.Context(), 0); err != nil {
+			if err := c.commitSingly(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
 			if o := c.out[0]; o.Landed != landed || errors.Is(o.Err, store.ErrFenced) == landed {
@@ -80,7 +80,7 @@ func TestSubmissionAloneOfATakenID(t *testing.T) {
 	}
 	for name, n := range map[string]naming.Names{"without names": {Workflow: "w"}, "with a name": {Workflow: "w", Name: "one"}} {
 		c := newAlone(t, b, 1, n)
-		if err := c.alone(t.Context(), 0); err != nil {
+		if err := c.commitSingly(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if o := c.out[0]; o.Landed || !errors.Is(o.Err, store.ErrExists) {

@@ -33,7 +33,7 @@ type batch struct {
 	// is true.
 	oldHeard                                         array
 	nameRun, name, nameKey, nameOrigin               array
-	keyFlow, key, keyRun, keyHold                    array
+	keyFlow, key, keyRun, keyScope                   array
 	nodeRun, node, nodeStep, nodeName                array
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
@@ -90,7 +90,7 @@ func (b *batch) addNames() {
 			b.keyFlow.text(t.Names.Workflow)
 			b.key.text(t.Names.Key)
 			b.keyRun.int8(int64(t.Run))
-			b.keyHold.int8(holdOf(t.Names.Hold))
+			b.keyScope.int8(keyScopeOf(t.Names.KeyScope))
 		}
 	}
 }
@@ -104,9 +104,9 @@ func originOf(n *naming.Names) int64 {
 	return -int64(n.Trigger)
 }
 
-// holdOf returns a naming.Hold as one number: 4 * Retain + Scope, with Retain in microseconds. The
+// keyScopeOf returns a naming.PutInHand as one number: 4 * Retain + Scope, with Retain in microseconds. The
 // statements split the number again.
-func holdOf(h naming.Hold) int64 { return h.Retain.Microseconds()<<2 | int64(h.Scope) }
+func keyScopeOf(h naming.KeyScope) int64 { return h.Retain.Microseconds()<<2 | int64(h.Scope) }
 
 // moves reports whether a transition changes the row of an existing run.
 func moves(t *store.Transition) bool {
@@ -131,7 +131,7 @@ func (b *batch) reset() {
 		{&b.newRun, oidInt8}, {&b.newAt, oidTimestamptz}, {&b.newFlow, oidInt4}, {&b.newState, oidInt2}, {&b.newOwner, oidInt4}, {&b.newCheck, oidTimestamptz},
 		{&b.oldRun, oidInt8}, {&b.oldAt, oidTimestamptz}, {&b.oldSeq, oidInt4}, {&b.oldState, oidInt2}, {&b.oldOwner, oidInt4}, {&b.oldCheck, oidTimestamptz}, {&b.oldHeard, oidInt4},
 		{&b.nameRun, oidInt8}, {&b.name, oidText}, {&b.nameKey, oidText}, {&b.nameOrigin, oidInt8},
-		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8}, {&b.keyHold, oidInt8},
+		{&b.keyFlow, oidText}, {&b.key, oidText}, {&b.keyRun, oidInt8}, {&b.keyScope, oidInt8},
 		{&b.nodeRun, oidInt8}, {&b.node, oidInt4}, {&b.nodeStep, oidInt4}, {&b.nodeName, oidText},
 		{&b.alertRun, oidInt8}, {&b.alertN, oidInt4}, {&b.kind, oidText}, {&b.alertStep, oidText}, {&b.code, oidText}, {&b.message, oidText},
 		{&b.consumedRun, oidInt8}, {&b.consumed, oidInt8},
@@ -330,7 +330,7 @@ func (b *batch) args(id store.EngineID, writer int, token int64, ifNone bool) []
 		args = append(args, b.nameRun.bytes(), b.name.bytes(), b.nameKey.bytes(), b.nameOrigin.bytes())
 	}
 	if b.keys || side || b.names && ifNone {
-		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes(), b.keyHold.bytes())
+		args = append(args, b.keyFlow.bytes(), b.key.bytes(), b.keyRun.bytes(), b.keyScope.bytes())
 	}
 	if side {
 		args = append(args, b.nodeRun.bytes(), b.node.bytes(), b.nodeStep.bytes(), b.nodeName.bytes(),

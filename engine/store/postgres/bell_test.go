@@ -11,7 +11,7 @@ import (
 func TestCloseAwaitsNotifications(t *testing.T) {
 	var b bell
 	begun, ended := make(chan struct{}), false
-	b.beside(func(ctx context.Context) {
+	b.background(func(ctx context.Context) {
 		close(begun)
 		<-ctx.Done()
 		ended = true
@@ -25,6 +25,6 @@ func TestCloseAwaitsNotifications(t *testing.T) {
 	if !ended {
 		t.Error("closed while a notification is on its way")
 	}
-	b.beside(func(context.Context) { t.Error("a notification begins after the end") })
+	b.background(func(context.Context) { t.Error("a notification begins after the end") })
 	b.close()
 }

@@ -47,7 +47,7 @@ func (c *commit) sortOut() (send []store.Transition, where []int) {
 		}
 		if n := t.Names; n != nil && !apart {
 			name, key := n.Public(t.Run), [2]string{n.Workflow, n.Key}
-			if apart = alone(t) || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
+			if apart = needsTransaction(t) || n.Kept() && names[name] || n.Key != "" && keys[key] || !c.w.s.knows(t.Workflow); apart {
 				c.doubt = append(c.doubt, i)
 			}
 			if n.Kept() {
@@ -96,7 +96,7 @@ func (c *commit) finish() ([]store.Outcome, error) {
 	for i := range c.items {
 		if t := &c.items[i]; c.out[i].Landed && (t.Names != nil && *t.Owner == 0 || t.Frees || t.Replaces != nil || t.Room != nil && !t.Admit) {
 			if c.w.s.notifyNow() {
-				c.w.s.bell.beside(c.w.s.notifyLate)
+				c.w.s.bell.background(c.w.s.notifyLate)
 			}
 			break
 		}
@@ -126,10 +126,10 @@ func (c *commit) land(ctx context.Context, from, to int, open bool) error {
 		}
 		alive, landed, err := c.send(ctx, s.ifNone)
 		if err == nil {
-			if err = c.settle(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
+			if err = c.setOutcomes(ctx, from, to, s.open, alive, landed); err == nil || errors.Is(err, store.ErrFenced) {
 				return err
 			}
-			// This try has not committed all transitions, and settle could not read whether an
+			// This try has not committed all transitions, and setOutcomes could not read whether an
 			// earlier try has committed the others. So ask again.
 			s.open, s.ifNone = true, true
 		}
@@ -243,7 +243,7 @@ func (c *commit) bisect(ctx context.Context, from, to int, open bool, v verdict,
 		if open {
 			// The server refuses the row now, but an earlier try may have committed it. The earlier
 			// try has ended, so the journal shows whether it did.
-			mine, err := c.stands(ctx, from)
+			mine, err := c.landed(ctx, from)
 			if mine || err != nil {
 				c.out[from].Landed = mine
 				return err
@@ -323,11 +323,11 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 	return own > 0, landed, nil
 }
 
-// settle sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
-// results of the method `send`. The method `settle` returns ErrFenced if the engine was declared
+// setOutcomes sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
+// results of the method `send`. The method `mustCharge` returns ErrFenced if the engine was declared
 // dead and nothing is committed. If `open` is true, an earlier try may have committed these
 // transitions.
-func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
+func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
 	if landed == nil {
 		for i := from; i < to; i++ {
 			c.out[i] = store.Outcome{Landed: true}
@@ -365,10 +365,10 @@ func (c *commit) settle(ctx context.Context, from, to int, open, alive bool, lan
 	return nil
 }
 
-// stands reports whether the transition with index i is committed. This must be the only
-// transition in the batch of the writer. The method `stands` asks the server until the server
+// landed reports whether the transition with index i is committed. This must be the only
+// transition in the batch of the writer. The method `hasRow` asks the server until the server
 // answers. It returns an error if ctx ends or if the database has lost commits.
-func (c *commit) stands(ctx context.Context, i int) (bool, error) {
+func (c *commit) landed(ctx context.Context, i int) (bool, error) {
 	for try := 1; ; try++ {
 		err := c.w.connect(ctx)
 		if err == nil {
@@ -472,7 +472,7 @@ func (c *commit) meet(ctx context.Context) {
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
 		// If the found run has the id of this submission, an earlier try may have committed the
-		// submission. Then the submission stays in the field `doubt`, and the method `alone`
+		// submission. Then the submission stays in the field `doubt`, and the method `exclusive`
 		// checks it. A submission also stays there if it takes over the results and the key of
 		// the found run.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
@@ -484,11 +484,11 @@ func (c *commit) meet(ctx context.Context) {
 	c.doubt = left
 }
 
-// alone commits one submission or admission from the field `doubt` in a separate transaction, and
+// commitSingly commits one submission or admission from the field `doubt` in a separate transaction, and
 // sets the outcome. If another run has the name, key or id of the submission, the transaction finds
-// that run. The method `alone` returns an error if ctx has ended, if the database has lost commits,
+// that run. The method `exclusive` returns an error if ctx has ended, if the database has lost commits,
 // or if the server cannot be reached and nothing of the batch is committed.
-func (c *commit) alone(ctx context.Context, i int) error {
+func (c *commit) commitSingly(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}
 	if s.t.Names != nil {
 		s.name = s.t.Names.Public(s.t.Run)
@@ -541,7 +541,7 @@ func (c *commit) alone(ctx context.Context, i int) error {
 	}
 }
 
-// alone reports whether a submission has conditions that the commit statement cannot check.
-func alone(t *store.Transition) bool {
+// needsTransaction reports whether a submission has conditions that the commit statement cannot check.
+func needsTransaction(t *store.Transition) bool {
 	return t.Room != nil || t.Replaces != nil || len(t.Checks) > 0 || t.Names.From != 0
 }

@@ -86,7 +86,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	case err != nil:
 		return nil, errors.Join(err, w.Close())
 	}
-	out.line, err = c.s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, w, m) })
+	out.line, err = c.s.lineage.see(id, func(m mark) (bool, error) { return hasRow(ctx, w, m) })
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -100,7 +100,7 @@ func (c connector) unidentified(ctx context.Context, out *checked) (driver.Conn,
 	if !c.s.keeps() {
 		return out, nil
 	}
-	if err := settleBare(ctx, out.wire); err != nil {
+	if err := applySettingsBare(ctx, out.wire); err != nil {
 		return nil, errors.Join(err, out.Close())
 	}
 	return out, nil
@@ -130,9 +130,9 @@ func (s *access) identify(ctx context.Context, w wire) (id identity, err error) 
 	return id, nil
 }
 
-// stands reports whether the journal still has the row to which the mark `m` points, with the same
+// hasRow reports whether the journal still has the row to which the mark `m` points, with the same
 // token. It also returns true if retention has removed the run.
-func stands(ctx context.Context, w wire, m mark) (bool, error) {
+func hasRow(ctx context.Context, w wire, m mark) (bool, error) {
 	values, err := first(ctx, w, 1, journalWriter, driver.NamedValue{Ordinal: 1, Value: int64(m.run)}, driver.NamedValue{Ordinal: 2, Value: int64(m.seq)})
 	if unmigrated(err) || errors.Is(err, errNoRow) {
 		return false, nil
@@ -140,10 +140,10 @@ func stands(ctx context.Context, w wire, m mark) (bool, error) {
 	return err == nil && (values[0] == m.token || values[0] == int64(0)), err
 }
 
-// lookAgain compares the identity of the server with the lineage again, on a connection
+// identifyAgain compares the identity of the server with the lineage again, on a connection
 // that may be open already. A standby may have been promoted since the connection was
 // opened.
-func (s *access) lookAgain(ctx context.Context) (err error) {
+func (s *access) identifyAgain(ctx context.Context) (err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return wrap("look at the server", err)
@@ -158,7 +158,7 @@ func (s *access) lookAgain(ctx context.Context) (err error) {
 		if err != nil {
 			return wrap("look at the server", err)
 		}
-		l.line, err = s.lineage.see(id, func(m mark) (bool, error) { return stands(ctx, l.wire, m) })
+		l.line, err = s.lineage.see(id, func(m mark) (bool, error) { return hasRow(ctx, l.wire, m) })
 		return err
 	})
 }

@@ -45,11 +45,11 @@ func parse(dsn string) (source, error) {
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "engine"
 	}
-	return source{cfg: cfg, dsn: settled(dsn, more)}, nil
+	return source{cfg: cfg, dsn: withSettings(dsn, more)}, nil
 }
 
-// settled returns the DSN with the given settings added.
-func settled(dsn string, more map[string]string) string {
+// withSettings returns the DSN with the given settings added.
+func withSettings(dsn string, more map[string]string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		q := u.Query()
 		for k, v := range more {

@@ -73,7 +73,7 @@ const maxLate = 1000
 
 // LateReplies returns the first 1,000 late replies of a run, oldest first.
 func (s *evidence) LateReplies(ctx context.Context, run status.RunID) ([]store.LateReply, error) {
-	rows, err := s.look(ctx, lateList, int64(run), maxLate)
+	rows, err := s.read(ctx, lateList, int64(run), maxLate)
 	if err != nil {
 		return nil, wrap("read late answers", err)
 	}
@@ -157,7 +157,7 @@ func newest(lines []store.LogLine) []store.LogLine {
 // Logs returns log lines of a run, in the order of their ids. It returns only lines with an
 // id greater than the parameter `after`. The parameter `limit` is the largest number of lines.
 func (s *evidence) Logs(ctx context.Context, run status.RunID, after int64, limit int) ([]store.LogLine, error) {
-	rows, err := s.look(ctx, logList, int64(run), after, limit)
+	rows, err := s.read(ctx, logList, int64(run), after, limit)
 	if err != nil {
 		return nil, wrap("read logs", err)
 	}

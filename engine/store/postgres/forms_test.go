@@ -119,7 +119,7 @@ func TestRestoredBackup(t *testing.T) {
 	if !s.lineage.ticked(line, 1<<60) {
 		t.Fatal("the server is not known")
 	}
-	if err := s.lookAgain(t.Context()); err != nil {
+	if err := s.identifyAgain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var lost *store.LossError

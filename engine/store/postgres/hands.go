@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// handHold stores the list of runs that an engine has in hand. It stores nothing for an
+	// handPut stores the list of runs that an engine has in hand. It stores nothing for an
 	// engine that was declared dead, because the deaths for the runs in its list were
 	// counted already.
-	handHold = `
+	handPut = `
 INSERT INTO engine.hand AS h (engine, runs) SELECT $1::int4, $2::int8[] FROM engine.member WHERE engine = $1 AND NOT dead
 ON CONFLICT (engine) DO UPDATE SET runs = excluded.runs`
 	handDrop    = `DELETE FROM engine.hand WHERE engine = $1`
@@ -26,10 +26,10 @@ UNION ALL SELECT v.run_id, 0, true FROM engine.hand h CROSS JOIN LATERAL pg_cata
 // hands implements store.Hands: it records which runs each engine has in hand.
 type hands struct{ *access }
 
-// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the
+// PutInHand replaces the list of runs that an engine has in hand. It returns ErrFenced if the
 // engine was declared dead.
-func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
-	res, err := s.db.ExecContext(ctx, handHold, int64(id), runArray(runs))
+func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.RunID) error {
+	res, err := s.db.ExecContext(ctx, handPut, int64(id), runArray(runs))
 	if err != nil {
 		return wrap("note runs in hand", err)
 	}
@@ -62,7 +62,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 			return nil, wrap("look for suspect runs", err)
 		}
 		x := found[status.RunID(run)]
-		x.Deaths, x.Held = max(x.Deaths, deaths), x.Held || held
+		x.Deaths, x.InHand = max(x.Deaths, deaths), x.InHand || held
 		found[status.RunID(run)] = x
 	}
 	if err := rows.Err(); err != nil {
@@ -135,7 +135,7 @@ func (s *notices) Announced(ctx context.Context, done ...notice.Notice) error {
 
 // OfRun returns all notices of a run, ascending by row and state.
 func (s *notices) OfRun(ctx context.Context, run status.RunID) ([]notice.Kept, error) {
-	rows, err := s.look(ctx, noticeOfRun, int64(run))
+	rows, err := s.read(ctx, noticeOfRun, int64(run))
 	if err != nil {
 		return nil, wrap("list notices of a run", err)
 	}

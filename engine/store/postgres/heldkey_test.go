@@ -86,7 +86,7 @@ func TestSubmissionAloneFindsAHeldKey(t *testing.T) {
 	second := b.create(2)
 	second.Names = &naming.Names{Workflow: "w", Key: "k"}
 	c := commit{w: w, items: []store.Transition{second}, out: make([]store.Outcome, 1)}
-	if err := c.alone(t.Context(), 0); err != nil {
+	if err := c.commitSingly(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if o := c.out[0]; o.Landed || o.Err != nil || !o.Submitted.Exists || o.Submitted.Run != 1 {

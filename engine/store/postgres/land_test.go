@@ -459,12 +459,12 @@ func TestReadersKeepToThemselves(t *testing.T) {
 		t.Errorf("runs afterwards = %+v, err = %v", rs, err)
 	}
 	var limit, readOnly string
-	err = b.lookOne(t.Context(), func(row interface{ Scan(...any) error }) error { return row.Scan(&limit, &readOnly) },
+	err = b.readOne(t.Context(), func(row interface{ Scan(...any) error }) error { return row.Scan(&limit, &readOnly) },
 		`SELECT current_setting('statement_timeout'), current_setting('transaction_read_only')`)
 	if err != nil || limit != "30s" || readOnly != "on" {
 		t.Errorf("a reader's statement may take %q and is read-only: %q, err = %v", limit, readOnly, err)
 	}
-	if _, err := b.look(t.Context(), `DELETE FROM engine.journal RETURNING 1`); sqlstate(err) != "25006" {
+	if _, err := b.read(t.Context(), `DELETE FROM engine.journal RETURNING 1`); sqlstate(err) != "25006" {
 		t.Errorf("a reader that writes: err = %v, want it refused", err)
 	}
 }

@@ -117,7 +117,7 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	}
 	s.turns.Shown(id, t.Inbox, limit)
 	if line != 0 && !s.lineage.ticked(line, at) {
-		if err := s.lookAgain(ctx); err != nil {
+		if err := s.identifyAgain(ctx); err != nil {
 			return store.Tick{}, err
 		}
 	}
@@ -143,7 +143,7 @@ func (s *members) Tick(ctx context.Context, id store.EngineID, lease time.Durati
 	took := time.Since(began)
 	s.minima.took(id, from, took)
 	s.head.scanned(began, took, first, t.Now, t.Unowned)
-	t.Looked = true
+	t.Searched = true
 	return t, nil
 }
 

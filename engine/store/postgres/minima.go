@@ -18,20 +18,20 @@ import (
 // first entry. While a transaction stays open for long, such a whole scan becomes slow. Then it is
 // made less often, so that it takes at most a twentieth of the time (wholeShare).
 const (
-	lowTrail   = time.Minute
-	lowSkips   = 10
-	wholeShare = 20
+	minimumTrail = time.Minute
+	minimumSkips = 10
+	wholeShare   = 20
 )
 
 // A minima holds, for each engine of a store, where the engine's next scan begins.
 type minima struct {
 	mu sync.Mutex // protects the field below
-	of map[store.EngineID]low
+	of map[store.EngineID]minimum
 }
 
-// The type low says where the next scan of one engine begins. It also holds the values from which
+// The type minimum says where the next scan of one engine begins. It also holds the values from which
 // this is computed.
-type low struct {
+type minimum struct {
 	at      time.Time // next_check at which the next scan begins; zero = it begins at the first entry
 	lowered time.Time // earliest next_check committed since the last scan began; zero = none
 	scans   int       // number of scans since the last scan that began at the first entry
@@ -49,7 +49,7 @@ func (l *minima) next(id store.EngineID) sql.NullTime {
 	}
 	m.lowered = time.Time{}
 	l.set(id, m)
-	if m.at.IsZero() || m.scans+1 >= lowSkips && !time.Now().Before(m.costly) {
+	if m.at.IsZero() || m.scans+1 >= minimumSkips && !time.Now().Before(m.costly) {
 		return sql.NullTime{}
 	}
 	return sql.NullTime{Time: m.at, Valid: true}
@@ -90,9 +90,9 @@ func (l *minima) lower(id store.EngineID, items []store.Transition) {
 	}
 }
 
-func (l *minima) set(id store.EngineID, m low) {
+func (l *minima) set(id store.EngineID, m minimum) {
 	if l.of == nil {
-		l.of = make(map[store.EngineID]low)
+		l.of = make(map[store.EngineID]minimum)
 	}
 	l.of[id] = m
 }
@@ -108,7 +108,7 @@ func (l *minima) scanned(id store.EngineID, from sql.NullTime, now time.Time, du
 	} else {
 		m.scans = 0
 	}
-	m.at = now.Add(-lowTrail)
+	m.at = now.Add(-minimumTrail)
 	if len(due) > 0 && due[0].NextCheck.Before(m.at) {
 		m.at = below(due[0].NextCheck)
 	}
@@ -127,7 +127,7 @@ func (l *minima) forget(id store.EngineID) {
 }
 
 // A scan for runs without an owner visits the entries of all runs that were claimed before, until
-// vacuum removes them (see the comment on lowTrail). So a scan does not begin at the first entry.
+// vacuum removes them (see the comment on minimumTrail). So a scan does not begin at the first entry.
 // It begins at the earlier of two times: the next_check of the first run that the last scan found,
 // and headTrail before the last scan. Any engine or program may add runs to the queue, so the store
 // does not know which runs were added since then. But the next_check of a new run is at most 10

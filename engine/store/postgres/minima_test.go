@@ -16,7 +16,7 @@ func TestLows(t *testing.T) {
 	full := 0
 	for n := range 30 {
 		from := l.next(1)
-		if from.Valid && !from.Time.Equal(now.Add(-time.Second-lowTrail)) {
+		if from.Valid && !from.Time.Equal(now.Add(-time.Second-minimumTrail)) {
 			t.Errorf("scan %d begins at %v, want a minute before the one before it", n, from.Time)
 		}
 		if !from.Valid {
@@ -46,7 +46,7 @@ func TestLows(t *testing.T) {
 	}
 	l.scanned(1, l.next(1), now, nil)
 	l.took(1, sql.NullTime{}, time.Hour) // a whole scan was slow
-	for range 5 * lowSkips {
+	for range 5 * minimumSkips {
 		from := l.next(1)
 		if !from.Valid {
 			t.Error("a whole scan that takes an hour is repeated at once")
@@ -73,7 +73,7 @@ func TestTickFindsWhatIsLongPast(t *testing.T) {
 	}
 	now := time.Now()
 	first, second := y.begin(now.Add(-time.Hour), 1), y.begin(now, 1)
-	for range lowSkips / 2 {
+	for range minimumSkips / 2 {
 		due(10)
 	}
 	y.commit(store.Transition{Run: first, Seq: 1, At: now, NextCheck: now.Add(-time.Hour), Data: []byte{1}})
@@ -82,7 +82,7 @@ func TestTickFindsWhatIsLongPast(t *testing.T) {
 	}
 	// What is due is told until something is done about it.
 	y.commit(store.Transition{Run: second, Seq: 1, At: now, NextCheck: now.Add(-50 * time.Minute), Data: []byte{1}})
-	for range lowSkips / 2 {
+	for range minimumSkips / 2 {
 		if got := due(1); len(got) != 1 || got[0].Run != first {
 			t.Errorf("due = %+v, want run %d, the earliest", got, first)
 		}
@@ -94,7 +94,7 @@ func TestTickFindsWhatIsLongPast(t *testing.T) {
 	must(t, y.db, `UPDATE engine.run SET next_check = $2 WHERE run_id = $1`, int64(third), now.Add(-40*time.Minute))
 	// A whole scan that was slow is not repeated at once.
 	for n, began := 1, time.Now(); len(due(10)) != 3; n++ {
-		if n > lowSkips && time.Since(began) > 30*time.Second {
+		if n > minimumSkips && time.Since(began) > 30*time.Second {
 			t.Fatalf("a bound that was changed behind the owner's back was not found in %d scans", n)
 		}
 	}

@@ -52,7 +52,7 @@ func detectPooler(ctx context.Context, db *sql.DB) (pooled bool, err error) {
 		}
 		pids[i] = pid
 	}
-	return false, settle(ctx, conns[:])
+	return false, applySettings(ctx, conns[:])
 }
 
 // noteLost records that there is a pooler if err shows this. Two errors show it: the server

@@ -76,7 +76,7 @@ type Store struct {
 	*inbox
 	*runs
 	*hands
-	*published.Part
+	*published.Store
 	*published.Intake
 	*published.Events
 	selections
@@ -117,10 +117,10 @@ var _ interface {
 } = (*Store)(nil)
 
 // A selections implements firings.Keeper.
-type selections struct{ part *firing.Part }
+type selections struct{ store *firing.Store }
 
 // Selections returns the role firings.Store of the store.
-func (s selections) Selections() firings.Store { return s.part }
+func (s selections) Selections() firings.Store { return s.store }
 
 // sharer implements quota.Sharer.
 type sharer = shares.Shares
@@ -153,7 +153,7 @@ func newStore(a *access) *Store {
 	w := &waker{access: a, probe: wakeProbe, probeEvery: wakeEvery}
 	v := &views{access: a}
 	c := &catalogue{access: a}
-	part := &published.Part{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap}
+	publisher := &published.Store{DB: func() *sql.DB { return a.db }, Begin: a.begin, Wrap: wrap}
 	return &Store{
 		access: a, waker: w, views: v,
 		catalogue:  c,
@@ -163,12 +163,12 @@ func newStore(a *access) *Store {
 		hands:      &hands{access: a},
 		notices:    &notices{access: a},
 		heirs:      &heirs{access: a},
-		Events:     &published.Events{Part: part},
+		Events:     &published.Events{Store: publisher},
 		Contexts:   &contexts.Contexts{DB: func() *sql.DB { return a.reads }, Begin: a.begin, Wrap: wrapIf},
 		Keeper:     &outbox.Keeper{Box: &outbox.Box{DB: func() *sql.DB { return a.db }, Explain: wrap}},
-		Part:       part,
-		Intake:     &published.Intake{Part: part},
-		selections: selections{&firing.Part{DB: func() *sql.DB { return a.tables }, Wrap: wrap}},
+		Store:      publisher,
+		Intake:     &published.Intake{Store: publisher},
+		selections: selections{&firing.Store{DB: func() *sql.DB { return a.tables }, Wrap: wrap}},
 		evidence:   &evidence{access: a, views: v},
 		shorts:     &shorts{access: a},
 		retention:  &retention{access: a},

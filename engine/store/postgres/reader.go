@@ -350,7 +350,7 @@ func (s *runs) listed(ctx context.Context, f store.RunFilter) ([]store.RunRow, e
 // runRows runs a query that returns the columns of runShown. The parameter `what` is the name of
 // the query in errors.
 func (s *runs) runRows(ctx context.Context, what, query string, args ...any) ([]store.RunRow, error) {
-	rows, err := s.look(ctx, query, args...)
+	rows, err := s.read(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(what, err)
 	}
@@ -397,9 +397,9 @@ func (s *runs) named(ctx context.Context, name string) ([]store.RunRow, error) {
 		r, err = scanRun(row)
 		return err
 	}
-	err := s.lookOne(ctx, scan, runFindByName, name)
+	err := s.readOne(ctx, scan, runFindByName, name)
 	if id, ok := naming.ParseRunID(name); noRows(err) && ok {
-		err = s.lookOne(ctx, scan, runFindByID, int64(id))
+		err = s.readOne(ctx, scan, runFindByID, int64(id))
 	}
 	if noRows(err) {
 		return nil, nil

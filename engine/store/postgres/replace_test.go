@@ -31,7 +31,7 @@ func newExchange(t *testing.T, scope naming.Scope) *exchange {
 }
 
 func (x *exchange) names() *naming.Names {
-	return &naming.Names{Workflow: "w", Key: "k", Hold: naming.Hold{Scope: x.scope}}
+	return &naming.Names{Workflow: "w", Key: "k", KeyScope: naming.KeyScope{Scope: x.scope}}
 }
 
 // commit commits a transition with the writer of the engine that has the old run.

@@ -18,11 +18,11 @@ const (
 	messagesOfRuns   = `SELECT run_id, id, data FROM engine.inbox WHERE run_id = ANY ($1::int8[]) ORDER BY id`
 	lateOfRuns       = `SELECT run_id, node, call, outcome, data FROM engine.late_reply WHERE run_id = ANY ($1::int8[]) ORDER BY at, node, call, outcome`
 
-	// resealAlone waits until no session changes the partitions of the journal, and prevents such
+	// resealLock waits until no session changes the partitions of the journal, and prevents such
 	// changes until its own transaction ends. A session that changes partitions copies rows to another
 	// partition. If a row was replaced during the copying, the copy would have the old data.
-	resealAlone = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
-	resealRun   = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
+	resealLock = `SELECT pg_catalog.pg_advisory_xact_lock(7237102917306)`
+	resealRun  = `SELECT EXISTS (SELECT FROM engine.run WHERE run_id = $1 FOR KEY SHARE)`
 	// resealNext appends a row to the journal of a run, and does not change the row of the run
 	// itself. It does nothing if the journal has a row with this number already, or if the
 	// previous row is missing. The new row has the token 0. No commit has this token, so no
@@ -81,8 +81,8 @@ func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]
 	return out, nil
 }
 
-// Letters returns all messages and all late replies of the given runs.
-func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
+// AllMessages returns all messages and all late replies of the given runs.
+func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
 	ids := make(pq.Int64Array, len(runs))
 	for i, id := range runs {
 		ids[i] = int64(id)
@@ -91,7 +91,7 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 		late, err = s.late(ctx, ids)
 	}
 	if err != nil {
-		return nil, nil, wrap("read letters", err)
+		return nil, nil, wrap("read messages and late replies", err)
 	}
 	return messages, late, nil
 }
@@ -155,7 +155,7 @@ func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 // removed, or if its journal does not have the expected rows. Then the caller must roll back.
 func reseal(ctx context.Context, tx *sql.Tx, d rekey.Resealed) (stale bool, err error) {
 	run := int64(d.Run)
-	if _, err := tx.ExecContext(ctx, resealAlone); err != nil {
+	if _, err := tx.ExecContext(ctx, resealLock); err != nil {
 		return false, err
 	}
 	var there bool

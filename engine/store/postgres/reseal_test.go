@@ -70,7 +70,7 @@ func TestResealWaitsForPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var alone bool
-	if err := tx.QueryRowContext(t.Context(), partAlone).Scan(&alone); err != nil || !alone {
+	if err := tx.QueryRowContext(t.Context(), partitionLock).Scan(&alone); err != nil || !alone {
 		t.Fatalf("alone = %t, %v", alone, err)
 	}
 	done := make(chan error, 1)

@@ -185,7 +185,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 	if err := s.forget(ctx, s.after, last, before, &stats); err != nil {
 		return stats, err
 	}
-	stats.Held = found - stats.Runs
+	stats.Kept = found - stats.Runs
 	if stats.Runs > 0 || !s.walked {
 		if err := s.sweep(ctx, s.after, last, &stats); err != nil {
 			return stats, err

@@ -119,7 +119,7 @@ func (y *yard) wantRows(id status.RunID, n int) {
 // between them there is no gap.
 func (y *yard) names() string {
 	y.Helper()
-	parts, _, err := y.s.parts(context.WithoutCancel(y.Context()))
+	parts, _, err := y.s.partitions(context.WithoutCancel(y.Context()))
 	if err != nil {
 		y.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestPartitions(t *testing.T) {
 	gone, held := y.begin(now.Add(-48*time.Hour), 3), y.begin(now.Add(-47*time.Hour), 2)
 	young := y.begin(now, 2)
 	y.end(gone, 3, now.Add(-40*time.Hour))
-	if s := y.retain(now.Add(-24 * time.Hour)); s.Runs != 1 || s.Held != 1 || s.Partitions != 0 {
+	if s := y.retain(now.Add(-24 * time.Hour)); s.Runs != 1 || s.Kept != 1 || s.Partitions != 0 {
 		t.Errorf("the first walk: %+v, want one run to go and no partition", s)
 	}
 	if got := y.names(); got != "first " {
@@ -160,7 +160,7 @@ func TestPartitions(t *testing.T) {
 	later := now.Add(400 * 24 * time.Hour)
 	next := y.begin(later.Add(-time.Hour), 1)
 	y.end(young, 2, later.Add(-300*24*time.Hour))
-	if s := y.retain(later.Add(-24 * time.Hour)); s.Runs != 1 || s.Held != 1 || s.Partitions != 1 {
+	if s := y.retain(later.Add(-24 * time.Hour)); s.Runs != 1 || s.Kept != 1 || s.Partitions != 1 {
 		t.Errorf("the walk years later: %+v, want one run and one partition to go", s)
 	}
 	if got := y.names(); !strings.HasPrefix(got, "rest ") {
@@ -221,9 +221,9 @@ func TestManyStragglersHoldTheirPartition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sum.Runs, sum.Held, sum.Partitions, more = sum.Runs+s.Runs, sum.Held+s.Held, sum.Partitions+s.Partitions, s.More
+			sum.Runs, sum.Kept, sum.Partitions, more = sum.Runs+s.Runs, sum.Kept+s.Kept, sum.Partitions+s.Partitions, s.More
 		}
-		if sum.Partitions != partitions || sum.Runs != 0 || sum.Held == 0 {
+		if sum.Partitions != partitions || sum.Runs != 0 || sum.Kept == 0 {
 			t.Errorf("%+v, want %d partitions and no run to go", sum, partitions)
 		}
 	}
@@ -404,7 +404,7 @@ func TestLargeTailIsCut(t *testing.T) {
 				}
 			}
 			y.retain(now.Add(-24 * time.Hour))
-			parts, _, err := y.s.parts(t.Context())
+			parts, _, err := y.s.partitions(t.Context())
 			if err != nil || len(parts) != 2 || parts[0].bytes <= smallTail {
 				t.Fatalf("partitions = %+v, err = %v, want a large one and another", parts, err)
 			}
@@ -459,7 +459,7 @@ func TestRemovedIsNotLost(t *testing.T) {
 	defer conn.Close()
 	stands := func(m mark) (there bool) {
 		t.Helper()
-		if err := conn.Raw(func(c any) (err error) { there, err = stands(t.Context(), c.(*checked).wire, m); return err }); err != nil {
+		if err := conn.Raw(func(c any) (err error) { there, err = hasRow(t.Context(), c.(*checked).wire, m); return err }); err != nil {
 			t.Fatal(err)
 		}
 		return there

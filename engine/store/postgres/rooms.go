@@ -99,7 +99,7 @@ ORDER BY c.next_run LIMIT $2::int4`
 // line.
 func (s *views) Places(ctx context.Context, workflow, key string, limit int) (naming.Places, error) {
 	var p naming.Places
-	counts, err := s.look(ctx, placeCounts, workflow, key)
+	counts, err := s.read(ctx, placeCounts, workflow, key)
 	if err != nil {
 		return p, wrap("count runs of a limit", err)
 	}
@@ -112,7 +112,7 @@ func (s *views) Places(ctx context.Context, workflow, key string, limit int) (na
 	if err := counts.Err(); err != nil {
 		return p, wrap("count runs of a limit", err)
 	}
-	rows, err := s.look(ctx, placeHolders, workflow, key, limit)
+	rows, err := s.read(ctx, placeHolders, workflow, key, limit)
 	if err != nil {
 		return p, wrap("list runs of a limit", err)
 	}

@@ -19,8 +19,8 @@ func TestTickSeesWhatStartsRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !tick.Looked || tick.Starts != want {
-			t.Errorf("%s: looked %t, starts %t, want %t", what, tick.Looked, tick.Starts, want)
+		if !tick.Searched || tick.Starts != want {
+			t.Errorf("%s: looked %t, starts %t, want %t", what, tick.Searched, tick.Starts, want)
 		}
 	}
 	starts("an empty database", false)
@@ -86,8 +86,8 @@ func TestTickSeesNotices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !tick.Looked || tick.Notices != c.want {
-			t.Errorf("after %s: looked %t, notices %t, want %t", c.change, tick.Looked, tick.Notices, c.want)
+		if !tick.Searched || tick.Notices != c.want {
+			t.Errorf("after %s: looked %t, notices %t, want %t", c.change, tick.Searched, tick.Notices, c.want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ WITH own AS MATERIALIZED (
   RETURNING 1
 )`
 	// contextHeld says whether the run `r` holds the unique key of `c`, a row of the table `context`
-	// (naming.Hold.Holds). The columns of `r` are NULL if the run does not exist any more.
+	// (naming.PutInHand.Holds). The columns of `r` are NULL if the run does not exist any more.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
 	// contextFree says whether the unique key of `c`, a row of the table `context`, is free; NULL =
@@ -127,14 +127,14 @@ WITH own AS MATERIALIZED (
       finished_at = CASE WHEN c.state IS NULL THEN r.finished_at WHEN c.state >= 10 THEN c.at END
   FROM own, (SELECT pg_catalog.count(*) FROM landed) first, `
 	changesBeside = `(SELECT pg_catalog.unnest($17::int8[]) AS run_id, pg_catalog.unnest($18::timestamptz[]) AS at, pg_catalog.unnest($19::int4[]) AS seq, pg_catalog.unnest($20::int2[]) AS state, pg_catalog.unnest($21::int4[]) AS owner, pg_catalog.unnest($22::timestamptz[]) AS next_check`
-	changesAlone  = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
+	changesOnly   = `(SELECT pg_catalog.unnest($11::int8[]) AS run_id, pg_catalog.unnest($12::timestamptz[]) AS at, pg_catalog.unnest($13::int4[]) AS seq, pg_catalog.unnest($14::int2[]) AS state, pg_catalog.unnest($15::int4[]) AS owner, pg_catalog.unnest($16::timestamptz[]) AS next_check`
 	changesEnd    = `) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])`
 	// If more messages wait for a run than Transition.Heard says, the statement does not change the
 	// run. Then the run counts as missing (runGone), and nothing is committed.
 	changesHeardBeside = `, pg_catalog.unnest($43::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
-	changesHeardAlone = `, pg_catalog.unnest($17::int4[]) AS heard) c
+	changesHeardOnly = `, pg_catalog.unnest($17::int4[]) AS heard) c
   WHERE r.run_id = ANY (ARRAY[c.run_id])` + changesHeard
 	changesHeard = ` AND (c.heard IS NULL OR (SELECT pg_catalog.count(*) FROM engine.inbox i WHERE i.run_id = c.run_id) <= c.heard)`
 
@@ -199,7 +199,7 @@ WITH own AS MATERIALIZED (
 	// Then the journal must not get a row without a run.
 	commitAnswer = `
 SELECT (SELECT pg_catalog.count(*) FROM own), (SELECT pg_catalog.count(*) FROM landed), NULL::int8[]`
-	commitAnswerAlone = `
+	commitAnswerOnly = `
 SELECT o.n, CASE WHEN l.n > 0 AND c.n < pg_catalog.cardinality($11::int8[]) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
 	commitAnswerBeside = `
 SELECT o.n, CASE WHEN l.n > 0 AND c.n < pg_catalog.cardinality($17::int8[]) THEN ('` + runGone + `' || pg_catalog.left(c.n::text, 0))::int8 ELSE l.n END, NULL::int8[]` + commitCounts
@@ -225,8 +225,8 @@ const runGone = "this run is gone"
 const (
 	journalPlain         = commitOwn + commitLanded + commitReturning + commitAnswer
 	journalBegin         = commitOwn + commitLanded + commitReturning + commitCreated + createdEnd + commitAnswer
-	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changesEnd + changedEnd + commitAnswerAlone
-	journalHeard         = commitOwn + commitLanded + commitReturning + commitChanged + changesAlone + changesHeardAlone + changedEnd + commitAnswerAlone
+	journalAppend        = commitOwn + commitLanded + commitReturning + commitChanged + changesOnly + changesEnd + changedEnd + commitAnswerOnly
+	journalHeard         = commitOwn + commitLanded + commitReturning + commitChanged + changesOnly + changesHeardOnly + changedEnd + commitAnswerOnly
 	journalCreate        = commitOwn + commitLanded + commitReturning + commitRuns + commitAnswerBeside
 	journalNamed         = commitOwn + commitNamed + commitLandedNamed + commitReturning + commitRuns + commitAnswerBeside
 	journalKeyed         = commitOwn + commitNamed + commitKeyed + commitLandedKeyed + commitReturning + commitRuns + commitAnswerBeside

@@ -198,7 +198,7 @@ func (s *submission) writer(ctx context.Context) (int64, error) {
 func (s *submission) claimKey(ctx context.Context, n *naming.Names, sub *store.Submitted) (held bool, err error) {
 	var holder int64
 	s.over = replaced{}
-	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()}
+	args := []any{n.Workflow, n.Key, int64(s.t.Run), int64(n.KeyScope.Scope), n.KeyScope.Retain.Microseconds()}
 	if err := s.w.conn.QueryRowContext(ctx, contextClaim, args...).Scan(&holder); err != nil {
 		return false, err
 	}
@@ -276,7 +276,7 @@ func (s *submission) replace(ctx context.Context, sub *store.Submitted) (held bo
 		if _, err := s.w.conn.ExecContext(ctx, keyCancel, s.over.holder, s.over.next, int64(m.Kind), naming.CleanText(m.By), m.Dedup, m.Data); err != nil {
 			return false, err
 		}
-		waits, err := s.w.conn.ExecContext(ctx, keyAwait, n.Workflow, n.Key, int64(s.t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds(), s.over.open)
+		waits, err := s.w.conn.ExecContext(ctx, keyAwait, n.Workflow, n.Key, int64(s.t.Run), int64(n.KeyScope.Scope), n.KeyScope.Retain.Microseconds(), s.over.open)
 		if err != nil {
 			return false, err
 		}

@@ -41,9 +41,9 @@ func (b *bell) open() {
 	b.once.Do(func() { b.ctx, b.end = context.WithCancel(context.Background()) })
 }
 
-// beside starts a goroutine that calls the function `fn`. The method `close` waits until this
-// goroutine has ended. After a call of `close`, beside does nothing.
-func (b *bell) beside(fn func(context.Context)) {
+// background starts a goroutine that calls the function `fn`. The method `close` waits until this
+// goroutine has ended. After a call of `close`, background does nothing.
+func (b *bell) background(fn func(context.Context)) {
 	b.open()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *bell) ring(now time.Time, after func(context.Context)) bool {
 			b.mu.Lock()
 			b.late, b.next = nil, time.Now().Add(wakePause)
 			b.mu.Unlock()
-			b.beside(after)
+			b.background(after)
 		})
 		return false
 	}

@@ -106,7 +106,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 	}
 	c.meet(ctx)
 	for _, i := range c.doubt {
-		if err := c.alone(ctx, i); err != nil {
+		if err := c.commitSingly(ctx, i); err != nil {
 			return nil, err
 		}
 	}

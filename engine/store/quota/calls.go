@@ -24,7 +24,7 @@ const grains = 64
 // A call counts for a whole period after the last moment at which the engine may start it. So no
 // more than CallAsk.Most calls start in any period, wherever the period begins. When an engine
 // starts no more calls with a CallGrant, it reports how many calls of the CallGrant it has started
-// (Settled). Then the other calls are free at once. The started calls count only for a period after
+// (Usage). Then the other calls are free at once. The started calls count only for a period after
 // the last start.
 func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant CallGrant) {
 	counted := map[int64]int{} // calls by the time until which they count, in microseconds
@@ -45,7 +45,7 @@ func Calls(rows []CallRow, ask CallAsk, now time.Time) (changes []CallRow, grant
 			changes = append(changes, c)
 		}
 	}
-	if s := ask.Settled; s.Calls > 0 && s.Until.After(now) && counted[s.Until.UnixMicro()] >= s.Calls {
+	if s := ask.Usage; s.Calls > 0 && s.Until.After(now) && counted[s.Until.UnixMicro()] >= s.Calls {
 		put(s.Until, -s.Calls)
 		if until := grain(s.Until.Add(-max(0, s.Spare)), ask.Per); s.Used > 0 && until.After(now) {
 			put(until, s.Used)

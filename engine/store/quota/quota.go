@@ -33,10 +33,10 @@ type Sharer interface {
 type SlotAsk struct {
 	Limit string // name of the limit
 	Most  int    // the largest number of slots for all engines together, at least 1
-	// Hold is how many of its slots the engine keeps in any case, because its calls may use them. If
+	// Reserve is how many of its slots the engine keeps in any case, because its calls may use them. If
 	// the engine's row in the store has fewer slots, the engine keeps only the slots of this row.
-	Hold int
-	Want int // slots for which the engine has work; at least the slots in use
+	Reserve int
+	Want    int // slots for which the engine has work; at least the slots in use
 	// Keep is how long the engine may start calls after the answer, without asking again.
 	Keep time.Duration
 	// Linger is the longest time that one of these calls may take. So the slots of a dead engine
@@ -59,15 +59,15 @@ type CallAsk struct {
 	Limit string        // name of the limit
 	Most  int           // the largest number of calls that start in any period, at least 1
 	Per   time.Duration // the length of a period
-	Want  int           // calls that the engine wants to start now; 0 = none, only Settled counts
+	Want  int           // calls that the engine wants to start now; 0 = none, only Usage counts
 	Valid time.Duration // how long the engine may use the answer
-	// Settled corrects the engine's last CallGrant of this limit. The engine starts no further calls
+	// Usage corrects the engine's last CallGrant of this limit. The engine starts no further calls
 	// with that CallGrant. Zero = there is nothing to correct.
-	Settled Settled
+	Usage Usage
 }
 
-// A Settled says how much of a CallGrant an engine has used.
-type Settled struct {
+// A Usage says how much of a CallGrant an engine has used.
+type Usage struct {
 	Until time.Time     // the field Until of the CallGrant; zero = there is no CallGrant
 	Calls int           // the field Calls of the CallGrant
 	Used  int           // calls that the engine has started
@@ -77,7 +77,7 @@ type Settled struct {
 // A CallGrant is the answer to a CallAsk.
 type CallGrant struct {
 	Calls int       // calls that the engine may start, while CallAsk.Valid lasts
-	Until time.Time // store time until which these calls count against the limit; the engine needs it for Settled
+	Until time.Time // store time until which these calls count against the limit; the engine needs it for Usage
 	// Wait is how long it takes until the next calls may be free; 0 = the engine got all that
 	// it asked for.
 	Wait time.Duration

@@ -40,7 +40,7 @@ func TestSlotsOfManyEngines(t *testing.T) {
 		}
 		ask := func(p *peer) {
 			hold := max(p.limit, len(p.calls))
-			share := table.ShareSlots(p.id, SlotAsk{Limit: "a", Most: most, Hold: hold, Want: p.want, Keep: keep, Linger: linger}, now)
+			share := table.ShareSlots(p.id, SlotAsk{Limit: "a", Most: most, Reserve: hold, Want: p.want, Keep: keep, Linger: linger}, now)
 			if now.Before(p.until) && share.Slots < hold {
 				t.Fatalf("seed %d: engine %d holds %d and got %d", seed, p.id, hold, share.Slots)
 			}
@@ -98,7 +98,7 @@ func TestSlotsAreDividedEqually(t *testing.T) {
 				now = now.Add(100 * time.Millisecond)
 				for e := range held {
 					// All calls are short: an engine can give back whatever is not its part.
-					share := table.ShareSlots(store.EngineID(e+1), SlotAsk{Limit: "a", Most: tc.most, Hold: held[e], Want: 100, Keep: time.Minute}, now)
+					share := table.ShareSlots(store.EngineID(e+1), SlotAsk{Limit: "a", Most: tc.most, Reserve: held[e], Want: 100, Keep: time.Minute}, now)
 					if held[e] = share.Slots; share.Fair < held[e] {
 						held[e] = share.Fair
 					}
@@ -130,7 +130,7 @@ func TestSlotsIgnoreTheWishesOfTheDead(t *testing.T) {
 		t.Fatalf("the first engine got %+v", a)
 	}
 	later := base.Add(wantFor + time.Second)
-	if a = table.ShareSlots(1, SlotAsk{Limit: "a", Most: 1, Hold: 1, Want: 1, Keep: time.Minute}, later); a.Fair != 1 || a.Contended {
+	if a = table.ShareSlots(1, SlotAsk{Limit: "a", Most: 1, Reserve: 1, Want: 1, Keep: time.Minute}, later); a.Fair != 1 || a.Contended {
 		t.Errorf("a dead engine waits, and the living one gets %+v", a)
 	}
 }
@@ -176,9 +176,9 @@ func TestCallsOfManyEngines(t *testing.T) {
 			}
 			ask := CallAsk{Limit: "a", Most: most, Per: per, Want: 1 + rng.IntN(5), Valid: valid}
 			if g.Calls > 0 && rng.IntN(10) > 0 {
-				ask.Settled = Settled{Until: g.Until, Calls: g.Calls, Used: g.used, Spare: g.until.Sub(g.last)}
+				ask.Usage = Usage{Until: g.Until, Calls: g.Calls, Used: g.used, Spare: g.until.Sub(g.last)}
 				if g.used == 0 {
-					ask.Settled.Spare = 0
+					ask.Usage.Spare = 0
 				}
 			}
 			*g = grant{CallGrant: table.TakeCalls(ask, now), until: now.Add(valid)}

@@ -59,14 +59,14 @@ func Slots(rows []SlotRow, engine store.EngineID, ask SlotAsk, now time.Time) (r
 		share.Contended = share.Contended || r.Want > r.Slots
 		others = append(others, r)
 	}
-	hold := max(0, min(ask.Hold, former))
-	free := max(0, most-taken-hold)
-	row.Slots = hold
+	reserve := max(0, min(ask.Reserve, former))
+	free := max(0, most-taken-reserve)
+	row.Slots = reserve
 	share.Fair = fair(append(others, row), row, most, now)
 	if row.Want > 0 { // the engine also gets half of the slots that no engine wants, so that it need not ask for each call
-		share.Fair += max(0, most-claimed-max(row.Want, hold)) / 2
+		share.Fair += max(0, most-claimed-max(row.Want, reserve)) / 2
 	}
-	row.Slots = max(hold, min(share.Fair, hold+free))
+	row.Slots = max(reserve, min(share.Fair, reserve+free))
 	if row.Slots > former {
 		row.Since = now
 	}

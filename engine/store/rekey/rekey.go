@@ -29,8 +29,8 @@ type Resealer interface {
 	// returns only definitions whose digest is greater than the parameter `after`, and no more than
 	// the parameter `limit` says.
 	Definitions(ctx context.Context, after string, limit int) ([]store.Definition, error)
-	// Letters returns all messages and all late replies of the given runs.
-	Letters(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error)
+	// AllMessages returns all messages and all late replies of the given runs.
+	AllMessages(ctx context.Context, runs ...status.RunID) ([]store.Message, []store.LateReply, error)
 	// Reseal replaces data of one run, completely or not at all. It returns store.ErrStale if the
 	// run was removed. If it has to replace rows of the journal, it also returns store.ErrStale if
 	// the journal does not have exactly Resealed.Next rows. It ignores messages and late replies

@@ -152,7 +152,7 @@ func (s *views) alerts(ctx context.Context, query string, args ...any) ([]store.
 			name    *string // nil = the name is made from the id
 		)
 		err := r.Scan(&a.ID, &run, &name, &a.Workflow, &a.Key, &at, &a.Kind, &a.Step, &a.Code, &a.Message)
-		a.Run, a.At = status.RunID(run), fromMicros(at)
+		a.Run, a.At, a.Kind = status.RunID(run), fromMicros(at), storekit.AlertKind(a.Kind)
 		if a.Name = naming.RunName(a.Run); name != nil {
 			a.Name = *name
 		}

@@ -60,8 +60,8 @@ func (s *file) openWriter(path string, pragmas ...string) (err error) {
 	return err
 }
 
-// noRoom reports whether an error says that the disk has no space for the index of the WAL.
-func noRoom(err error) bool {
+// diskFull reports whether an error says that the disk has no space for the index of the WAL.
+func diskFull(err error) bool {
 	var e *driver.Error
 	return errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
 }
@@ -134,7 +134,7 @@ func (s *file) explain(what string, err error) error {
 		hint = "it is not a state file, or its beginning is damaged: move it away, or restore it from a backup"
 	case c == sqlite3.SQLITE_CORRUPT:
 		hint = "the state file is damaged: restore it from a backup"
-	case c == sqlite3.SQLITE_FULL, noRoom(err), errors.Is(err, syscall.ENOSPC):
+	case c == sqlite3.SQLITE_FULL, diskFull(err), errors.Is(err, syscall.ENOSPC):
 		hint = "the disk is full: make room; nothing that was accepted is lost"
 	case c == sqlite3.SQLITE_BUSY:
 		hint = "another process has been writing to it for too long: try again"

@@ -14,7 +14,7 @@ import (
 
 const (
 	// contextHeld says whether the run `r` holds the unique key in the row `c` of the table
-	// `context` at the time ?3 (naming.Hold.Holds).
+	// `context` at the time ?3 (naming.PutInHand.Holds).
 	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
   AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
 	goalFields = `
@@ -76,11 +76,11 @@ func scanGoal(r row, at time.Time) (goals.Goal, error) {
 	}
 	g.Next = status.RunID(next)
 	g.Run, g.RunState = status.RunID(run), status.RunState(state)
-	g.Hold = naming.Hold{Scope: naming.Scope(scope), Retain: time.Duration(retain) * time.Microsecond}
+	g.KeyScope = naming.KeyScope{Scope: naming.Scope(scope), Retain: time.Duration(retain) * time.Microsecond}
 	if g.Name == "" {
 		g.Name = naming.RunName(g.Run)
 	}
-	g.Settle(time.UnixMicro(ended).UTC(), reset, at)
+	g.SetState(time.UnixMicro(ended).UTC(), reset, at)
 	if last != 0 {
 		l.Workflow, l.Key, l.Run, l.At = g.Workflow, g.Key, status.RunID(last), time.UnixMicro(resetAt).UTC()
 		g.LastReset = l

@@ -24,9 +24,9 @@ SELECT coalesce((SELECT deaths FROM suspect WHERE run_id = ?1), 0), EXISTS (SELE
 // it is reading or deciding.
 type hands struct{ *file }
 
-// Hold replaces the list of runs that an engine has in hand. It returns ErrFenced if the engine
+// PutInHand replaces the list of runs that an engine has in hand. It returns ErrFenced if the engine
 // was declared dead.
-func (s *hands) Hold(ctx context.Context, id store.EngineID, runs []status.RunID) error {
+func (s *hands) PutInHand(ctx context.Context, id store.EngineID, runs []status.RunID) error {
 	return s.write(ctx, "note runs in hand", func(tx *tx) error {
 		var alive bool
 		if err := tx.row(memberAlive, int64(id)).Scan(&alive); err != nil {
@@ -59,7 +59,7 @@ func (s *hands) Suspects(ctx context.Context, self store.EngineID, runs []status
 	found := map[status.RunID]store.Suspicion{}
 	for _, run := range runs {
 		var x store.Suspicion
-		err := s.query(ctx, "look for suspect runs", suspectGet, []any{int64(run), int64(self)}, func(r row) error { return r.Scan(&x.Deaths, &x.Held) })
+		err := s.query(ctx, "look for suspect runs", suspectGet, []any{int64(run), int64(self)}, func(r row) error { return r.Scan(&x.Deaths, &x.InHand) })
 		if err != nil {
 			return nil, err
 		}

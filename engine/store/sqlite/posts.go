@@ -25,7 +25,7 @@ FROM reply p CROSS JOIN run u ON u.run_id = p.run_id CROSS JOIN workflow w ON w.
 	replyDone    = `UPDATE reply SET done = 1, why = '' WHERE run_id = ?1 AND n = ?2 AND done = 0`
 	replyTried   = `UPDATE reply SET tries = tries + 1 WHERE run_id = ?1 AND n = ?2`
 	replyWhy     = `UPDATE reply SET why = ?3 WHERE run_id = ?1 AND n = ?2 AND done = 0`
-	replyHold    = `UPDATE reply SET due = ?3 WHERE run_id = ?1 AND n >= ?2 AND done = 0`
+	replyClaimed = `UPDATE reply SET due = ?3 WHERE run_id = ?1 AND n >= ?2 AND done = 0`
 	// replySinks finds each sink with one search in the index, and does not read all replies.
 	replySinks = `
 WITH RECURSIVE hop(sink) AS (
@@ -120,7 +120,7 @@ func (s *outbox) Due(ctx context.Context, after, before string, limit int) (out 
 }
 
 // Claim claims and returns the next reply of each run that has a reply for the sink.
-func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Duration) (out []replies.Reply, err error) {
+func (s *outbox) Claim(ctx context.Context, sink string, limit int, claimTime time.Duration) (out []replies.Reply, err error) {
 	err = s.write(ctx, "claim replies", func(tx *tx) error {
 		out = nil
 		at := now()
@@ -132,7 +132,7 @@ func (s *outbox) Claim(ctx context.Context, sink string, limit int, hold time.Du
 			if _, err := tx.exec(replyTried, int64(out[i].Run), out[i].N); err != nil {
 				return err
 			}
-			if _, err := tx.exec(replyHold, int64(out[i].Run), out[i].N, micros(at.Add(hold))); err != nil {
+			if _, err := tx.exec(replyClaimed, int64(out[i].Run), out[i].N, micros(at.Add(claimTime))); err != nil {
 				return err
 			}
 		}
@@ -150,7 +150,7 @@ func (s *outbox) Delivered(ctx context.Context, done ...replies.ID) error {
 		for _, id := range done {
 			n, err := tx.changed(replyDone, int64(id.Run), id.N)
 			if err == nil && n > 0 { // end the claim, so that the next reply of the run can be claimed now
-				_, err = tx.exec(replyHold, int64(id.Run), id.N, 0)
+				_, err = tx.exec(replyClaimed, int64(id.Run), id.N, 0)
 			}
 			if err != nil {
 				return err
@@ -166,7 +166,7 @@ func (s *outbox) Later(ctx context.Context, id replies.ID, pause time.Duration, 
 	return s.write(ctx, "put off a reply", func(tx *tx) error {
 		n, err := tx.changed(replyWhy, int64(id.Run), id.N, naming.CleanText(why))
 		if err == nil && n > 0 {
-			_, err = tx.exec(replyHold, int64(id.Run), id.N, micros(now().Add(pause)))
+			_, err = tx.exec(replyClaimed, int64(id.Run), id.N, micros(now().Add(pause)))
 		}
 		return err
 	})

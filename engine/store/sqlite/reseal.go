@@ -64,13 +64,13 @@ func (s *resealer) Definitions(ctx context.Context, after string, limit int) ([]
 	return out, err
 }
 
-// Letters returns all messages and all late replies of the given runs.
-func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
+// AllMessages returns all messages and all late replies of the given runs.
+func (s *resealer) AllMessages(ctx context.Context, runs ...status.RunID) (messages []store.Message, late []store.LateReply, err error) {
 	ids, err := json.Marshal(runs)
 	if err != nil {
-		return nil, nil, s.explain("read letters", err)
+		return nil, nil, s.explain("read messages and late replies", err)
 	}
-	err = s.query(ctx, "read letters", inboxOfRuns, []any{string(ids)}, func(r row) error {
+	err = s.query(ctx, "read messages and late replies", inboxOfRuns, []any{string(ids)}, func(r row) error {
 		var m store.Message
 		err := r.Scan(&m.Run, &m.ID, &m.Data)
 		messages = append(messages, m)
@@ -79,7 +79,7 @@ func (s *resealer) Letters(ctx context.Context, runs ...status.RunID) (messages 
 	if err != nil {
 		return nil, nil, err
 	}
-	err = s.query(ctx, "read letters", lateOfRuns, []any{string(ids)}, func(r row) error {
+	err = s.query(ctx, "read messages and late replies", lateOfRuns, []any{string(ids)}, func(r row) error {
 		var l store.LateReply
 		err := r.Scan(&l.Run, &l.Node, &l.Call, &l.Outcome, &l.Data)
 		late = append(late, l)

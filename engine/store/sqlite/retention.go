@@ -124,7 +124,7 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 			return stats, err
 		}
 		rows, err := s.sweep(ctx)
-		stats.Rows, stats.Held = stats.Rows+rows, stats.Held+page.looked-runs
+		stats.Rows, stats.Kept = stats.Rows+rows, stats.Kept+page.looked-runs
 		if err != nil {
 			return stats, err
 		}

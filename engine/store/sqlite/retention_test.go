@@ -24,7 +24,7 @@ func kept(t testing.TB, s *Store, w store.Writer, id store.EngineID, run status.
 	ctx := t.Context()
 	first := store.Transition{
 		Run: run, At: retainBase, Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0"),
-		Names: &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run), Hold: naming.Hold{Scope: naming.ScopeActive}},
+		Names: &naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run), KeyScope: naming.KeyScope{Scope: naming.ScopeActive}},
 	}
 	second := store.Transition{Run: run, Seq: 1, At: retainBase, State: state, NextCheck: store.Never, Data: []byte("1"), Alerts: []store.Alert{{Kind: "parked"}}}
 	for n := range int32(steps) {
@@ -67,7 +67,7 @@ func wantGone(t testing.TB, s *Store, w store.Writer, id store.EngineID, run sta
 		t.Errorf("post to run %d: err = %v, want ErrNotFound", run, err)
 	}
 	again := store.Transition{Run: run + 1<<30, At: retainBase.AddDate(1, 0, 0), Workflow: 1, State: status.RunRunning, Owner: &id, NextCheck: retainBase, Data: []byte("0")}
-	sub, err := storetest.Submit(ctx, w, again, naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run), Hold: naming.Hold{Scope: naming.ScopeActive}})
+	sub, err := storetest.Submit(ctx, w, again, naming.Names{Name: fmt.Sprint("n", run), Workflow: "w", Key: fmt.Sprint("k", run), KeyScope: naming.KeyScope{Scope: naming.ScopeActive}})
 	if err != nil || sub.Exists || sub.Run != again.Run {
 		t.Errorf("submit under the names of run %d: %+v, err = %v, want a new run", run, sub, err)
 	}
@@ -110,8 +110,8 @@ func TestRetain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total.Runs, total.Rows, total.Held = total.Runs+got.Runs, total.Rows+got.Rows, total.Held+got.Held
-		if got.Runs+got.Held > 4 {
+		total.Runs, total.Rows, total.Kept = total.Runs+got.Runs, total.Rows+got.Rows, total.Kept+got.Kept
+		if got.Runs+got.Kept > 4 {
 			t.Errorf("%+v of 4", got)
 		}
 		if !got.More {
@@ -123,7 +123,7 @@ func TestRetain(t *testing.T) {
 	}
 	// Of run 2 to 8: two rows, an alert of it and one of its late answer, that
 	// answer and a line each; their instances; and the wide rows of 5 to 8.
-	if want := (store.RetainStats{Runs: 7, Rows: 7*6 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + 4, Held: 3}); total != want {
+	if want := (store.RetainStats{Runs: 7, Rows: 7*6 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + 4, Kept: 3}); total != want {
 		t.Errorf("retain = %+v, want %+v", total, want)
 	}
 	for _, run := range []status.RunID{1, 9, 10} {
@@ -225,7 +225,7 @@ func TestRetainBesideYounger(t *testing.T) {
 		t.Fatalf("commit: %+v, err = %v", out, err)
 	}
 	kept(t, s, w, id, 3, status.RunFailed, 1)
-	if got, err := s.Retain(t.Context(), retainBase.Add(time.Hour), 100); err != nil || got.Runs != 1 || got.Held != 1 || got.More {
+	if got, err := s.Retain(t.Context(), retainBase.Add(time.Hour), 100); err != nil || got.Runs != 1 || got.Kept != 1 || got.More {
 		t.Errorf("retain = %+v, err = %v, want run 3 gone and run 1 held", got, err)
 	}
 	if _, _, err := store.LoadRun(t.Context(), s, 2); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// Statements about the table `place`: the limits that runs share. An admitted run holds its place
+// Statements about the table `position`: the limits that runs share. An admitted run holds its place
 // while the run is open. So the statements read the state in the row of the run, and no counter.
 const (
 	placeOf    = `SELECT workflow, key, slots, admitted FROM place WHERE run_id = ?1`
@@ -134,7 +134,7 @@ func (x *tx) replace(t *store.Transition) error {
 	if err != nil || c.next == int64(t.Run) { // an earlier try has written it
 		return err
 	}
-	if _, err := x.exec(keyAwait, n.Workflow, n.Key, int64(t.Run), int64(n.Hold.Scope), n.Hold.Retain.Microseconds()); err != nil {
+	if _, err := x.exec(keyAwait, n.Workflow, n.Key, int64(t.Run), int64(n.KeyScope.Scope), n.KeyScope.Retain.Microseconds()); err != nil {
 		return err
 	}
 	var open []int64
@@ -178,14 +178,14 @@ func nextOfKeys(x *tx, engine store.EngineID, at time.Time, most int) (next []st
 // room under the same limit).
 const mostNext = 1000
 
-// A limit is the row of a run in the table `place`.
+// A limit is the row of a run in the table `position`.
 type limit struct {
 	workflow, key string
 	slots         int32
 	admitted      bool
 }
 
-// place returns the row of a run in the table `place`. The result `ok` is false if there is none.
+// place returns the row of a run in the table `position`. The result `ok` is false if there is none.
 func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 	err = x.row(placeOf, int64(run)).Scan(&l.workflow, &l.key, &l.slots, &l.admitted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -236,7 +236,7 @@ func (x *tx) room(t *store.Transition) (refused, err error) {
 	return nil, nil
 }
 
-// admitted writes the row of a run in the table `place`, and gives the run the unique key for which it
+// admitted writes the row of a run in the table `position`, and gives the run the unique key for which it
 // waits. The caller has written the transition already.
 func (x *tx) admitted(t *store.Transition) error {
 	if t.Room != nil {

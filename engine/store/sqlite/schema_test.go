@@ -482,7 +482,7 @@ func TestPlans(t *testing.T) {
 		"replyWaiting":     {replyWaiting, 2, "SEARCH p USING INDEX reply_open (sink=?)"},
 		"replyOfRun":       {replyOfRun, 1, "SEARCH p USING PRIMARY KEY (run_id=?)"},
 		"replyDone":        {replyDone, 2, "SEARCH reply USING PRIMARY KEY (run_id=? AND n=?)"},
-		"replyHold":        {replyHold, 3, "SEARCH reply USING PRIMARY KEY (run_id=? AND n>?)"},
+		"replyHold":        {replyClaimed, 3, "SEARCH reply USING PRIMARY KEY (run_id=? AND n>?)"},
 		"replyDue":         {replyDue, 4, "reply EXISTS USING COVERING INDEX reply_open (sink=? AND due<?)"},
 		"replyLag":         {replyLag, 4, "SEARCH reply USING COVERING INDEX reply_open (sink=?)"},
 		"goneRows 8":       {goneRows[8], 1, "SEARCH place USING INTEGER PRIMARY KEY"},

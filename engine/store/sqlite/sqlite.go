@@ -140,13 +140,13 @@ func newStore(f *file) *Store {
 }
 
 // prepareFile creates the file (mode 0600) and its directory (0700) if they are missing. It
-// returns the error of checkPlace, if there is one. The parameter `shown` is the name of the
+// returns the error of checkFiles, if there is one. The parameter `shown` is the name of the
 // file in errors.
 func prepareFile(path, shown string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := checkPlace(path, shown, true); err != nil {
+	if err := checkFiles(path, shown, true); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|careful, 0o600)
@@ -189,18 +189,18 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 
 // openRead opens a file that another process may be writing. It tries up to four modes. "rw"
 // and "ro" fail if SQLite cannot share the index of the WAL: the file or its directory is not
-// writable, or the disk is full. If both fail, openRead tries the mode asItStands, but only if
-// the WAL is empty. The last mode is `alone`, but only if the disk is full.
+// writable, or the disk is full. If both fail, openRead tries the mode immutable, but only if
+// the WAL is empty. The last mode is `commitSingly`, but only if the disk is full.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
 	}
-	if err := checkPlace(path, s.path, s.beside != ""); err != nil {
+	if err := checkFiles(path, s.path, s.beside != ""); err != nil {
 		return err
 	}
 	var errs []error
-	for _, mode := range []string{"rw", "ro", asItStands, alone} {
-		if mode == asItStands && walWaits(path) || mode == alone && !noRoom(errors.Join(errs...)) {
+	for _, mode := range []string{"rw", "ro", immutable, exclusive} {
+		if mode == immutable && walWaits(path) || mode == exclusive && !diskFull(errors.Join(errs...)) {
 			continue
 		}
 		if err := s.openPool(path, mode); err != nil {
@@ -217,13 +217,13 @@ func (s *file) openRead(ctx context.Context, path string) error {
 }
 
 const (
-	// asItStands is the mode in which SQLite uses neither locks nor the WAL. In this mode
+	// immutable is the mode in which SQLite uses neither locks nor the WAL. In this mode
 	// SQLite would miss data that is only in the WAL.
-	asItStands = "ro&immutable=1"
-	// alone is the mode in which SQLite keeps the index of the WAL in memory. It is for a full
+	immutable = "ro&immutable=1"
+	// exclusive is the mode in which SQLite keeps the index of the WAL in memory. It is for a full
 	// disk, which has no space for the index. While this process reads in this mode, no other
 	// process can use the file.
-	alone = "rw&vfs=unix-excl"
+	exclusive = "rw&vfs=unix-excl"
 )
 
 // walWaits reports whether the WAL contains data.
@@ -235,7 +235,7 @@ func walWaits(path string) bool {
 // cannotOpen reports whether an error says that SQLite could not open the file. Opening it in
 // another mode may help.
 func cannotOpen(err error) bool {
-	if noRoom(err) {
+	if diskFull(err) {
 		return true
 	}
 	switch code(err) {

@@ -16,7 +16,7 @@ const (
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent, "trigger") VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	// contextHolder returns the run that took a key last, whether retention has removed this run, the
-	// name of this run, and whether it holds the key at the time ?3 (naming.Hold.Holds). It also
+	// name of this run, and whether it holds the key at the time ?3 (naming.PutInHand.Holds). It also
 	// returns the open run that waits for the key, and its name; 0 = none.
 	contextHolder = `
 SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, ''), coalesce(` + contextHeld + `, 0), coalesce(w.run_id, 0), coalesce(wn.name, '')
@@ -89,7 +89,7 @@ func (x *landing) submit(t *store.Transition) (store.Outcome, error) {
 			return store.Outcome{}, err
 		}
 	case key != nil:
-		if err := x.takeKey(t.Names.Workflow, t.Names.Key, t.Run, t.Names.Hold); err != nil {
+		if err := x.takeKey(t.Names.Workflow, t.Names.Key, t.Run, t.Names.KeyScope); err != nil {
 			return store.Outcome{}, err
 		}
 	}
@@ -200,7 +200,7 @@ func (x *landing) keyHolder(n *naming.Names) (found store.Submitted, err error) 
 }
 
 // takeKey gives a key to a run. The caller has found that no other run holds it.
-func (x *landing) takeKey(workflow, key string, run status.RunID, h naming.Hold) error {
+func (x *landing) takeKey(workflow, key string, run status.RunID, h naming.KeyScope) error {
 	_, err := x.exec(contextPut, workflow, key, int64(run), int64(h.Scope), h.Retain.Microseconds())
 	return err
 }

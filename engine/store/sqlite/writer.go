@@ -93,7 +93,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 		)
 		switch {
 		case err == nil || errors.Is(err, store.ErrFenced) || ctx.Err() != nil:
-			return settled(out, err)
+			return outcomesOrError(out, err)
 		case errors.As(err, &bad):
 			// The transaction was rolled back. The other transitions are sent again without
 			// this one.
@@ -146,7 +146,7 @@ func validate(t *store.Transition) error {
 	return t.Names.Validate()
 }
 
-func settled(out []store.Outcome, err error) ([]store.Outcome, error) {
+func outcomesOrError(out []store.Outcome, err error) ([]store.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (w *Writer) once(ctx context.Context, token int64, items []store.Transition
 		in := landing{tx: tx, token: token}
 		if err := w.mayCommit(tx); err != nil {
 			if errors.Is(err, store.ErrFenced) && doubt {
-				return in.settle(items, out)
+				return in.setOutcomes(items, out)
 			}
 			return err
 		}
@@ -293,10 +293,10 @@ func (x *landing) land(t *store.Transition) (o store.Outcome, err error) {
 	return o, err
 }
 
-// settle is called if the engine was fenced and an earlier try may have committed the batch. It
+// setOutcomes is called if the engine was fenced and an earlier try may have committed the batch. It
 // finds the transitions that were committed, and sets the outcomes in the parameter `out`. If no
 // transition was committed, it returns ErrFenced.
-func (x *landing) settle(items []store.Transition, out []store.Outcome) error {
+func (x *landing) setOutcomes(items []store.Transition, out []store.Outcome) error {
 	any := false
 	for i := range items {
 		var writer int64

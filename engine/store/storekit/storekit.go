@@ -142,3 +142,12 @@ func foreignKind(f store.RunFilter) (Kind, error) {
 	}
 	return 0, errFilter
 }
+
+// AlertKind returns the present name of the kind of a stored alert. Older engines have stored the
+// kind `quarantined` as set_aside. A store does not change such rows, but shows the present name.
+func AlertKind(stored string) string {
+	if stored == "set_aside" {
+		return "quarantined"
+	}
+	return stored
+}

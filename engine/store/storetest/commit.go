@@ -362,7 +362,7 @@ var unknownRules = []rule{
 		if _, err := a.writers[0].Commit(ctx, batch); err == nil || store.NothingLanded(err) {
 			w.Errorf("err = %v, want one that promises nothing", err)
 		}
-		w.settles(a.writers[0], batch)
+		w.sendAgain(a.writers[0], batch)
 		c := w.create(a)
 		n := naming.Names{Name: "n", Workflow: flowName, Key: "k"}
 		if _, err := Submit(ctx, a.writers[0], c, n); err == nil || store.NothingLanded(err) {
@@ -394,7 +394,7 @@ var unknownRules = []rule{
 				w.Errorf("err = %v, want one that promises nothing", err)
 			}
 			release()
-			w.settles(a.writers[0], batch)
+			w.sendAgain(a.writers[0], batch)
 		}},
 	{name: "unknown/only a fenced batch is sure not to have landed", why: "an engine that takes over reads the runs once: no part of a batch that was answered with ErrFenced may be there, or come later", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)

@@ -16,8 +16,8 @@ import (
 func keepsGoals(h Harness) bool { _, ok := goals.Of(h.Store); return ok }
 
 // under returns names with the given unique key.
-func under(key string, h naming.Hold) naming.Names {
-	return naming.Names{Workflow: flowName, Key: key, Hold: h}
+func under(key string, h naming.KeyScope) naming.Names {
+	return naming.Names{Workflow: flowName, Key: key, KeyScope: h}
 }
 
 // reached submits a run under a key, and ends it in the given state at the given time.
@@ -57,22 +57,22 @@ var goalRules = []rule{
 		a := w.join(w.Store, 1)
 		now := w.Now(w.Store)
 		for _, c := range []struct {
-			hold  naming.Hold
+			hold  naming.KeyScope
 			state status.RunState
 			at    time.Time
 			held  goals.State
 		}{
-			{naming.Hold{}, status.RunRunning, now, goals.Open},
-			{naming.Hold{}, status.RunParked, now, goals.NeedsPerson},
-			{naming.Hold{}, status.RunSucceeded, now, goals.Reached},
-			{naming.Hold{}, status.RunCompensated, now, goals.Free},
-			{naming.Hold{Retain: time.Hour}, status.RunSucceeded, now, goals.Reached},
-			{naming.Hold{Retain: time.Hour}, status.RunSucceeded, now.Add(-2 * time.Hour), goals.Free},
-			{naming.Hold{Scope: naming.ScopeActive}, status.RunRunning, now, goals.Open},
-			{naming.Hold{Scope: naming.ScopeActive}, status.RunCompensationFailed, now, goals.NeedsPerson},
-			{naming.Hold{Scope: naming.ScopeActive}, status.RunSucceeded, now, goals.Free},
-			{naming.Hold{Scope: naming.ScopeEver}, status.RunSucceeded, now, goals.Reached},
-			{naming.Hold{Scope: naming.ScopeEver}, status.RunFailed, now, goals.Used},
+			{naming.KeyScope{}, status.RunRunning, now, goals.Open},
+			{naming.KeyScope{}, status.RunParked, now, goals.NeedsPerson},
+			{naming.KeyScope{}, status.RunSucceeded, now, goals.Reached},
+			{naming.KeyScope{}, status.RunCompensated, now, goals.Free},
+			{naming.KeyScope{Retain: time.Hour}, status.RunSucceeded, now, goals.Reached},
+			{naming.KeyScope{Retain: time.Hour}, status.RunSucceeded, now.Add(-2 * time.Hour), goals.Free},
+			{naming.KeyScope{Scope: naming.ScopeActive}, status.RunRunning, now, goals.Open},
+			{naming.KeyScope{Scope: naming.ScopeActive}, status.RunCompensationFailed, now, goals.NeedsPerson},
+			{naming.KeyScope{Scope: naming.ScopeActive}, status.RunSucceeded, now, goals.Free},
+			{naming.KeyScope{Scope: naming.ScopeEver}, status.RunSucceeded, now, goals.Reached},
+			{naming.KeyScope{Scope: naming.ScopeEver}, status.RunFailed, now, goals.Used},
 		} {
 			for _, batched := range []bool{false, true} {
 				n := under(fmt.Sprintf("%v-%s-%v-%s-%v", c.hold.Scope, c.hold.Retain, c.state, c.at.Sub(now), batched), c.hold)
@@ -86,7 +86,7 @@ var goalRules = []rule{
 				batch := []store.Transition{second}
 				if batched {
 					other := w.create(a)
-					o := under(n.Key+"-other", n.Hold)
+					o := under(n.Key+"-other", n.KeyScope)
 					other.Names = &o
 					batch = append(batch, other)
 				}
@@ -110,7 +110,7 @@ var goalRules = []rule{
 	{name: "goals/a reset frees a goal once", why: "after an annulment a new run may reach the goal again, and it must be known who allowed that (S96, S99, I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		now := w.Now(w.Store)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		if g, err := resetting(w, "k"); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("no such key: %+v, err = %v", g, err)
 		}
@@ -140,7 +140,7 @@ var goalRules = []rule{
 		if rs, err := role.Resets(w.ctx, second); err != nil || len(rs) != 0 {
 			w.Errorf("resets of the second run: %+v, err = %v", rs, err)
 		}
-		reached(w, a, under("ever", naming.Hold{Scope: naming.ScopeEver}), status.RunSucceeded, now)
+		reached(w, a, under("ever", naming.KeyScope{Scope: naming.ScopeEver}), status.RunSucceeded, now)
 		if g, err := resetting(w, "ever"); !errors.Is(err, goals.ErrEver) {
 			w.Errorf("a key for one run ever: %+v, err = %v", g, err)
 		}
@@ -152,7 +152,7 @@ var goalRules = []rule{
 		a := w.join(w.Store, 1)
 		now := w.Now(w.Store)
 		for _, k := range []string{"b", "a", "c"} {
-			reached(w, a, under(k, naming.Hold{}), status.RunSucceeded, now)
+			reached(w, a, under(k, naming.KeyScope{}), status.RunSucceeded, now)
 		}
 		reached(w, a, naming.Names{Workflow: "other", Key: "a"}, status.RunRunning, now)
 		role, _ := goals.Of(w.Other)
@@ -185,12 +185,12 @@ var goalRules = []rule{
 		first.At = old
 		runs := map[string]status.RunID{}
 		for key, c := range map[string]struct {
-			hold  naming.Hold
+			hold  naming.KeyScope
 			state status.RunState
 		}{
-			"goal": {naming.Hold{}, status.RunSucceeded}, "undone": {naming.Hold{}, status.RunCompensated},
-			"long": {naming.Hold{Retain: 72 * time.Hour}, status.RunSucceeded}, "short": {naming.Hold{Retain: time.Hour}, status.RunSucceeded},
-			"active": {naming.Hold{Scope: naming.ScopeActive}, status.RunSucceeded}, "ever": {naming.Hold{Scope: naming.ScopeEver}, status.RunFailed},
+			"goal": {naming.KeyScope{}, status.RunSucceeded}, "undone": {naming.KeyScope{}, status.RunCompensated},
+			"long": {naming.KeyScope{Retain: 72 * time.Hour}, status.RunSucceeded}, "short": {naming.KeyScope{Retain: time.Hour}, status.RunSucceeded},
+			"active": {naming.KeyScope{Scope: naming.ScopeActive}, status.RunSucceeded}, "ever": {naming.KeyScope{Scope: naming.ScopeEver}, status.RunFailed},
 		} {
 			t := w.create(a)
 			t.At = old
@@ -212,7 +212,7 @@ var goalRules = []rule{
 			}
 			for range 2 { // in the second round, the cache of the store contains the workflow
 				want := store.Submitted{Run: runs[key], Name: naming.RunName(runs[key]), Exists: true, Gone: true}
-				if sub := w.submit(a.writers[0], w.create(a), under(key, naming.Hold{})); sub != want {
+				if sub := w.submit(a.writers[0], w.create(a), under(key, naming.KeyScope{})); sub != want {
 					w.Errorf("key %q: %+v, want %+v", key, sub, want)
 				}
 			}
@@ -222,14 +222,14 @@ var goalRules = []rule{
 		}
 		for _, key := range []string{"goal", "undone", "short", "active"} {
 			t := w.create(a)
-			if sub := w.submit(a.writers[0], t, under(key, naming.Hold{})); sub.Exists {
+			if sub := w.submit(a.writers[0], t, under(key, naming.KeyScope{})); sub.Exists {
 				w.Errorf("key %q: %+v, want a new run", key, sub)
 			}
 		}
 	}},
 	{name: "goals/of many submissions and resets one run is open", why: "a reset and a submission at the same time come one after the other (S99, I11, T27)", run: func(w *world) {
 		const engines, rounds = 6, 12
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		var (
 			all    sync.WaitGroup
 			mu     sync.Mutex

@@ -14,8 +14,8 @@ var handRules = []rule{
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
 		runs := w.started(a, 4)
 		w.land(a.writers[0], end(runs[3], 1, status.RunSucceeded))
-		w.hold(a, runs[0])
-		w.hold(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list of engine a; no run has the id 1<<50
+		w.putInHand(a, runs[0])
+		w.putInHand(a, runs[1], runs[1], runs[2], runs[3], 1<<50) // replaces the list of engine a; no run has the id 1<<50
 		w.wantSuspects(runs, nil)
 		w.bury(a)
 		once := map[status.RunID]int{runs[1]: 1, runs[2]: 1}
@@ -24,7 +24,7 @@ var handRules = []rule{
 			w.Fatalf("fence again: %v", err)
 		}
 		w.wantSuspects(runs, once)
-		w.hold(b, runs[2])
+		w.putInHand(b, runs[2])
 		w.bury(b)
 		w.wantSuspects(runs, map[status.RunID]int{runs[1]: 1, runs[2]: 2})
 		if err := w.Other.Absolve(w.ctx, runs[2], runs[0]); err != nil {
@@ -35,25 +35,25 @@ var handRules = []rule{
 	{name: "hands/an engine that leaves counts against nothing", why: "a deploy must not make runs suspect", run: func(w *world) {
 		a := w.join(w.Store, 1)
 		runs := w.started(a, 2)
-		w.hold(a, runs...)
+		w.putInHand(a, runs...)
 		if err := w.Store.Leave(w.ctx, a.id); err != nil {
 			w.Fatalf("leave: %v", err)
 		}
 		w.wantSuspects(runs, nil)
 		b := w.join(w.Store, 1)
-		w.hold(b, runs...)
-		w.hold(b)
+		w.putInHand(b, runs...)
+		w.putInHand(b)
 		w.bury(b)
 		w.wantSuspects(runs, nil)
 	}},
 	{name: "hands/others see what an engine has in hand", why: "until it is known whether the run ended that engine, no other may try it", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Store, 1)
 		runs := w.started(a, 2)
-		w.hold(b, runs[1])
+		w.putInHand(b, runs[1])
 		for _, c := range []struct {
 			self store.EngineID
 			want map[status.RunID]store.Suspicion
-		}{{a.id, map[status.RunID]store.Suspicion{runs[1]: {Held: true}}}, {b.id, nil}} {
+		}{{a.id, map[status.RunID]store.Suspicion{runs[1]: {InHand: true}}}, {b.id, nil}} {
 			if got, err := w.Other.Suspects(w.ctx, c.self, runs); err != nil || !maps.Equal(got, c.want) {
 				w.Errorf("Suspects for engine %d = %v, %v, want %v", c.self, got, err, c.want)
 			}
@@ -67,7 +67,7 @@ var handRules = []rule{
 		a := w.join(w.Store, 1)
 		runs := w.started(a, 1)
 		w.bury(a)
-		if err := w.Store.Hold(w.ctx, a.id, runs); !errors.Is(err, store.ErrFenced) {
+		if err := w.Store.PutInHand(w.ctx, a.id, runs); !errors.Is(err, store.ErrFenced) {
 			w.Errorf("Hold of a dead engine: %v, want ErrFenced", err)
 		}
 		if _, err := w.Store.Fence(w.ctx, a.id); err != nil {
@@ -87,7 +87,7 @@ var handRules = []rule{
 		}
 		for range store.MaxDeaths {
 			a := w.join(w.Other, 1)
-			w.hold(a, runs...)
+			w.putInHand(a, runs...)
 			w.bury(a)
 		}
 		if tick := w.tick(last); !slices.Equal(tick.Inbox, []status.RunID{open}) {
@@ -121,10 +121,10 @@ var handRules = []rule{
 // hand, and check the counted deaths.
 type suspects struct{ *frame }
 
-// hold stores the given runs as the list of runs that an engine has in hand.
-func (w suspects) hold(a actor, runs ...status.RunID) {
+// putInHand stores the given runs as the list of runs that an engine has in hand.
+func (w suspects) putInHand(a actor, runs ...status.RunID) {
 	w.Helper()
-	if err := w.Store.Hold(w.ctx, a.id, runs); err != nil {
+	if err := w.Store.PutInHand(w.ctx, a.id, runs); err != nil {
 		w.Fatalf("hold: %v", err)
 	}
 }

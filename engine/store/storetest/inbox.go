@@ -317,12 +317,12 @@ var inboxRules = []rule{
 		}},
 }
 
-// letters has helpers that post messages and check inboxes.
-type letters struct{ *frame }
+// messaging has helpers that post messages and check inboxes.
+type messaging struct{ *frame }
 
 // hinted calls the function `say` every 200 ms until a hint arrives. The test fails if no
 // hint arrives within 10 s.
-func (w letters) hinted(hints <-chan struct{}, say func()) {
+func (w messaging) hinted(hints <-chan struct{}, say func()) {
 	w.Helper()
 	deadline := time.After(10 * time.Second)
 	for {
@@ -337,7 +337,7 @@ func (w letters) hinted(hints <-chan struct{}, say func()) {
 	}
 }
 
-func (w letters) post(m store.Message) store.MessageID {
+func (w messaging) post(m store.Message) store.MessageID {
 	w.Helper()
 	id, err := w.Other.Post(w.ctx, m)
 	if err != nil {
@@ -347,7 +347,7 @@ func (w letters) post(m store.Message) store.MessageID {
 }
 
 // wantMessages checks that exactly these messages wait for a run.
-func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
+func (w messaging) wantMessages(run status.RunID, want ...store.MessageID) {
 	w.Helper()
 	got, err := w.Store.Messages(w.ctx, run, 0, 1000)
 	if err != nil {
@@ -371,7 +371,7 @@ func (w letters) wantMessages(run status.RunID, want ...store.MessageID) {
 }
 
 // wantInbox checks that Tick.Inbox of an engine has exactly these runs, in any order.
-func (w letters) wantInbox(a actor, want ...status.RunID) {
+func (w messaging) wantInbox(a actor, want ...status.RunID) {
 	w.Helper()
 	got := w.tick(a).Inbox
 	slices.Sort(got)
@@ -522,7 +522,7 @@ var consumedRules = []rule{
 }
 
 // posted puts n messages into a run's inbox, and returns the ids of the messages.
-func (w letters) posted(run status.RunID, n int) []store.MessageID {
+func (w messaging) posted(run status.RunID, n int) []store.MessageID {
 	w.Helper()
 	var ids []store.MessageID
 	for i := range n {

@@ -45,21 +45,21 @@ var quotaRules = []rule{
 		if s := shareSlots(w, w.Other, b, ask); s.Slots != 0 || s.Fair != 2 {
 			w.Fatalf("the second engine got %+v while the first one holds all", s)
 		}
-		ask.Hold = 4
+		ask.Reserve = 4
 		s := shareSlots(w, w.Store, a, ask)
 		if s.Slots != 4 || s.Fair != 2 || !s.Contended {
 			w.Fatalf("the first engine keeps %+v, want 4 slots and the news that 2 are its part", s)
 		}
-		ask.Hold = 3 // one call has ended
+		ask.Reserve = 3 // one call has ended
 		if s := shareSlots(w, w.Store, a, ask); s.Slots != 3 {
 			w.Errorf("the first engine gave one slot back and has %+v", s)
 		}
-		ask.Hold = 0
+		ask.Reserve = 0
 		if s := shareSlots(w, w.Other, b, ask); s.Slots != 1 {
 			w.Errorf("the second engine got %+v, want the slot that is free", s)
 		}
 		shareSlots(w, w.Store, a, quota.SlotAsk{Limit: "l", Most: 4, Keep: time.Hour}) // gives everything back
-		ask.Hold = 1
+		ask.Reserve = 1
 		if s := shareSlots(w, w.Other, b, ask); s.Slots != 4 || s.Contended {
 			w.Errorf("the second engine got %+v, want everything", s)
 		}
@@ -79,7 +79,7 @@ var quotaRules = []rule{
 			}
 		}
 		ask := quota.SlotAsk{Limit: "l", Most: 2, Want: 2, Keep: time.Hour}
-		for start := time.Now(); ; ask.Hold = 1 {
+		for start := time.Now(); ; ask.Reserve = 1 {
 			s := shareSlots(w, w.Other, c, ask)
 			if s.Slots > 1 {
 				w.Fatalf("a living engine has %+v: the slot of a call that may still run went to another call", s)
@@ -125,10 +125,10 @@ var quotaRules = []rule{
 		if g := takeCalls(w, w.Other, b, ask); g.Calls != 0 {
 			w.Fatalf("the second engine got %+v", g)
 		}
-		ask.Want, ask.Settled = 0, quota.Settled{Until: g.Until, Calls: g.Calls, Used: 2, Spare: 5 * time.Minute}
+		ask.Want, ask.Usage = 0, quota.Usage{Until: g.Until, Calls: g.Calls, Used: 2, Spare: 5 * time.Minute}
 		takeCalls(w, w.Store, a, ask)
 		takeCalls(w, w.Store, a, ask) // the repetition does not give the same calls back twice
-		ask.Want, ask.Settled = 5, quota.Settled{}
+		ask.Want, ask.Usage = 5, quota.Usage{}
 		if g := takeCalls(w, w.Other, b, ask); g.Calls != 3 {
 			w.Errorf("the second engine got %+v, want the 3 calls that the first one did not use", g)
 		}

@@ -19,7 +19,7 @@ import (
 var replaceRules = []rule{
 	{name: "replace/the open run gets the message, and the new run waits", why: "if one was committed without the other, two runs would be open with work, or the key would have none", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second := w.replacing(a, n)
 		w.lands(a, second)
@@ -61,7 +61,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/only the newest run waits", why: "each replacement would otherwise do the work of an order that was changed again", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second, third := w.replacing(a, n), w.replacing(b, n)
 		w.lands(a, second)
@@ -79,7 +79,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/a goal that is reached beats the run that waits", why: "the old run may succeed before it is cancelled, and then the new one would reach the goal a second time (I11)", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second := w.replacing(a, n)
 		w.lands(a, second)
@@ -94,7 +94,7 @@ var replaceRules = []rule{
 		w.land(a.writers[0], end(second.Run, 1, status.RunCancelled))
 		w.wantBeaten(a)
 		wantGoal(w, "k", first, goals.Reached)
-		active := under("a", naming.Hold{Scope: naming.ScopeActive})
+		active := under("a", naming.KeyScope{Scope: naming.ScopeActive})
 		open := reached(w, a, active, status.RunRunning, base)
 		after := w.replacing(a, active)
 		w.lands(a, after)
@@ -105,7 +105,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/a key that is free is not waited for", why: "the run would wait for a run that does not exist", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		w.wantFree(a, w.replacing(a, n))
 		if g, err := goals.Find(w.ctx, w.Other, flowName, "k"); !errors.Is(err, store.ErrNotFound) {
 			w.Errorf("context of an unknown key: %+v, err = %v", g, err)
@@ -133,7 +133,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/a run that waits may end", why: "a person may cancel the new run, and then the old one keeps the key", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second := w.replacing(a, n)
 		w.lands(a, second)
@@ -153,7 +153,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/a run that is undone already gets no message", why: "the verb would only be refused, once for each replacement", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		undone := next(first, 1)
 		undone.State = status.RunCompensating
@@ -166,7 +166,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/a run waits for its key and for a place", why: "it must not start without one of them, and must not stop the line for others while it cannot start", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := w.limited(a, "eu", 2, 0, true)
 		first.Names = &n
 		w.land(a.writers[0], first)
@@ -194,7 +194,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/the owner of the run that waits gets the hint", why: "the engine that accepted the new run may die", run: func(w *world) {
 		a, b := w.join(w.Store, 1), w.join(w.Other, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second := w.replacing(b, n)
 		w.lands(b, second)
@@ -217,7 +217,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/a lost answer makes no second replacement", why: "the second try would cancel the run of the first one", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		for _, landed := range []bool{false, true} {
 			first := reached(w, a, n, status.RunRunning, base)
 			second := w.replacing(a, n)
@@ -235,7 +235,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/an heir of results does not take the key from the run that waits", why: "the run that waits would never start", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second := w.replacing(a, n)
 		w.lands(a, second)
@@ -248,7 +248,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/retention leaves the run that waits its key", need: retains, why: "the row of the key is the only trace of the run that waits", run: func(w *world) {
 		a := w.join(w.Store, 1)
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		first := reached(w, a, n, status.RunRunning, base)
 		second := w.replacing(a, n)
 		w.lands(a, second)
@@ -271,7 +271,7 @@ var replaceRules = []rule{
 	}},
 	{name: "replace/of many at once the newest waits", why: "two engines may accept replacements in the same moment", run: func(w *world) {
 		const engines, rounds = 4, 6
-		n := under("k", naming.Hold{})
+		n := under("k", naming.KeyScope{})
 		var (
 			all    sync.WaitGroup
 			landed = make([][]status.RunID, engines)

@@ -128,7 +128,7 @@ var resealRules = []rule{
 			w.Fatal(err)
 		}
 		w.wantRows(ids[0], 1) // no row was changed, so Reseal added no row either
-		got, late, err := others.Letters(w.ctx, ids...)
+		got, late, err := others.AllMessages(w.ctx, ids...)
 		if err != nil || len(got) != 2 || got[0].Run != ids[0] || got[0].ID != messages[0] || string(got[0].Data) != "new verb" || got[1].Run != ids[1] || string(got[1].Data) != "verb" {
 			w.Errorf("messages = %+v, %v", got, err)
 		}
@@ -138,7 +138,7 @@ var resealRules = []rule{
 		if ms, err := w.Other.Messages(w.ctx, ids[0], 0, 10); err != nil || len(ms) != 1 || ms[0].By != "ann" || ms[0].Kind != store.MessageVerb {
 			w.Errorf("message = %+v, %v, want only its data changed", ms, err)
 		}
-		if none, late, err := mine.Letters(w.ctx); err != nil || len(none)+len(late) > 0 {
+		if none, late, err := mine.AllMessages(w.ctx); err != nil || len(none)+len(late) > 0 {
 			w.Errorf("of no run: %+v, %+v, %v", none, late, err)
 		}
 	}},

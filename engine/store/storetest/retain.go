@@ -153,7 +153,7 @@ var retainRules = []rule{
 		}
 		for n := 1; ; n++ {
 			s, err := r.Retain(w.ctx, base.Add(time.Hour), 4)
-			if err != nil || s.Runs+s.Held > 4 {
+			if err != nil || s.Runs+s.Kept > 4 {
 				w.Fatalf("retain: %+v, err = %v, want 4 runs at most", s, err)
 			}
 			gone += s.Runs
@@ -232,7 +232,7 @@ func retains(h Harness) bool { _, ok := h.Store.(store.Retainer); return ok }
 // The type aged has helper methods for tests of retention: they create runs with all kinds of
 // rows, and check what a store removes.
 type aged struct {
-	letters
+	messaging
 	shorts shortened
 }
 
@@ -241,7 +241,7 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 	w.Helper()
 	t := w.create(a)
 	t.NewNodes = []store.NodeName{{Node: 3, Step: 2, Name: "ship[1]"}}
-	if sub := w.submit(a.writers[0], t, naming.Names{Name: name, Workflow: flowName, Key: key, Hold: naming.Hold{Scope: naming.ScopeActive}}); sub.Exists {
+	if sub := w.submit(a.writers[0], t, naming.Names{Name: name, Workflow: flowName, Key: key, KeyScope: naming.KeyScope{Scope: naming.ScopeActive}}); sub.Exists {
 		w.Fatalf("submit %s: it exists", name)
 	}
 	second := next(t.Run, 1)
@@ -258,12 +258,12 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 }
 
 // forgets makes a store remove runs that ended before the given time. The parameter `gone` is the
-// expected number of removed runs. The parameter `held` is the expected number of runs that were
+// expected number of removed runs. The parameter `granted` is the expected number of runs that were
 // examined but not removed.
 func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()
 	got, err := s.Store.(store.Retainer).Retain(w.ctx, before, 1000)
-	if err != nil || got.Runs != gone || got.Held != held || got.More {
+	if err != nil || got.Runs != gone || got.Kept != held || got.More {
 		w.Fatalf("retain: %+v, err = %v, want %d runs to go and %d to stay", got, err, gone, held)
 	}
 }

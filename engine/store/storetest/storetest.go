@@ -60,7 +60,7 @@ type rule struct {
 // methods for the case.
 type world struct {
 	*frame
-	letters
+	messaging
 	suspects
 	shortened
 	aged
@@ -102,8 +102,8 @@ func newWorld(t *testing.T, h Harness) *world {
 		t.Fatalf("put definition: %v", err)
 	}
 	w.flow = ids[flowName]
-	l := letters{w}
-	return &world{frame: w, letters: l, suspects: suspects{w}, shortened: shortened{w}, aged: aged{l, shortened{w}}}
+	l := messaging{w}
+	return &world{frame: w, messaging: l, suspects: suspects{w}, shortened: shortened{w}, aged: aged{l, shortened{w}}}
 }
 
 // An actor is an engine with its writers.
@@ -306,9 +306,9 @@ func (w *frame) named(a actor, name, key string) store.Transition {
 	return t
 }
 
-// settles is called after a Commit with an error that does not say whether the batch was stored.
+// sendAgain is called after a Commit with an error that does not say whether the batch was stored.
 // It sends the same batch twice more, and checks that each row is stored once and unchanged.
-func (w *frame) settles(wr store.Writer, batch []store.Transition) {
+func (w *frame) sendAgain(wr store.Writer, batch []store.Transition) {
 	w.Helper()
 	for range 2 {
 		for i, o := range w.commit(wr, batch...) {

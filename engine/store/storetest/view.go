@@ -194,6 +194,20 @@ var viewRules = []rule{
 			w.Errorf("alerts of one run = %+v, err = %v", one, err)
 		}
 	}},
+	{name: "view/an alert of an older engine has the present name of its kind", need: hasViews, why: "people and programs know one name for each kind, and no row is rewritten when an engine is upgraded", run: func(w *world) {
+		a := w.join(w.Store, 1)
+		run := w.started(a, 1)[0]
+		t := next(run, 1)
+		t.Alerts = []store.Alert{{Kind: "set_aside", Code: "internal", Message: "m"}}
+		w.land(a.writers[0], t)
+		want := store.Alert{Kind: "quarantined", Code: "internal", Message: "m"}
+		if got, err := w.Other.Alerts(w.ctx, run, 10); err != nil || len(got) != 1 || got[0].Alert != want {
+			w.Errorf("alerts = %+v, err = %v, want %+v", got, err, want)
+		}
+		if got, err := w.Other.Undelivered(w.ctx, 10); err != nil || len(got) != 1 || got[0].Alert != want {
+			w.Errorf("alerts to push = %+v, err = %v, want %+v", got, err, want)
+		}
+	}},
 }
 
 func withoutIDs(rows []store.AlertRow) []store.AlertRow {

@@ -104,14 +104,14 @@ func (h *Hook) Run(ctx context.Context) {
 		case !mine:
 			_ = pause.For(ctx, h.poll)
 		default:
-			h.stand(ctx, asked.Add(h.watch))
+			h.watchUntil(ctx, asked.Add(h.watch))
 		}
 	}
 }
 
-// stand pushes alerts until the time `end`, when the watch of this engine ends. Then another
-// engine may push the alerts, so stand stops a push that still runs.
-func (h *Hook) stand(ctx context.Context, end time.Time) {
+// watchUntil pushes alerts until the time `end`, when the watch of this engine ends. Then another
+// engine may push the alerts, so watchUntil stops a push that still runs.
+func (h *Hook) watchUntil(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	for ctx.Err() == nil {

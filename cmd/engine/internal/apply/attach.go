@@ -31,11 +31,11 @@ func attach(ctx context.Context, w *work, s *session.Session, row store.RunRow) 
 		return cli.Failed("Key is held by another run", "The unique key %q belongs to run %s (%s), so there can be no run %s. "+
 			"Leave --run-id out to attach to it.", render.Clean(row.Key), name, row.State, render.Clean(w.o.RunID))
 	}
-	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
+	read, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
 	if err != nil {
 		return s.Wrap("read run "+name, err)
 	}
-	if names := differing(w, told.State.Vars()); len(names) > 0 {
+	if names := differing(w, read.State.Vars()); len(names) > 0 {
 		return cli.Failed("Run has other values", "Run %s exists (%s) and was started with other values of %s. "+
 			"Give the same values to attach to it.", name, row.State, strings.Join(names, ", "))
 	}

@@ -35,7 +35,7 @@ func detach(ctx context.Context, a *cli.App, path string, o Options) error {
 		return err
 	}
 	defer s.Close()
-	session.NotePlace(a, s)
+	session.NoteState(a, s)
 	w := &work{Feed: follow.NewFeed(render.NewPlain(a.Stderr, exit.OfFact), 0), a: a, r: r, o: o, path: path}
 	defer w.View.End()
 	if err := inTime(ctx, w, s); err != nil {
@@ -69,7 +69,7 @@ func recorded(ctx context.Context, w *work, s *session.Session, row store.RunRow
 		w.a.Note("Warning: it is not known whether an engine works on this state: %s", s.Wrap("look for engines", err))
 		live = -1
 	}
-	if s.Held {
+	if s.Locked {
 		live = max(live, 1)
 	}
 	if w.a.JSON {

@@ -32,7 +32,7 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 		s, err := session.OpenWriter(ctx, w.a, w.r.Dir, w.r.Shown)
 		var locked *sqlite.LockedError
 		if errors.As(err, &locked) {
-			end, done, err := lookOn(ctx, w, locked)
+			end, done, err := followOther(ctx, w, locked)
 			if err != nil || done {
 				return end, err
 			}
@@ -42,7 +42,7 @@ func (w *work) run(ctx context.Context) (follow.Outcome, error) {
 			return follow.Outcome{}, err
 		}
 		if !w.begun {
-			session.NotePlace(w.a, s)
+			session.NoteState(w.a, s)
 		}
 		end, err := w.with(ctx, s)
 		s.Close()
@@ -65,8 +65,8 @@ func (w *work) with(ctx context.Context, s *session.Session) (follow.Outcome, er
 	if err != nil {
 		return follow.Outcome{}, err
 	}
-	node, err := engines.NewNode(w.a, s, pool, engines.Parts{
-		Replies: sinks, Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, Alone: w.o.Only}),
+	node, err := engines.NewNode(w.a, s, pool, engines.Settings{
+		Replies: sinks, Capacity: pool, Observer: w.others, Options: w.o.Ceilings.To(engine.Options{Lease: applyLease, OnlyOwnRuns: w.o.Only}),
 	})
 	if err != nil {
 		return follow.Outcome{}, err
@@ -140,7 +140,7 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 		case <-ticker.C:
 			now := w.a.Now()
 			w.View.Tick(now)
-			w.tellTaken(ctx, s, w.own)
+			w.showTaken(ctx, s, w.own)
 			if err := e.node.Quarantined()[run.Run]; err != nil {
 				return follow.Outcome{}, err
 			}
@@ -209,7 +209,7 @@ func (w *work) submit(ctx context.Context, s *session.Session, node *engine.Node
 	}
 	w.own = row.Run
 	w.begin(row, sub.Exists)
-	w.tellTaken(ctx, s, w.own)
+	w.showTaken(ctx, s, w.own)
 	return row, nil
 }
 

@@ -93,7 +93,7 @@ func each(ctx context.Context, a *cli.App, path string, o Options) error {
 		return err
 	}
 	defer b.s.Close()
-	session.NotePlace(a, b.s)
+	session.NoteState(a, b.s)
 	b.def = l.Def
 	if err := b.read(ctx, lines, name); err != nil {
 		return errors.Join(b.print(), err)

@@ -99,9 +99,9 @@ func latest(a, b time.Time) time.Time {
 // mostNamed is the highest number of runs or calls that a text names one by one.
 const mostNamed = 8
 
-// tellTaken shows the runs that were taken over since the last call of tellTaken, and the
+// showTaken shows the runs that were taken over since the last call of showTaken, and the
 // current steps of each run. The parameter `own` is the command's run; 0 = not known yet.
-func (w *work) tellTaken(ctx context.Context, s *session.Session, own status.RunID) {
+func (w *work) showTaken(ctx context.Context, s *session.Session, own status.RunID) {
 	runs := w.others.fresh(own)
 	for _, run := range runs[:min(len(runs), mostNamed)] {
 		w.View.Note("Continuing " + w.takenText(ctx, s, run))
@@ -130,16 +130,16 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 		w.a.Logger().Debug("look up the steps of a run", "run", row.Name, "error", err)
 		return text + "."
 	}
-	if at := standsAt(steps); at != "" {
+	if at := currentSteps(steps); at != "" {
 		text += "; it stood at " + at
 	}
 	return text + ". --only leaves such runs alone."
 }
 
-// standsAt returns the names of a run's current steps: the steps that have begun and not ended. Of a
+// currentSteps returns the names of a run's current steps: the steps that have begun and not ended. Of a
 // for_each step it returns the instances. If there is no current step, it returns the first step
 // that has not begun; "" = all steps have ended.
-func standsAt(steps []store.StepView) string {
+func currentSteps(steps []store.StepView) string {
 	var begun []string
 	next := ""
 	repeated := map[string]bool{} // names of the for_each steps with instances

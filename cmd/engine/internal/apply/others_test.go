@@ -24,7 +24,7 @@ func TestStandsAt(t *testing.T) {
 		{[]store.StepView{row("a", status.StepSucceeded), row("b", status.StepPending), row("c", status.StepPending)}, "b (not begun)"},
 		{[]store.StepView{row("a", status.StepSucceeded)}, ""},
 	} {
-		if got := standsAt(c.steps); got != c.want {
+		if got := currentSteps(c.steps); got != c.want {
 			t.Errorf("standsAt(%v) = %q, want %q", c.steps, got, c.want)
 		}
 	}

@@ -58,5 +58,5 @@ func reread(ctx context.Context, w *work, s *session.Session, sub store.Submitte
 // unsure returns an error that says: it is not known whether the run was accepted, because the
 // store did not answer. The parameter `why` is the error of the store.
 func unsure(w *work, s *session.Session, run string, why error) error {
-	return &cli.UnsureError{Run: run, Show: w.lookCommand("show", run), Safe: w.o.RunID != "" || w.r.Workflow.UniqueKey != nil, Place: s.Shown, Err: why}
+	return &cli.UnsureError{Run: run, Show: w.viewCommand("show", run), Safe: w.o.RunID != "" || w.r.Workflow.UniqueKey != nil, State: s.Shown, Err: why}
 }

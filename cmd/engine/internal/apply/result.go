@@ -52,11 +52,11 @@ func (w *work) again(run string) string {
 
 // explainCommand returns the command line `engine explain` for a run. That command says what to do
 // about the run.
-func (w *work) explainCommand(run string) string { return w.lookCommand("explain", run) }
+func (w *work) explainCommand(run string) string { return w.viewCommand("explain", run) }
 
-// lookCommand returns a command line with which the user can look at a run of this state. The
+// viewCommand returns a command line with which the user can look at a run of this state. The
 // parameter `name` is the name of the command, such as "show".
-func (w *work) lookCommand(name, run string) string {
+func (w *work) viewCommand(name, run string) string {
 	cmd := "engine" + w.globals()
 	if w.a.DSN == "" && w.r.Shown != "." {
 		cmd = "engine --chdir " + words.Quote(w.a.Path(w.r.Shown))

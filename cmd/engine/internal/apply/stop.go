@@ -49,28 +49,28 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 // runs. A second Ctrl-C ends this waiting.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
-	told := tellWaiting(w, "")
+	shown := showWaiting(w, "")
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-e.ended:
-			w.tellTaken(ctx, s, w.own)
+			w.showTaken(ctx, s, w.own)
 			return
 		case <-ticker.C:
-			told = tellWaiting(w, told)
+			shown = showWaiting(w, shown)
 		case <-w.stops:
 			e.node.StopNow()
 		}
 	}
 }
 
-// tellWaiting shows for which calls of other runs the command still waits, and returns this text.
-// The parameter `told` is the text that the previous call of tellWaiting returned. If the text has
+// showWaiting shows for which calls of other runs the command still waits, and returns this text.
+// The parameter `recorded` is the text that the previous call of showWaiting returned. If the text has
 // not changed, it is not shown again.
-func tellWaiting(w *work, told string) string {
+func showWaiting(w *work, shown string) string {
 	calls := w.waitingFor(w.own)
-	if calls != "" && calls != told {
+	if calls != "" && calls != shown {
 		w.View.Note(calls)
 	}
 	return calls

@@ -60,15 +60,15 @@ func (w *work) timedOut() {
 // last is the method that shows the facts that were recorded while the node was stopping. It
 // returns the run's state.
 func (w *work) last(ctx context.Context, s *session.Session, run store.RunRow) (follow.Outcome, error) {
-	told, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
+	read, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, run.Run)
 	if err != nil {
 		return follow.Outcome{}, s.Wrap("read the run", err)
 	}
-	if facts := history.Facts(told.Flow, told.Records); len(facts) > w.Seen {
+	if facts := history.Facts(read.Flow, read.Records); len(facts) > w.Seen {
 		w.View.Facts(w.Seen+1, facts[w.Seen:])
 		w.Seen = len(facts)
 	}
-	return follow.Outcome{Run: run.Name, State: told.State}, nil
+	return follow.Outcome{Run: run.Name, State: read.State}, nil
 }
 
 // begin tells the view which run it shows. Later calls do nothing.

@@ -50,7 +50,7 @@ type UnsureError struct {
 	Run   string
 	Show  string // the command that shows whether the run was accepted
 	Safe  bool   // true = if the user repeats the command, no second run is made
-	Place string // name of the state in messages
+	State string // name of the state in messages
 	Err   error
 }
 
@@ -68,5 +68,5 @@ func (e *UnsureError) explain() (summary, detail string) {
 		again = "Look before you apply again: without a unique key or --run-id that would make a second run."
 	}
 	return "Run may have been accepted", fmt.Sprintf("%s did not answer when run %s was recorded there (%s). `%s` shows whether it was recorded. %s",
-		e.Place, render.Clean(e.Run), strings.TrimSuffix(render.Clean(e.Err.Error()), "."), e.Show, again)
+		e.State, render.Clean(e.Run), strings.TrimSuffix(render.Clean(e.Err.Error()), "."), e.Show, again)
 }

@@ -19,7 +19,7 @@ import (
 // Ceilings hold the limits that --limit sets. docs/limits.md explains each.
 type Ceilings struct {
 	run       machine.Ceilings
-	memory    int64 // engine.Options.MaxHeld, in bytes; 0 = the default
+	memory    int64 // engine.Options.MaxRunMemory, in bytes; 0 = the default
 	processes int   // largest number of agent processes; 0 = the default
 	agent     agentLimits
 	given     []string
@@ -112,6 +112,6 @@ func parseAmount(text string) (int64, error) {
 // To returns a copy of o with the ceilings for runs and for memory. The other ceilings are for
 // agents: NewPool uses them.
 func (c *Ceilings) To(o engine.Options) engine.Options {
-	o.Ceilings, o.MaxHeld = c.run, c.memory
+	o.Ceilings, o.MaxRunMemory = c.run, c.memory
 	return o
 }

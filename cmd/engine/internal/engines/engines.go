@@ -13,9 +13,9 @@ import (
 	"github.com/saga-engine/engine/engine/store"
 )
 
-// Parts hold those settings of an engine that `engine apply` and `engine serve` set
+// Settings hold those settings of an engine that `engine apply` and `engine serve` set
 // differently.
-type Parts struct {
+type Settings struct {
 	Capacity invoke.Capacity
 	Observer engine.Observer // nil = none
 	// Replies sends replies to webhooks; nil = the engine sends none.
@@ -27,7 +27,7 @@ type Parts struct {
 
 // NewNode makes an engine that works on the open state s and calls the agents in the parameter
 // `pool`.
-func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Parts) (*engine.Node, error) {
+func NewNode(a *cli.App, s *session.Session, pool *agents.Pool, p Settings) (*engine.Node, error) {
 	if p.Options.Address == "" {
 		p.Options.Address = ProcessName()
 	}

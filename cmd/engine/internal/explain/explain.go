@@ -176,7 +176,7 @@ func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run
 		x.say("It waits for %s. It replaces that run, and starts when that run has ended. If that run reaches the goal first, this run is cancelled.", key.Text())
 		x.Remedies = append(x.Remedies, "engine explain "+words.Quote(key.Holder))
 	}
-	room, err := history.RoomOf(ctx, s, r)
+	room, err := history.InLineOf(ctx, s, r)
 	if err != nil || room == nil {
 		return err
 	}

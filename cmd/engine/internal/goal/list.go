@@ -112,7 +112,7 @@ func resetsText(g goals.Goal) string {
 // listed returns a goal as a JSON object.
 func listed(g goals.Goal) map[string]any {
 	m := map[string]any{
-		"workflow": g.Workflow, "key": g.Key, "state": string(g.State), "scope": g.Hold.Scope.String(), "run": g.Name, "run_status": g.RunState.String(),
+		"workflow": g.Workflow, "key": g.Key, "state": string(g.State), "scope": g.KeyScope.Scope.String(), "run": g.Name, "run_status": g.RunState.String(),
 		"run_removed": g.Gone, "reached_at": timeJSON(g.ReachedAt), "free_at": timeJSON(g.FreeAt), "resets": g.Resets,
 	}
 	if g.Next != 0 {

@@ -35,7 +35,7 @@ type Run struct {
 	Replies []replies.Reply    // replies of the run; nil = it has none, or none was written yet
 	Owner   *store.Member      // the engine that owns the run, which may be dead; nil = not known
 	Heir    string             // name of the run that has taken over the results of this run; "" = none
-	Room    *Room              // limit under which the run waits for a place; nil = it does not wait for a place
+	InLine  *InLine            // limit under which the run waits for a place; nil = it does not wait for a place
 	KeyWait *KeyWait           // unique key for which the run waits; nil = it does not wait for its key
 	Groups  map[int]Group      // child runs of groups, by the number of the node; only after ReadGroups
 	Refused *intake.Submission // refused submission with the same id as this run; nil = none
@@ -70,7 +70,7 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if r.Inbox, err = s.Store.Messages(ctx, row.Run, 0, MaxInboxShown); err != nil {
 		return nil, s.Wrap("read the inbox", err)
 	}
-	if r.Room, err = RoomOf(ctx, s, r); err != nil {
+	if r.InLine, err = InLineOf(ctx, s, r); err != nil {
 		return nil, err
 	}
 	if r.KeyWait, err = KeyWaitOf(ctx, s, r); err != nil {

@@ -54,7 +54,7 @@ func One(ctx context.Context, a *cli.App, run string, o Options) error {
 	if err != nil {
 		return err
 	}
-	return verbs.Say(ctx, a, verbs.Verb{Name: "migrate", Run: run,
+	return verbs.Send(ctx, a, verbs.Verb{Name: "migrate", Run: run,
 		Event: func(ctx context.Context, s *session.Session, r *history.Run, by string) (machine.Event, error) {
 			plan, err := compare(ctx, s, r, next.Def, o)
 			if err != nil {

@@ -217,7 +217,7 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 	case errors.Is(err, naming.ErrNoOrigin):
 		return cli.Failed("Run cannot be restarted", "Run %s was removed meanwhile. `engine apply` starts a new run.", render.Clean(w.r.Row.Name))
 	case sub.Run != 0:
-		return &cli.UnsureError{Run: sub.Name, Show: "engine show " + words.Quote(sub.Name), Safe: true, Place: w.s.Shown, Err: err}
+		return &cli.UnsureError{Run: sub.Name, Show: "engine show " + words.Quote(sub.Name), Safe: true, State: w.s.Shown, Err: err}
 	}
 	return w.s.Wrap("record the run", err)
 }

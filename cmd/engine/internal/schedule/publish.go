@@ -43,7 +43,7 @@ func Publish(ctx context.Context, a *cli.App, path string, o PublishOptions) err
 		return err
 	}
 	defer s.Close()
-	session.NotePlace(a, s)
+	session.NoteState(a, s)
 	rows, err := engine.Publish(ctx, engines.Visitor(a, s, engine.Options{}), p)
 	var vars *engine.VariableError
 	var sel *engine.SelectionError
@@ -88,7 +88,7 @@ func warnIdle(ctx context.Context, a *cli.App, s *session.Session) error {
 	if err != nil {
 		return s.Wrap("look for engines", err)
 	}
-	if len(members) == 0 && !s.Held {
+	if len(members) == 0 && !s.Locked {
 		a.Note("Warning: no engine works on this state now, so no tick starts a run. Start one with `engine serve`.")
 	}
 	return nil

@@ -70,7 +70,7 @@ func newServer(a *cli.App, s *session.Session, catalog *agents.Catalog, o Option
 		v.pool.Close()
 		return nil, err
 	}
-	v.node, err = engines.NewNode(a, s, v.pool, engines.Parts{
+	v.node, err = engines.NewNode(a, s, v.pool, engines.Settings{
 		Capacity: engines.LimitCalls(v.pool, o.Concurrency), Observer: observers{meters, v.runs, alertWatch{hook: v.hook}}, Options: o.node(), Replies: sinks,
 	})
 	if err == nil && o.HTTP != "off" {

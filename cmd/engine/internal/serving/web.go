@@ -28,13 +28,13 @@ func listenWeb(address string, metrics http.Handler, ready func() error) (*webSe
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { tell(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeLine(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {
-			tell(w, http.StatusServiceUnavailable, err.Error())
+			writeLine(w, http.StatusServiceUnavailable, err.Error())
 			return
 		}
-		tell(w, http.StatusOK, "ok")
+		writeLine(w, http.StatusOK, "ok")
 	})
 	return &webServer{listener: listener, server: &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
@@ -42,8 +42,8 @@ func listenWeb(address string, metrics http.Handler, ready func() error) (*webSe
 	}}, nil
 }
 
-// tell answers a request with a line of text.
-func tell(w http.ResponseWriter, status int, text string) {
+// writeLine answers a request with a line of text.
+func writeLine(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)

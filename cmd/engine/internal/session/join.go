@@ -12,7 +12,7 @@ import (
 )
 
 // OpenJoining opens the state of a module for a command that records new runs. If another process
-// has locked an embedded state, that process works on the runs, and OpenJoining sets Session.Held.
+// has locked an embedded state, that process works on the runs, and OpenJoining sets Session.Locked.
 func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, error) {
 	s, err := OpenWriter(ctx, a, dir, shown)
 	var locked *sqlite.LockedError
@@ -28,7 +28,7 @@ func OpenJoining(ctx context.Context, a *cli.App, dir, shown string) (*Session, 
 		if err != nil {
 			return nil, err
 		}
-		s.Held = true
+		s.Locked = true
 		ids, err := journal.KeysOf(ctx, s.Store)
 		if err != nil {
 			return nil, errors.Join(s.Wrap("ask which key seals", err), s.opened.Close())

@@ -48,7 +48,7 @@ func TestJoiningWaitsForTheKey(t *testing.T) {
 		t.Fatal(o.err)
 	}
 	defer o.s.Close()
-	if o.s.Sealer == nil || !o.s.Held {
+	if o.s.Sealer == nil || !o.s.Locked {
 		t.Errorf("session = %+v, want one with the key beside an engine", o.s)
 	}
 }

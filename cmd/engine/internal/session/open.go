@@ -12,7 +12,7 @@ import (
 	"github.com/saga-engine/engine/engine/crypt"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/pointed"
+	"github.com/saga-engine/engine/engine/store/faultpoints"
 	"github.com/saga-engine/engine/engine/store/postgres"
 	"github.com/saga-engine/engine/engine/store/sqlite"
 )
@@ -119,7 +119,7 @@ func OpenTo(ctx context.Context, a *cli.App, t Target, to access) (*Session, err
 	if err != nil {
 		return nil, s.Wrap("open the state", err)
 	}
-	s.opened, s.Store = opened, store.Complete(pointed.Store(opened))
+	s.opened, s.Store = opened, store.Complete(faultpoints.Store(opened))
 	if s.Sealer, err = sealer(ctx, a, s, to); err != nil {
 		return nil, errors.Join(err, s.opened.Close())
 	}

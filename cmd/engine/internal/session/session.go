@@ -21,7 +21,7 @@ type Session struct {
 	opened io.Closer
 	Sealer crypt.Sealer // nil = no key is known
 	Defs   *journal.Definitions
-	Held   bool // another process has locked the embedded file
+	Locked bool // another process has locked the embedded file
 }
 
 // Close closes the store. It returns no error, because each write has reported its own error.
@@ -82,8 +82,8 @@ func (s *Session) ReadKey(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// NotePlace prints where the state is, if neither --dsn nor ENGINE_DSN says so.
-func NotePlace(a *cli.App, s *Session) {
+// NoteState prints where the state is, if neither --dsn nor ENGINE_DSN says so.
+func NoteState(a *cli.App, s *Session) {
 	if s.implied {
 		a.Note("State is kept in %s. Use --dsn for another place.", s.Shown)
 	}

@@ -58,8 +58,8 @@ func Heading(r *history.Run) string {
 	if r.KeyWait != nil {
 		field("Waits for", "%s", r.KeyWait.Text())
 	}
-	if r.Room != nil {
-		field("Waits for", "%s", r.Room.Text())
+	if r.InLine != nil {
+		field("Waits for", "%s", r.InLine.Text())
 	}
 	for _, line := range variableLines(r.State.Vars()) {
 		field("Variable", "%s", line)

@@ -24,8 +24,8 @@ func JSON(r *history.Run, events bool, now func() time.Time) map[string]any {
 	if r.KeyWait != nil {
 		m["waits_for_key"] = r.KeyWait.JSON()
 	}
-	if r.Room != nil {
-		m["room"] = r.Room.JSON()
+	if r.InLine != nil {
+		m["room"] = r.InLine.JSON()
 	}
 	m["variables"] = render.Redact(r.State.Vars())
 	m["outputs"] = render.Outputs(story.KnownOutputs(r.State, r.Flow))

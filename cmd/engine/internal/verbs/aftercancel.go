@@ -13,7 +13,7 @@ import (
 
 // afterCancel says what happens next to a run that has accepted a cancel but does not turn back yet;
 // "" = the status of the run says enough, or the run cannot be read.
-func (y *saying) afterCancel(ctx context.Context, s *session.Session) string {
+func (y *sentVerb) afterCancel(ctx context.Context, s *session.Session) string {
 	if y.now.Final() || y.now == status.RunCompensating || y.now.NeedsHuman() {
 		return ""
 	}

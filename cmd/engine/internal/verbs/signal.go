@@ -65,30 +65,30 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 		if err != nil {
 			return v.problem(ctx, a, s, row, withChildren(ctx, s, row, ev.Name, err))
 		}
-		said := saying{Verb: v, row: row}
+		verb := sentVerb{Verb: v, row: row}
 		if to.Run != row.Run {
-			if said.row, err = s.Store.Find(ctx, to.Name); err != nil {
+			if verb.row, err = s.Store.Find(ctx, to.Name); err != nil {
 				return s.Wrap("find the run of a group", err)
 			}
 			if to.Known {
-				return said.printKnown(a)
+				return verb.printKnown(a)
 			}
 		}
-		if said.message, err = op.Ask(ctx, to.Run, ev, Person()); err == nil {
-			err = said.answered(ctx, s, op)
+		if verb.message, err = op.Ask(ctx, to.Run, ev, Person()); err == nil {
+			err = verb.answered(ctx, s, op)
 		}
 		var refused *operator.RefusedError
 		switch {
 		case err == nil:
-			return said.print(a)
+			return verb.print(a)
 		case !to.Again, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
-			return v.problem(ctx, a, s, said.row, withChildren(ctx, s, row, ev.Name, err))
+			return v.problem(ctx, a, s, verb.row, withChildren(ctx, s, row, ev.Name, err))
 		}
 	}
 }
 
 // printKnown prints that the run of a group has accepted a signal with the same id before.
-func (y *saying) printKnown(a *cli.App) error {
+func (y *sentVerb) printKnown(a *cli.App) error {
 	if a.JSON {
 		return a.PrintJSON(map[string]any{"run": y.row.Name, "verb": y.Name, "known": true, "recorded": false, "status": y.row.State.String()})
 	}

@@ -22,8 +22,8 @@ type Verb struct {
 	Wait  bool // the command waits until the run has ended
 }
 
-// Say puts a verb into the inbox of a run and waits for the answer of the run's owner.
-func Say(ctx context.Context, a *cli.App, v Verb) error {
+// Send puts a verb into the inbox of a run and waits for the answer of the run's owner.
+func Send(ctx context.Context, a *cli.App, v Verb) error {
 	s, err := session.OpenSpeaker(ctx, a)
 	if err != nil {
 		return err
@@ -62,17 +62,17 @@ func Say(ctx context.Context, a *cli.App, v Verb) error {
 	if err != nil {
 		return v.problem(ctx, a, s, row, err)
 	}
-	said := saying{Verb: v, row: row, message: id, seen: len(history.Facts(r.Flow, r.Records))}
-	if err := said.answered(ctx, s, op); err != nil {
+	sent := sentVerb{Verb: v, row: row, message: id, seen: len(history.Facts(r.Flow, r.Records))}
+	if err := sent.answered(ctx, s, op); err != nil {
 		return v.problem(ctx, a, s, row, err)
 	}
-	if v.Name == "cancel" && said.answer {
-		said.next = said.afterCancel(ctx, s)
+	if v.Name == "cancel" && sent.answer {
+		sent.next = sent.afterCancel(ctx, s)
 	}
 	if v.Wait {
-		return untilEnded(ctx, a, s, op, said)
+		return untilEnded(ctx, a, s, op, sent)
 	}
-	return said.print(a)
+	return sent.print(a)
 }
 
 // Person returns the user who runs the command, as USER@HOST.

@@ -239,7 +239,7 @@ func (w *writer) settings(f *Flow, name string) {
 	if (name == "w" || name == "kid") && w.chance(45) {
 		key := ""
 		if w.chance(30) {
-			key = firstLetter
+			key = firstCharacter
 		}
 		w.limit(f, "", "  ", key)
 		if name == "kid" {
@@ -261,8 +261,8 @@ func (w *writer) settings(f *Flow, name string) {
 	}
 }
 
-// firstLetter is the key of a concurrency limit. It has few values, so that runs compete for places.
-const firstLetter = "substr(var.tag, 0, 1)"
+// firstCharacter is the key of a concurrency limit. It has few values, so that runs compete for places.
+const firstCharacter = "substr(var.tag, 0, 1)"
 
 // limit writes a concurrency block for the given workflow or group. The parameter `kind` is a
 // prefix for the names of the constructs: "group " or "". The parameter `key` is the source text of

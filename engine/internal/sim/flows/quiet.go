@@ -168,7 +168,7 @@ func (w *writer) group(s scope, st *Step) {
 		case s.item || st.Keys != nil:
 			key = "each.key"
 		default:
-			key = firstLetter
+			key = firstCharacter
 		}
 		w.limit(inner, "group ", s.indent+"  ", key)
 	}

@@ -90,19 +90,19 @@ func scan(row interface{ Scan(...any) error }) (goals.Goal, error) {
 		last           sql.NullInt64
 		name, who, why sql.NullString
 	)
-	err := row.Scan(&g.Workflow, &g.Key, &run, &g.Name, &g.Gone, &state, &ended, &g.Hold.Scope, &retain, &reset, &now, &g.Resets,
+	err := row.Scan(&g.Workflow, &g.Key, &run, &g.Name, &g.Gone, &state, &ended, &g.KeyScope.Scope, &retain, &reset, &now, &g.Resets,
 		&last, &name, &at, &who, &why, &next, &g.NextName)
 	if g.Next = status.RunID(next); g.Next != 0 && g.NextName == "" {
 		g.NextName = naming.RunName(g.Next)
 	}
-	g.Run, g.RunState, g.Hold.Retain = status.RunID(run), status.RunFailed, time.Duration(retain)*time.Microsecond
+	g.Run, g.RunState, g.KeyScope.Retain = status.RunID(run), status.RunFailed, time.Duration(retain)*time.Microsecond
 	if state.Valid {
 		g.RunState = status.RunState(state.Int16)
 	}
 	if g.Name == "" {
 		g.Name = naming.RunName(g.Run)
 	}
-	g.Settle(ended.Time, reset, now)
+	g.SetState(ended.Time, reset, now)
 	if last.Valid {
 		g.LastReset = goals.Reset{Workflow: g.Workflow, Key: g.Key, Run: status.RunID(last.Int64), Name: name.String, At: at.Time, By: who.String, Reason: why.String}
 	}

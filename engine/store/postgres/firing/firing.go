@@ -55,26 +55,26 @@ ON CONFLICT (workflow, event) WHERE event <> '' DO NOTHING`
 
 	badList    = `SELECT quarantine_id, firing_id, coalesce(key, ''), at, error FROM engine.quarantine WHERE firing_id = $1 AND quarantine_id > $2 ORDER BY quarantine_id LIMIT $3`
 	badExplain = `UPDATE engine.quarantine SET error = $2, at = pg_catalog.clock_timestamp() WHERE quarantine_id = $1`
-	badSettle  = `
+	badResolve = `
 WITH gone AS (DELETE FROM engine.quarantine WHERE quarantine_id = $1 RETURNING firing_id)
 UPDATE engine.firing f SET quarantined = quarantined - 1, started = started + CASE WHEN $2 THEN 0 ELSE 1 END, refused = refused + CASE WHEN $2 THEN 1 ELSE 0 END
 FROM gone WHERE f.firing_id = gone.firing_id`
 )
 
-// A Part implements firings.Store in a PostgreSQL database. All fields are required.
-type Part struct {
+// A Store implements firings.Store in a PostgreSQL database. All fields are required.
+type Store struct {
 	DB   func() *sql.DB // returns the pool for all statements
 	Wrap func(what string, err error) error
 }
 
-func (s *Part) wrapped(what string, err error) error {
+func (s *Store) wrapped(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return s.Wrap(what, err)
 }
 
-func (s *Part) changed(ctx context.Context, query string, args ...any) (bool, error) {
+func (s *Store) changed(ctx context.Context, query string, args ...any) (bool, error) {
 	res, err := s.DB().ExecContext(ctx, query, args...)
 	if err != nil {
 		return false, err
@@ -85,7 +85,7 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (bool, er
 
 // Columns returns the columns of a query, or an error that says why the database does not accept the
 // query.
-func (s *Part) Columns(ctx context.Context, q firings.Query) (list []string, err error) {
+func (s *Store) Columns(ctx context.Context, q firings.Query) (list []string, err error) {
 	err = s.inside(ctx, q.Lock, func(tx *sql.Tx) error {
 		st := around(q)
 		rows, err := tx.QueryContext(ctx, "SELECT r.*"+st.from+" LIMIT 0", st.args...)
@@ -108,7 +108,7 @@ func (s *Part) Columns(ctx context.Context, q firings.Query) (list []string, err
 }
 
 // Keys returns the keys of the rows after f.Watermark, but no more than the parameter `limit` says.
-func (s *Part) Keys(ctx context.Context, f *firings.Firing, q firings.Query, limit int) (keys []string, err error) {
+func (s *Store) Keys(ctx context.Context, f *firings.Firing, q firings.Query, limit int) (keys []string, err error) {
 	err = s.inside(ctx, false, func(tx *sql.Tx) error {
 		st := around(q)
 		text := st.keys(f.Watermark, limit)
@@ -119,7 +119,7 @@ func (s *Part) Keys(ctx context.Context, f *firings.Firing, q firings.Query, lim
 }
 
 // Rows returns the rows with the keys q.Keys.
-func (s *Part) Rows(ctx context.Context, q firings.Query) (list []firings.Row, err error) {
+func (s *Store) Rows(ctx context.Context, q firings.Query) (list []firings.Row, err error) {
 	err = s.inside(ctx, false, func(tx *sql.Tx) error {
 		st := around(q)
 		text := st.named(q.Keys)
@@ -130,7 +130,7 @@ func (s *Part) Rows(ctx context.Context, q firings.Query) (list []firings.Row, e
 }
 
 // Fire creates a firing. If f.Event is not set, Fire may open a cancelled firing again instead.
-func (s *Part) Fire(ctx context.Context, f firings.Firing, windowed bool) (added bool, err error) {
+func (s *Store) Fire(ctx context.Context, f firings.Firing, windowed bool) (added bool, err error) {
 	args := string(f.Args)
 	if args == "" {
 		args = "{}"
@@ -169,46 +169,46 @@ func (s *Part) Fire(ctx context.Context, f firings.Firing, windowed bool) (added
 }
 
 // Claim gives the holder an open firing that no engine holds.
-func (s *Part) Claim(ctx context.Context, holder string, lease time.Duration) (*firings.Firing, error) {
+func (s *Store) Claim(ctx context.Context, holder string, lease time.Duration) (*firings.Firing, error) {
 	return s.one(ctx, "claim a firing", firingClaim, holder, lease.Microseconds())
 }
 
 // Renew extends the lease of a claimed firing.
-func (s *Part) Renew(ctx context.Context, f *firings.Firing, lease time.Duration) (bool, error) {
+func (s *Store) Renew(ctx context.Context, f *firings.Firing, lease time.Duration) (bool, error) {
 	ok, err := s.changed(ctx, firingRenew, f.ID, f.Version, lease.Microseconds())
 	return ok, s.wrapped("renew the lease of a firing", err)
 }
 
 // Release gives a claimed firing back.
-func (s *Part) Release(ctx context.Context, f *firings.Firing, pause time.Duration, why string) error {
+func (s *Store) Release(ctx context.Context, f *firings.Firing, pause time.Duration, why string) error {
 	_, err := s.changed(ctx, firingRelease, f.ID, f.Version, pause.Microseconds(), why)
 	return s.wrapped("release a firing", err)
 }
 
 // Firings returns the newest firings.
-func (s *Part) Firings(ctx context.Context, limit int) ([]firings.Firing, error) {
+func (s *Store) Firings(ctx context.Context, limit int) ([]firings.Firing, error) {
 	list, err := s.list(ctx, firingList, limit)
 	return list, s.wrapped("list firings", err)
 }
 
 // Find returns the firing of a schedule at a tick.
-func (s *Part) Find(ctx context.Context, workflow, schedule string, tick time.Time) (*firings.Firing, error) {
+func (s *Store) Find(ctx context.Context, workflow, schedule string, tick time.Time) (*firings.Firing, error) {
 	return s.one(ctx, "find a firing", firingFind, workflow, schedule, tick)
 }
 
 // FindEvent returns the firing of an event and a workflow.
-func (s *Part) FindEvent(ctx context.Context, workflow, event string) (*firings.Firing, error) {
+func (s *Store) FindEvent(ctx context.Context, workflow, event string) (*firings.Firing, error) {
 	return s.one(ctx, "find a firing", firingFindEvent, workflow, event)
 }
 
 // Cancel ends an open firing.
-func (s *Part) Cancel(ctx context.Context, id int64, why string) (bool, error) {
+func (s *Store) Cancel(ctx context.Context, id int64, why string) (bool, error) {
 	ok, err := s.changed(ctx, firingCancel, id, why)
 	return ok, s.wrapped("cancel a firing", err)
 }
 
 // one returns the first firing that a statement returns; nil = there is none.
-func (s *Part) one(ctx context.Context, what, query string, args ...any) (*firings.Firing, error) {
+func (s *Store) one(ctx context.Context, what, query string, args ...any) (*firings.Firing, error) {
 	list, err := s.list(ctx, query, args...)
 	if err != nil || len(list) == 0 {
 		return nil, s.wrapped(what, err)
@@ -216,7 +216,7 @@ func (s *Part) one(ctx context.Context, what, query string, args ...any) (*firin
 	return &list[0], nil
 }
 
-func (s *Part) list(ctx context.Context, query string, args ...any) (out []firings.Firing, err error) {
+func (s *Store) list(ctx context.Context, query string, args ...any) (out []firings.Firing, err error) {
 	rows, err := s.DB().QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (s *Part) list(ctx context.Context, query string, args ...any) (out []firin
 }
 
 // Quarantined returns the quarantined rows of a firing.
-func (s *Part) Quarantined(ctx context.Context, firing, after int64, limit int) (list []firings.Bad, err error) {
+func (s *Store) Quarantined(ctx context.Context, firing, after int64, limit int) (list []firings.Bad, err error) {
 	rows, err := s.DB().QueryContext(ctx, badList, firing, after, limit)
 	if err != nil {
 		return nil, s.Wrap("list quarantined rows", err)
@@ -266,14 +266,14 @@ func (s *Part) Quarantined(ctx context.Context, firing, after int64, limit int) 
 	return list, s.wrapped("list quarantined rows", rows.Err())
 }
 
-// Settle removes an entry of the quarantine, and counts its row as started or refused.
-func (s *Part) Settle(ctx context.Context, b firings.Bad, refused bool) error {
-	_, err := s.changed(ctx, badSettle, b.ID, refused)
+// Resolve removes an entry of the quarantine, and counts its row as started or refused.
+func (s *Store) Resolve(ctx context.Context, b firings.Bad, refused bool) error {
+	_, err := s.changed(ctx, badResolve, b.ID, refused)
 	return s.wrapped("settle a quarantined row", err)
 }
 
 // Explain replaces the error of an entry of the quarantine.
-func (s *Part) Explain(ctx context.Context, b firings.Bad) error {
+func (s *Store) Explain(ctx context.Context, b firings.Bad) error {
 	_, err := s.changed(ctx, badExplain, b.ID, b.Error)
 	return s.wrapped("explain a quarantined row", err)
 }

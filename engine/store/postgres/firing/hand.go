@@ -33,7 +33,7 @@ func (p *page) add(other page) {
 
 // Hand reads the next page of a firing, calls the function `hand`, which starts the runs of the
 // page, and stores the progress.
-func (s *Part) Hand(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (moved bool, err error) {
+func (s *Store) Hand(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (moved bool, err error) {
 	do := func(read func(func(tx *sql.Tx) error) error, tx *sql.Tx) error {
 		var p page
 		switch {
@@ -72,7 +72,7 @@ func (s *Part) Hand(ctx context.Context, f *firings.Firing, q firings.Query, han
 }
 
 // next reads the rows after a watermark, and calls the function `hand` with them.
-func (s *Part) next(ctx context.Context, within func(func(tx *sql.Tx) error) error, firing int64, q firings.Query, after, upTo *string, anew bool, hand handFunc) (p page, err error) {
+func (s *Store) next(ctx context.Context, within func(func(tx *sql.Tx) error) error, firing int64, q firings.Query, after, upTo *string, anew bool, hand handFunc) (p page, err error) {
 	var rows []firings.Row
 	n := 0
 	err = within(func(tx *sql.Tx) (err error) {
@@ -112,7 +112,7 @@ func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, h
 
 // named reads the rows with the keys q.Keys, and calls the function `hand` with them. If the row of
 // a key does not exist any more, named counts it as vanished.
-func (s *Part) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
+func (s *Store) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
 	p = page{last: f.Watermark, end: q.Last}
 	if len(q.Keys) == 0 {
 		return p, nil
@@ -137,7 +137,7 @@ func (s *Part) named(ctx context.Context, within func(func(tx *sql.Tx) error) er
 
 // parallel calls the function `hand` with several pages at the same time. It first reads the
 // keys of these pages, to find out where each page begins and ends.
-func (s *Part) parallel(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (all page, err error) {
+func (s *Store) parallel(ctx context.Context, f *firings.Firing, q firings.Query, hand handFunc) (all page, err error) {
 	var keys []string
 	limit := q.PageSize * q.Parallel
 	err = s.inside(ctx, false, func(tx *sql.Tx) (err error) {
@@ -176,7 +176,7 @@ func (s *Part) parallel(ctx context.Context, f *firings.Firing, q firings.Query,
 
 // between calls the function `hand` with all rows of a range of keys. It reads several pages if rows
 // were added to the range.
-func (s *Part) between(ctx context.Context, firing int64, q firings.Query, after, upTo *string, hand handFunc) (all page, err error) {
+func (s *Store) between(ctx context.Context, firing int64, q firings.Query, after, upTo *string, hand handFunc) (all page, err error) {
 	within := func(use func(*sql.Tx) error) error { return s.inside(ctx, false, use) }
 	for {
 		p, err := s.next(ctx, within, firing, q, after, upTo, false, hand)
@@ -194,7 +194,7 @@ func (s *Part) between(ctx context.Context, firing int64, q firings.Query, after
 // conclude changes f to the progress that the firing has after the page p. At the end of the firing
 // it also counts the rows that are in no page: rows without a key, and rows that were locked until
 // the end.
-func (s *Part) conclude(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, p *page) error {
+func (s *Store) conclude(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, p *page) error {
 	f.Version++
 	f.Error = ""
 	f.Fresh = f.Fresh || p.last != nil && q.Repeats
@@ -253,7 +253,7 @@ SELECT pg_catalog.count(*) FROM f`
 
 // advance stores the progress of a firing. It reports false if the firing has another version. If tx
 // is nil, advance uses a transaction of its own.
-func (s *Part) advance(ctx context.Context, tx *sql.Tx, f *firings.Firing, p page) (moved bool, err error) {
+func (s *Store) advance(ctx context.Context, tx *sql.Tx, f *firings.Firing, p page) (moved bool, err error) {
 	if tx == nil {
 		err = s.inside(ctx, true, func(tx *sql.Tx) error {
 			moved, err = s.advance(ctx, tx, f, p)

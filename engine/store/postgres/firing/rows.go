@@ -153,7 +153,7 @@ func count(ctx context.Context, db reader, text string, args []any) (n int64, er
 
 // inside calls the function `do` in a transaction on the business tables. The transaction is read
 // only, unless `writes` is set.
-func (s *Part) inside(ctx context.Context, writes bool, do func(tx *sql.Tx) error) (err error) {
+func (s *Store) inside(ctx context.Context, writes bool, do func(tx *sql.Tx) error) (err error) {
 	tx, err := s.DB().BeginTx(ctx, &sql.TxOptions{ReadOnly: !writes})
 	if err != nil {
 		return err

@@ -120,8 +120,8 @@ func (b *Box) Waiting(ctx context.Context, sink string, limit int) ([]replies.Re
 }
 
 // Claim returns the next reply of each run that has a reply for the sink.
-func (b *Box) Claim(ctx context.Context, sink string, limit int, hold time.Duration) ([]replies.Reply, error) {
-	return b.list(ctx, "claim replies", replyClaim, sink, limit, hold.Microseconds())
+func (b *Box) Claim(ctx context.Context, sink string, limit int, claimTime time.Duration) ([]replies.Reply, error) {
+	return b.list(ctx, "claim replies", replyClaim, sink, limit, claimTime.Microseconds())
 }
 
 // OfRun returns all replies of a run, ascending by number.

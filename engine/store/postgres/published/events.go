@@ -46,7 +46,7 @@ ORDER BY workflow, key LIMIT $4`
 )
 
 // Events implements events.Store in a PostgreSQL database.
-type Events struct{ *Part }
+type Events struct{ *Store }
 
 // SendEvent stores an event.
 func (s *Events) SendEvent(ctx context.Context, e events.Event) (bool, error) {

@@ -36,7 +36,7 @@ DELETE FROM engine.submission WHERE submission_id = ANY (ARRAY(
 )
 
 // An Intake implements intake.Store in a PostgreSQL database.
-type Intake struct{ *Part }
+type Intake struct{ *Store }
 
 // Submissions returns the oldest submissions that wait.
 func (s *Intake) Submissions(ctx context.Context, after int64, limit int) ([]intake.Submission, error) {

@@ -55,19 +55,19 @@ UPDATE engine.schedule s SET next_tick = own.next, last_tick = own.last, last_ru
 FROM own WHERE s.workflow = own.workflow AND s.name = own.name`
 )
 
-// A Part implements schedules.Store in a PostgreSQL database. All fields are required.
-type Part struct {
+// A Store implements schedules.Store in a PostgreSQL database. All fields are required.
+type Store struct {
 	DB    func() *sql.DB // returns the pool for all statements
 	Begin func(ctx context.Context) (*sql.Tx, error)
 	Wrap  func(what string, err error) error // adds the name of the operation to the text of an error that is not nil
 }
 
 // Publish replaces a published workflow and its schedules.
-func (s *Part) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
+func (s *Store) Publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) error {
 	return s.wrapped("publish a workflow", s.publish(ctx, w, rows))
 }
 
-func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) (err error) {
+func (s *Store) publish(ctx context.Context, w schedules.Workflow, rows []schedules.Row) (err error) {
 	var names, tables pq.StringArray
 	next := make([]time.Time, 0, len(rows))
 	for _, r := range rows {
@@ -106,7 +106,7 @@ func (s *Part) publish(ctx context.Context, w schedules.Workflow, rows []schedul
 }
 
 // wrapped does the same as Wrap, but it returns nil if err is nil.
-func (s *Part) wrapped(what string, err error) error {
+func (s *Store) wrapped(what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -114,12 +114,12 @@ func (s *Part) wrapped(what string, err error) error {
 }
 
 // Withdraw removes a published workflow and its schedules.
-func (s *Part) Withdraw(ctx context.Context, workflow string) (bool, error) {
+func (s *Store) Withdraw(ctx context.Context, workflow string) (bool, error) {
 	n, err := s.changed(ctx, publishedDrop, workflow)
 	return n > 0, s.wrapped("withdraw a workflow", err)
 }
 
-func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, error) {
+func (s *Store) changed(ctx context.Context, query string, args ...any) (int64, error) {
 	res, err := s.DB().ExecContext(ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -129,13 +129,13 @@ func (s *Part) changed(ctx context.Context, query string, args ...any) (int64, e
 
 // ReplaceGiven replaces the values of the deployment variables of a published workflow, but only if
 // the stored values are equal to the parameter `old`.
-func (s *Part) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
+func (s *Store) ReplaceGiven(ctx context.Context, workflow string, old, given []byte) (bool, error) {
 	n, err := s.changed(ctx, publishedGive, workflow, old, given)
 	return n > 0, s.wrapped("replace variables of a published workflow", err)
 }
 
 // Published returns the published workflows, in the order of their names.
-func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
+func (s *Store) Published(ctx context.Context) ([]schedules.Workflow, error) {
 	rows, err := s.DB().QueryContext(ctx, publishedList)
 	if err != nil {
 		return nil, s.Wrap("list published workflows", err)
@@ -159,7 +159,7 @@ func (s *Part) Published(ctx context.Context) ([]schedules.Workflow, error) {
 
 // Schedules returns the schedules that are due before the given time. If the time is zero, it
 // returns all schedules.
-func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
+func (s *Store) Schedules(ctx context.Context, before time.Time, limit int) ([]schedules.Row, error) {
 	query, args := scheduleAll, []any{limit}
 	if !before.IsZero() {
 		query, args = scheduleDue, []any{before, limit}
@@ -189,7 +189,7 @@ func (s *Part) Schedules(ctx context.Context, before time.Time, limit int) ([]sc
 }
 
 // Move replaces Next, Last, LastRun and Paused of each schedule whose version is still Row.Version.
-func (s *Part) Move(ctx context.Context, rows ...schedules.Row) (int, error) {
+func (s *Store) Move(ctx context.Context, rows ...schedules.Row) (int, error) {
 	var (
 		workflow, name, run pq.StringArray
 		version             pq.Int64Array

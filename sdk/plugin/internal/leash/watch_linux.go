@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These constants decide when a watch measures. The method `look` measures the tree and reads
+// These constants decide when a watch measures. The method `read` measures the tree and reads
 // approximately twenty files. The method `glance` measures the machine and reads no file.
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine
@@ -55,7 +55,7 @@ func (w *watch) glance() *excess {
 		w.last.free = max(w.last.free, m.free)
 		return nil
 	}
-	e := w.look(now)
+	e := w.measure(now)
 	w.last, w.due = theMachine(), now.Add(lookPause)
 	if w.suspect {
 		w.due = now
@@ -63,11 +63,11 @@ func (w *watch) glance() *excess {
 	return e
 }
 
-// look measures the tree: it adds up the values of all processes of the tree. It returns the
+// measure measures the tree: it adds up the values of all processes of the tree. It returns the
 // excess if the tree has exceeded a limit; otherwise nil. It returns an excess of memory only
 // if two measurements, one after the other, find it. The reason: for a moment, a forked
-// process shares its memory with its parent, and look counts this memory twice.
-func (w *watch) look(now time.Time) *excess {
+// process shares its memory with its parent, and measure counts this memory twice.
+func (w *watch) measure(now time.Time) *excess {
 	most := w.limits.Threads
 	if most <= 0 {
 		most = math.MaxInt

@@ -37,7 +37,7 @@ as far as the workflow says, 5 the run needs a person or effects were left in pl
 			if err := verbs.CheckReason(reason, needed); err != nil {
 				return err
 			}
-			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "cancel", Run: args[0], Wait: wait,
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "cancel", Run: args[0], Wait: wait,
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
 					return machine.CancelRequested{NoCompensate: noCompensate, By: by, Reason: reason}, nil
 				}})

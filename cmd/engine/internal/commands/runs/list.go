@@ -42,7 +42,7 @@ person. These are runs that are parked, whose undo failed, whose deadline has pa
 whose agents no living engine has, or that wait for a child run that needs a person.
 
 --alerts lists alerts in place of runs, newest first: parked,
-compensation_failed, overdue, late_reply, set_aside, slow_decision, snapshot_refused
+compensation_failed, overdue, late_reply, quarantined, slow_decision, snapshot_refused
 and notify_failed.
 
 Notifications are runs that announce a state of another run (notify blocks). They are

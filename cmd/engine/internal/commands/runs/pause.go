@@ -27,7 +27,7 @@ it. Child runs of steps with "workflow" are not paused.`,
 			if err := verbs.CheckReason(reason, ""); err != nil {
 				return err
 			}
-			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "pause", Run: args[0],
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "pause", Run: args[0],
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
 					return machine.PauseRequested{By: by, Reason: reason}, nil
 				}})

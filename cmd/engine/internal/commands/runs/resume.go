@@ -27,7 +27,7 @@ the command also gives a parked run a new deadline.`,
 			if err := verbs.CheckReason(reason, ""); err != nil {
 				return err
 			}
-			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "resume", Run: args[0],
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "resume", Run: args[0],
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
 					return machine.ResumeRequested{Extend: extend, By: by, Reason: reason}, nil
 				}})

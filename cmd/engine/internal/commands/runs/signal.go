@@ -33,7 +33,7 @@ once for each --id, so it is safe to send it again with the same id.
 			if err := o.Check(cmd.Flags().Changed("data")); err != nil {
 				return err
 			}
-			return verbs.Say(cmd.Context(), a, verbs.Verb{Name: "signal", Run: args[0],
+			return verbs.Send(cmd.Context(), a, verbs.Verb{Name: "signal", Run: args[0],
 				Event: func(_ context.Context, _ *session.Session, _ *history.Run, by string) (machine.Event, error) {
 					return verbs.SignalEvent(a, o, by)
 				}})

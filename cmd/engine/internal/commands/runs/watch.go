@@ -46,5 +46,5 @@ func watch(ctx context.Context, a *cli.App, name string, from int) error {
 	if err != nil {
 		return err
 	}
-	return follow.Look(ctx, a, s, row, from, nil)
+	return follow.Show(ctx, a, s, row, from, nil)
 }

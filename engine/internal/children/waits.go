@@ -19,7 +19,7 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// Config holds what a Room needs. All fields except Sealer are required.
+// Config holds what a Waits needs. All fields except Sealer are required.
 type Config struct {
 	Submit func(context.Context, Order) (store.Submitted, error) // submits a child run
 	Store  store.Full
@@ -41,8 +41,8 @@ type Order struct {
 	Until                  time.Time    // time from which the parent does not wait any more
 	Void                   bool         // the parent has turned back: the child must begin no step
 	Priority               *int         // priority of the child; nil = as its workflow says
-	// Early signals for the run of a group. A Void child gets none.
-	Signals []machine.Signal
+	// The call that starts the child. It may carry early signals for the run of a group.
+	Call *machine.Invoke
 }
 
 // A Refused is the error of Config.Submit for a child run that will never be accepted.
@@ -60,13 +60,13 @@ func (r *Refused) Unwrap() error { return r.Err }
 // maxWorkers is the largest number of goroutines that submit and read child runs.
 const maxWorkers = 64
 
-// A Room holds the open calls of one engine that start or undo child runs. Each call waits for its
+// A Waits holds the open calls of one engine that start or undo child runs. Each call waits for its
 // child run.
-type Room struct {
+type Waits struct {
 	cfg  Config
 	wake chan struct{} // holds a value if the method Run must ask the store, because a call waits
 
-	ctx context.Context // ends when the engine stops; the goroutines of the Room use it
+	ctx context.Context // ends when the engine stops; the goroutines of the Waits use it
 
 	mu      sync.Mutex // protects the fields below
 	waits   map[callID]*waiter
@@ -84,16 +84,16 @@ type callID struct {
 
 // A waiter is a call that waits for its child run.
 type waiter struct {
-	room *Room
-	id   callID
+	waits *Waits
+	id    callID
 	call.Spec
 	done func(sdk.Reply, error) // called once, while the mutex is not held
 
-	// Fields that Room.mu protects.
+	// Fields that Waits.mu protects.
 	child  status.RunID        // internal id of the child run; 0 = not submitted yet
 	name   string              // name of the child run; "" = no try to submit it has begun
 	over   bool                // the call has been answered or forgotten
-	busy   bool                // the waiter is in the list Room.todo, or a goroutine works on it
+	busy   bool                // the waiter is in the list Waits.todo, or a goroutine works on it
 	again  bool                // something has changed since the goroutine began: it must look once more
 	stop   bool                // the answer is not needed any more: the child must be cancelled
 	leave  *leaving            // the child must keep its effects when it is cancelled; nil = it is undone
@@ -108,20 +108,20 @@ type waiter struct {
 	undone    bool // the request to undo the child was posted to it
 }
 
-// New returns a Room with no call in flight. Its work ends with ctx.
-func New(ctx context.Context, cfg Config) *Room {
-	return &Room{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
+// New returns a Waits with no call in flight. Its work ends with ctx.
+func New(ctx context.Context, cfg Config) *Waits {
+	return &Waits{cfg: cfg, ctx: ctx, wake: make(chan struct{}, 1), waits: map[callID]*waiter{}, byChild: map[status.RunID][]*waiter{}, seeks: map[string]*waiter{}}
 }
 
 // A leaving says why a child run is cancelled without compensation.
 type leaving struct{ reason string }
 
-// Start begins a call and returns at once. The Room calls the function in the parameter `done`
+// Start begins a call and returns at once. The Waits calls the function in the parameter `done`
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
 // is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
-func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
-	w := &waiter{room: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
+func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
+	w := &waiter{waits: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	if e.Invoke.NoCompensate {
 		w.leave = &leaving{}
 	}
@@ -143,31 +143,31 @@ func (r *Room) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
 // If the parent was cancelled without compensation, so is the child. The call still waits for the end
 // of the child: only the end says whether there is an effect.
 func (w *waiter) Stop(how machine.Stop) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	w.stop = true
 	if how.NoCompensate {
 		w.leave = &leaving{how.Reason}
 	}
-	w.room.enqueueLocked(w)
+	w.waits.enqueueLocked(w)
 }
 
 // Pause makes a goroutine pause the run of a group, or end this pause. Then the method `ask` compares
 // the run of the group with the run around it, at each question to the store. So a message that is
 // lost, or that another verb has overtaken, is sent again.
 func (w *waiter) Pause(how machine.PauseChild) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	w.pause = nil
 	if how.On {
 		w.pause = &how
 	}
-	w.room.enqueueLocked(w)
+	w.waits.enqueueLocked(w)
 }
 
 // Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not
-// the state s. So the Room need not read the child from the store.
-func (r *Room) Ended(run status.RunID, s *machine.State) {
+// the state s. So the Waits need not read the child from the store.
+func (r *Waits) Ended(run status.RunID, s *machine.State) {
 	name := s.Run().Name
 	r.mu.Lock()
 	wanted := r.seeks[name] != nil || len(r.byChild[run]) > 0
@@ -189,7 +189,7 @@ func (r *Room) Ended(run status.RunID, s *machine.State) {
 
 // Forget ends all waiting calls without an answer, because the membership that made them has
 // ended. The engine that takes the runs over sends the calls again.
-func (r *Room) Forget() {
+func (r *Waits) Forget() {
 	r.mu.Lock()
 	var all []*waiter
 	for _, w := range r.waits {
@@ -202,14 +202,14 @@ func (r *Room) Forget() {
 }
 
 // Waiting returns the number of calls that wait.
-func (r *Room) Waiting() int {
+func (r *Waits) Waiting() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.waits)
 }
 
 // enqueueLocked makes a goroutine work on the waiter w.
-func (r *Room) enqueueLocked(w *waiter) {
+func (r *Waits) enqueueLocked(w *waiter) {
 	switch {
 	case w.over:
 		return
@@ -227,7 +227,7 @@ func (r *Room) enqueueLocked(w *waiter) {
 }
 
 // work works on waiters until there is nothing to do.
-func (r *Room) work() {
+func (r *Waits) work() {
 	for {
 		r.mu.Lock()
 		if len(r.todo) == 0 {
@@ -252,7 +252,7 @@ func (r *Room) work() {
 
 // finish ends the call with a reply or an error, unless it has ended before.
 func (w *waiter) finish(reply sdk.Reply, err error) {
-	r := w.room
+	r := w.waits
 	r.mu.Lock()
 	if w.over {
 		r.mu.Unlock()
@@ -273,7 +273,7 @@ func (w *waiter) leaveLocked() {
 	if w.child == 0 {
 		return
 	}
-	r, kept := w.room, w.room.byChild[w.child][:0]
+	r, kept := w.waits, w.waits.byChild[w.child][:0]
 	for _, x := range r.byChild[w.child] {
 		if x != w {
 			kept = append(kept, x)
@@ -286,28 +286,28 @@ func (w *waiter) leaveLocked() {
 
 // seek notes that the waiter submits its child run now, under this name.
 func (w *waiter) seek(name string) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	if !w.over {
-		w.name, w.room.seeks[name] = name, w
+		w.name, w.waits.seeks[name] = name, w
 	}
 }
 
 // soughtLocked notes that the waiter does not submit its child run any more.
 func (w *waiter) soughtLocked() {
-	if w.room.seeks[w.name] == w {
-		delete(w.room.seeks, w.name)
+	if w.waits.seeks[w.name] == w {
+		delete(w.waits.seeks, w.name)
 	}
 }
 
 // found records the child run of the waiter.
 func (w *waiter) found(child status.RunID) {
-	w.room.mu.Lock()
-	defer w.room.mu.Unlock()
+	w.waits.mu.Lock()
+	defer w.waits.mu.Unlock()
 	w.soughtLocked()
 	if !w.over {
 		w.child = child
-		w.room.byChild[child] = append(w.room.byChild[child], w)
+		w.waits.byChild[child] = append(w.waits.byChild[child], w)
 	}
 }
 

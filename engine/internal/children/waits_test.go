@@ -25,7 +25,7 @@ import (
 
 // A room under test has a store with runs of two workflows, and the orders that it was given.
 type roomTest struct {
-	*Room
+	*Waits
 	t      *testing.T
 	mem    *memory.Store
 	parent *dsl.Workflow
@@ -71,7 +71,7 @@ workflow "top" {
 	}
 	clk := &clock.Clock{}
 	clk.Ticked(time.Now(), time.Now(), time.Hour)
-	r.Room = New(t.Context(), Config{
+	r.Waits = New(t.Context(), Config{
 		Submit: r.submit, Store: store.Complete(counting{r.mem, &r.reads}), Defs: defs, Clock: clk, Outage: outage.New(slog.New(slog.DiscardHandler)), Poll: time.Millisecond,
 	})
 	return r

@@ -34,7 +34,7 @@ type Pool struct {
 type crowd struct {
 	most   int         // largest number of processes
 	wanted atomic.Bool // true = an agent waits until it may start a process
-	making atomic.Bool // true = Pool.makeRoom is running or will run soon
+	making atomic.Bool // true = Pool.endIdle is running or will run soon
 
 	mu      sync.Mutex // protects the fields below; no other lock is taken while it is held
 	running int        // number of processes that are running or starting
@@ -303,8 +303,8 @@ type activeCall struct {
 	// received the call, the call is given to another process.
 	sendings int
 
-	telling sync.Mutex // held while OnProgress is called
-	quiet   bool       // OnProgress must not be called any more; protected by the mutex `telling`
+	reporting sync.Mutex // held while OnProgress is called
+	silenced  bool       // OnProgress must not be called any more; protected by the mutex `reporting`
 }
 
 // Stop notifies the agent that the engine does not need the answer any more.

@@ -1,6 +1,6 @@
-// Package parts helps to compare two definitions. It has the names of the parts of a step. It also
+// Package aspects helps to compare two definitions. It has the names of the aspects of a step. It also
 // gives the values of a run's variables to the variables of a workflow in another definition.
-package parts
+package aspects
 
 import (
 	"github.com/saga-engine/engine/dsl/diag"
@@ -9,12 +9,12 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names that Step.Parts gives to parts of a step. Each other part has the name of an attribute or
+// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an attribute or
 // of an inner block of the step.
 const (
-	Kind   = noun.PartKind
-	Action = noun.PartAction
-	Undo   = noun.PartUndo
+	Kind   = noun.AspectKind
+	Action = noun.AspectAction
+	Undo   = noun.AspectUndo
 )
 
 // Rebind gives the values of a run's variables to the variables of another workflow, for a run that

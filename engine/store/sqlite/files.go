@@ -17,11 +17,11 @@ import (
 // endings are for the files that SQLite creates next to it.
 var besides = []string{"", "-wal", "-shm", "-journal"}
 
-// checkPlace returns an error if other users could have prepared the files at path, or can
-// replace them. If `write` is false, checkPlace accepts files of any owner in any directory,
+// checkFiles returns an error if other users could have prepared the files at path, or can
+// replace them. If `write` is false, checkFiles accepts files of any owner in any directory,
 // because a user may read another user's state. The parameter `shown` is the name of the file
 // in errors.
-func checkPlace(path, shown string, write bool) error {
+func checkFiles(path, shown string, write bool) error {
 	if write {
 		if err := checkDirectory(filepath.Dir(path), filepath.Dir(shown)); err != nil {
 			return err

@@ -9,29 +9,29 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// Names that Step.Parts gives to parts of a step. Each other part has the name of an attribute or
+// Names that Step.Aspects gives to the aspects of a step. Each other aspect has the name of an attribute or
 // of an inner block of the step.
 const (
-	PartKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
-	PartAction = "action"
-	PartUndo   = "undo"
+	AspectKind   = "kind" // "value", "timer" or "wait"; "" = the step has a call
+	AspectAction = "action"
+	AspectUndo   = "undo"
 )
 
-// Placed returns a copy of w for a run that moves from the workflow `before` to w. A run numbers its
+// Renumbered returns a copy of w for a run that moves from the workflow `before` to w. A run numbers its
 // nodes, and these numbers never change. So in the copy, the index of a step is the number of its
-// node. places[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
-func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
+// node. stepOf[i] is the index in w of the step that belongs to node i; -1 = w has no such step.
+func (w *Workflow) Renumbered(before *Workflow, stepOf []int32) *Workflow {
 	out := *w
-	out.place = make([]int, len(w.Steps))
-	for i, p := range places {
+	out.nodeOf = make([]int, len(w.Steps))
+	for i, p := range stepOf {
 		if p >= 0 {
-			out.place[p] = i
+			out.nodeOf[p] = i
 		}
 	}
 	numbers := func(list []int) []int {
 		var to []int
 		for _, i := range list {
-			to = append(to, out.place[i])
+			to = append(to, out.nodeOf[i])
 		}
 		slices.Sort(to)
 		return to
@@ -40,9 +40,9 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 	for _, s := range before.Steps {
 		taken[s.KeyName()] = true
 	}
-	out.Steps = make([]*Step, len(places))
+	out.Steps = make([]*Step, len(stepOf))
 	out.Order = nil
-	for i, p := range places {
+	for i, p := range stepOf {
 		var was *Step
 		if i < len(before.Steps) {
 			was = before.Steps[i]
@@ -64,10 +64,10 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 		out.Steps[i] = &s
 	}
 	for _, i := range w.Order {
-		out.Order = append(out.Order, out.place[i])
+		out.Order = append(out.Order, out.nodeOf[i])
 	}
 	if out.Pivot = -1; w.Pivot >= 0 {
-		out.Pivot = out.place[w.Pivot]
+		out.Pivot = out.nodeOf[w.Pivot]
 	}
 	out.Outputs = slices.Clone(w.Outputs)
 	for k := range out.Outputs {
@@ -80,10 +80,10 @@ func (w *Workflow) Placed(before *Workflow, places []int32) *Workflow {
 // index of the step in the definition. Expressions use this index. The result differs from i only
 // in a run that was moved to another definition.
 func (w *Workflow) NodeOf(i int) int {
-	if w.place == nil || i < 0 || i >= len(w.place) {
+	if w.nodeOf == nil || i < 0 || i >= len(w.nodeOf) {
 		return i
 	}
-	return w.place[i]
+	return w.nodeOf[i]
 }
 
 // KeyName returns the name of the step in idempotency keys. It is the name of the step in the first
@@ -107,7 +107,7 @@ func goneStep(i int, was *Step) *Step {
 		Input:     func(*eval.Scope) (value.Value, error) { return value.Value{}, nil },
 		Retryable: func(string) bool { return false },
 		Settings:  func(*eval.Scope) (*Settings, error) { return settings, nil },
-		Parts:     func() map[string]string { return nil },
+		Aspects:   func() map[string]string { return nil },
 	}
 	if was != nil {
 		s.Name, s.keyName, s.Where = was.Name, was.KeyName(), was.Where

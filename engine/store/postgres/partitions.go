@@ -17,25 +17,25 @@ import (
 // These statements read and change the partitions of the journal. They call SQL functions,
 // which build the names of the partitions. Migration 00003 explains each SQL function.
 const (
-	partList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
-	partAlone    = `SELECT engine.journal_alone()`
-	partQuiet    = `SELECT engine.journal_quiet($1)`
-	partLimit    = `SELECT engine.journal_limit($1)`
-	partTrust    = `SELECT engine.journal_trust()`
-	partFree     = `SELECT engine.journal_free()`
-	partLimited  = `SELECT engine.journal_limited()`
-	partCut      = `SELECT engine.journal_cut($1)`
-	partGather   = `SELECT engine.journal_gather($1)`
-	partDrop     = `SELECT engine.journal_drop($1)`
-	partLastRun  = `SELECT coalesce(pg_catalog.max(run_id), 0) FROM engine.journal WHERE run_id >= $1`
-	partLeftRuns = `SELECT pg_catalog.count(*) FROM (SELECT FROM engine.run WHERE run_id < $1 LIMIT $2) r`
-	partLeftRows = `
+	partitionList     = `SELECT name, lo, hi, bytes, pg_catalog.clock_timestamp() FROM engine.journal_part ORDER BY lo`
+	partitionLock     = `SELECT engine.journal_alone()`
+	partitionNoVacuum = `SELECT engine.journal_quiet($1)`
+	partitionLimit    = `SELECT engine.journal_limit($1)`
+	partitionTrust    = `SELECT engine.journal_trust()`
+	partitionFree     = `SELECT engine.journal_free()`
+	partitionLimited  = `SELECT engine.journal_limited()`
+	partitionCut      = `SELECT engine.journal_cut($1)`
+	partitionGather   = `SELECT engine.journal_gather($1)`
+	partitionDrop     = `SELECT engine.journal_drop($1)`
+	partitionLastRun  = `SELECT coalesce(pg_catalog.max(run_id), 0) FROM engine.journal WHERE run_id >= $1`
+	partitionLeftRuns = `SELECT pg_catalog.count(*) FROM (SELECT FROM engine.run WHERE run_id < $1 LIMIT $2) r`
+	partitionLeftRows = `
 SELECT pg_catalog.count(*), coalesce(pg_catalog.sum(size), 0) FROM (
   SELECT j.size FROM (SELECT run_id FROM engine.run WHERE run_id < $1 LIMIT $2) r
   CROSS JOIN LATERAL (SELECT pg_catalog.pg_column_size(data) + coalesce(pg_catalog.pg_column_size(steps), 0) AS size FROM engine.journal WHERE run_id = r.run_id OFFSET 0) j
   LIMIT $3) j`
-	partTry   = `SAVEPOINT change`
-	partAgain = `ROLLBACK TO SAVEPOINT change`
+	partitionTry   = `SAVEPOINT change`
+	partitionAgain = `ROLLBACK TO SAVEPOINT change`
 )
 
 // Before the store drops a partition, it moves the rows of the remaining runs to another
@@ -49,10 +49,10 @@ const (
 
 // Limits for partitions and for the work on them.
 const (
-	// partsPerAge is how many partitions cover one retention period. The rows of a partition
+	// partitionsPerAge is how many partitions cover one retention period. The rows of a partition
 	// are removed together. So a row may stay longer than the retention period, by about the
 	// time that one partition covers.
-	partsPerAge = 8
+	partitionsPerAge = 8
 	// leastWidth is the shortest time that a partition covers.
 	leastWidth = time.Hour
 	// smallTail is the largest size, in bytes, at which the last partition counts as small.
@@ -72,34 +72,34 @@ const (
 // that the store has moved there before it dropped their former partitions.
 const restName = "journal_rest_"
 
-// A part is a partition of the journal.
-type part struct {
+// A partition is one partition of the journal.
+type partition struct {
 	name   string
 	lo, hi status.RunID // the partition contains runs with lo <= id < hi
 	bytes  int64
 }
 
-// parts returns the partitions, sorted by lo, and the store's time.
-func (s *retention) parts(ctx context.Context) (parts []part, now time.Time, err error) {
-	rows, err := s.db.QueryContext(ctx, partList)
+// partitions returns the partitions, sorted by lo, and the store's time.
+func (s *retention) partitions(ctx context.Context) (partitions []partition, now time.Time, err error) {
+	rows, err := s.db.QueryContext(ctx, partitionList)
 	if err != nil {
 		return nil, now, wrap("list partitions", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var p part
+		var p partition
 		if err := rows.Scan(&p.name, &p.lo, &p.hi, &p.bytes, &now); err != nil {
 			return nil, now, wrap("list partitions", err)
 		}
-		parts = append(parts, p)
+		partitions = append(partitions, p)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, now, wrap("list partitions", err)
 	}
-	if len(parts) == 0 {
+	if len(partitions) == 0 {
 		return nil, now, errors.New("postgres: the journal has no partition")
 	}
-	return parts, now, nil
+	return partitions, now, nil
 }
 
 // tend drops partitions that have only few remaining runs, and returns how many it has dropped.
@@ -115,31 +115,31 @@ func (s *retention) tend(ctx context.Context, before time.Time, end status.RunID
 }
 
 func (s *retention) dropPartitions(ctx context.Context, before time.Time, end status.RunID) (dropped int, err error) {
-	parts, now, err := s.parts(ctx)
+	partitions, now, err := s.partitions(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for i := len(parts) - 1; i >= 0; i-- {
-		if parts[i].hi > end+1 || onlyRest(parts[:i+1]) {
+	for i := len(partitions) - 1; i >= 0; i-- {
+		if partitions[i].hi > end+1 || onlyRest(partitions[:i+1]) {
 			continue
 		}
-		few, err := s.fewLeft(ctx, parts[i].hi)
+		few, err := s.fewLeft(ctx, partitions[i].hi)
 		if err != nil {
 			return 0, err
 		}
 		if few {
-			if dropped, err = s.dropBelow(ctx, parts[i].hi); err != nil {
+			if dropped, err = s.dropBelow(ctx, partitions[i].hi); err != nil {
 				return dropped, err
 			}
 			break
 		}
 	}
-	return dropped, s.cutTail(ctx, parts[len(parts)-1], now, max(leastWidth, now.Sub(before)/partsPerAge))
+	return dropped, s.cutTail(ctx, partitions[len(partitions)-1], now, max(leastWidth, now.Sub(before)/partitionsPerAge))
 }
 
 // onlyRest reports whether all given partitions contain only moved rows (restName).
-func onlyRest(parts []part) bool {
-	for _, p := range parts {
+func onlyRest(partitions []partition) bool {
+	for _, p := range partitions {
 		if !strings.HasPrefix(p.name, restName) {
 			return false
 		}
@@ -151,9 +151,9 @@ func onlyRest(parts []part) bool {
 // and so small that the store may move their rows.
 func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, error) {
 	var runs, rows, bytes int64
-	err := s.db.QueryRowContext(ctx, partLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
+	err := s.db.QueryRowContext(ctx, partitionLeftRuns, int64(below), maxMovedRuns+1).Scan(&runs)
 	if err == nil && runs <= maxMovedRuns {
-		err = s.db.QueryRowContext(ctx, partLeftRows, int64(below), maxMovedRuns+1, maxMovedRows+1).Scan(&rows, &bytes)
+		err = s.db.QueryRowContext(ctx, partitionLeftRows, int64(below), maxMovedRuns+1, maxMovedRows+1).Scan(&rows, &bytes)
 	}
 	if err != nil {
 		return false, wrap("count runs that are left", err)
@@ -166,12 +166,12 @@ func (s *retention) fewLeft(ctx context.Context, below status.RunID) (bool, erro
 // dropped.
 func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped int, err error) {
 	err = s.change(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, partQuiet, int64(below)); err != nil {
+		if _, err := tx.ExecContext(ctx, partitionNoVacuum, int64(below)); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, partGather, int64(below))
+		_, err := tx.ExecContext(ctx, partitionGather, int64(below))
 		return err
-	}, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, partDrop, int64(below)).Scan(&dropped) })
+	}, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, partitionDrop, int64(below)).Scan(&dropped) })
 	if err != nil {
 		return 0, wrap("drop partitions", err)
 	}
@@ -182,14 +182,14 @@ func (s *retention) dropBelow(ctx context.Context, below status.RunID) (dropped 
 // a run id. So it is also a time, because a run id contains the time at which the run was
 // created. cutTail does nothing if the last partition begins far enough in the future. The
 // parameter `width` is the time that a partition covers.
-func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width time.Duration) error {
+func (s *retention) cutTail(ctx context.Context, tail partition, now time.Time, width time.Duration) error {
 	if tail.lo > naming.FirstRunOf(now.Add(width/2)) {
 		return nil
 	}
 	var last, limited status.RunID
-	err := s.db.QueryRowContext(ctx, partLastRun, int64(tail.lo)).Scan(&last)
+	err := s.db.QueryRowContext(ctx, partitionLastRun, int64(tail.lo)).Scan(&last)
 	if err == nil {
-		err = s.db.QueryRowContext(ctx, partLimited).Scan(&limited)
+		err = s.db.QueryRowContext(ctx, partitionLimited).Scan(&limited)
 	}
 	if err != nil {
 		return wrap("look at the last partition", err)
@@ -209,10 +209,10 @@ func (s *retention) cutTail(ctx context.Context, tail part, now time.Time, width
 		}
 	}
 	err = s.change(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, partQuiet, int64(math.MaxInt64))
+		_, err := tx.ExecContext(ctx, partitionNoVacuum, int64(math.MaxInt64))
 		return err
 	}, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, partCut, int64(at))
+		_, err := tx.ExecContext(ctx, partitionCut, int64(at))
 		return err
 	})
 	if err != nil {
@@ -243,7 +243,7 @@ func cutAt(lo, last status.RunID, now time.Time, width time.Duration, small bool
 // rows (NOT VALID).
 func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 	err := s.change(ctx, nil, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, partLimit, int64(at))
+		_, err := tx.ExecContext(ctx, partitionLimit, int64(at))
 		return err
 	})
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *retention) limitTail(ctx context.Context, at status.RunID) error {
 // that fails, for example because a row violates the constraint, trustTail drops the
 // constraint and returns an error.
 func (s *retention) trustTail(ctx context.Context) error {
-	_, err := s.db.ExecContext(ctx, partTrust)
+	_, err := s.db.ExecContext(ctx, partitionTrust)
 	if err == nil {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (s *retention) trustTail(ctx context.Context) error {
 		return wrap("prove the last partition's limit", err) // the next call of cutTail tries again
 	}
 	free := s.change(context.WithoutCancel(ctx), nil, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, partFree)
+		_, err := tx.ExecContext(ctx, partitionFree)
 		return err
 	})
 	return wrap("prove the last partition's limit", errors.Join(err, free))
@@ -285,14 +285,14 @@ func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) e
 		return err
 	}
 	var alone bool
-	if err = tx.QueryRowContext(ctx, partAlone).Scan(&alone); err == nil && !alone {
+	if err = tx.QueryRowContext(ctx, partitionLock).Scan(&alone); err == nil && !alone {
 		err = errOthers
 	}
 	if err == nil && prepare != nil {
 		err = prepare(tx)
 	}
 	for try := 1; err == nil; try++ {
-		if _, err = tx.ExecContext(ctx, partTry); err != nil {
+		if _, err = tx.ExecContext(ctx, partitionTry); err != nil {
 			break
 		}
 		err = last(tx)
@@ -302,7 +302,7 @@ func (s *retention) change(ctx context.Context, prepare, last func(tx *sql.Tx) e
 		if sqlstate(err) != "55P03" || try == lockTries {
 			break
 		}
-		if _, err = tx.ExecContext(ctx, partAgain); err == nil {
+		if _, err = tx.ExecContext(ctx, partitionAgain); err == nil {
 			err = wait.For(ctx, time.Second)
 		}
 	}

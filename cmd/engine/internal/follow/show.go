@@ -48,10 +48,10 @@ func (o Outcome) AsExit() error {
 	return nil
 }
 
-// Look shows a run until the run has ended or needs a human. It returns the run's exit code as an
+// Show shows a run until the run has ended or needs a human. It returns the run's exit code as an
 // error. The parameter `from` is the number of the first fact to show. The parameter `first` is a
-// function that Look calls before it follows the run; nil = none.
-func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
+// function that Show calls before it follows the run; nil = none.
+func Show(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow, from int, first func(context.Context) error) error {
 	// Only the journal says which definition the run has now, because a person may have moved
 	// it to another definition.
 	read, err := journal.Load(ctx, s.Store, s.Sealer, s.Defs, row.Run)
@@ -61,9 +61,9 @@ func Look(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 	wf := read.Flow
 	view := NewView(a)
 	a.Runs.Follow(row)
-	told := StoryOf(wf, row, true)
-	told.Past = from == 1
-	view.Begin(told)
+	head := StoryOf(wf, row, true)
+	head.Past = from == 1
+	view.Begin(head)
 	if abandoned(ctx, s, row) {
 		view.Note("No engine is alive that could continue this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}

@@ -11,7 +11,7 @@ import (
 // What calls knew in confidence is taken out of lines that come up to a minute after
 // their end, however many calls have ended since (T22). Beyond what is remembered no
 // line is shown.
-func TestHush(t *testing.T) {
+func TestRecentSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &callBook{}
 		call := func(step, secret string) {
@@ -31,23 +31,23 @@ func TestHush(t *testing.T) {
 		if printed, stray := says(); printed != "it said (sensitive)" || stray != "it said (sensitive)" {
 			t.Errorf("right after the calls: %q, %q", printed, stray)
 		}
-		time.Sleep(hushFor - time.Second)
+		time.Sleep(secretsKept - time.Second)
 		if printed, stray := says(); printed != "it said (sensitive)" || stray != "it said (sensitive)" {
 			t.Errorf("a minute later: %q, %q", printed, stray)
 		}
-		for i := range maxHush + 1 {
+		for i := range maxRecentSecrets + 1 {
 			call("u", fmt.Sprintf("secret-%d", i))
 		}
 		if printed, stray := says(); printed != notShown || stray != notShown {
 			t.Errorf("with too many secrets: %q, %q", printed, stray)
 		}
-		time.Sleep(2 * hushFor)
+		time.Sleep(2 * secretsKept)
 		call("v", "and-another")
 		if printed, _ := says(); !strings.Contains(printed, "it said") {
 			t.Errorf("when they are forgotten: %q", printed)
 		}
-		if len(book.hush.texts) > 1 || book.hush.bytes != len("and-another") {
-			t.Errorf("%d texts of %d bytes are remembered, want one", len(book.hush.texts), book.hush.bytes)
+		if len(book.recent.texts) > 1 || book.recent.bytes != len("and-another") {
+			t.Errorf("%d texts of %d bytes are remembered, want one", len(book.recent.texts), book.recent.bytes)
 		}
 	})
 }

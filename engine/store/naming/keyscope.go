@@ -30,20 +30,20 @@ func (s Scope) String() string {
 	return "scope " + strconv.Itoa(int(s))
 }
 
-// MaxRetain is the longest time for which Hold.Retain may keep a goal: 100 years.
+// MaxRetain is the longest time for which KeyScope.Retain may keep a goal: 100 years.
 const MaxRetain = 100 * 365 * 24 * time.Hour
 
-// A Hold says how long a run holds its unique key. A run always holds its key while it is open or
+// A KeyScope says how long a run holds its unique key. A run always holds its key while it is open or
 // needs a person.
-type Hold struct {
+type KeyScope struct {
 	Scope Scope
 	// Retain is how long a run with ScopeGoal holds its key after it has succeeded, in whole
 	// microseconds. 0 = until a person resets the goal.
 	Retain time.Duration
 }
 
-// Validate returns an error if a store cannot keep the hold.
-func (h Hold) Validate() error {
+// Validate returns an error if a store cannot keep the scope.
+func (h KeyScope) Validate() error {
 	if scopeNames[h.Scope] == "" || h.Retain < 0 || h.Retain > MaxRetain || h.Retain != h.Retain.Truncate(time.Microsecond) {
 		return fmt.Errorf("engine: a unique key with %v and retain %s is not valid", h.Scope, h.Retain)
 	}
@@ -54,7 +54,7 @@ func (h Hold) Validate() error {
 // the parameter `ended` is the time at which it ended. The parameter `reset` is true if a person has
 // reset the goal of the key after the run had reached it. A reset frees only the key of a run that has
 // ended.
-func (h Hold) Holds(state status.RunState, ended time.Time, reset bool, now time.Time) bool {
+func (h KeyScope) Holds(state status.RunState, ended time.Time, reset bool, now time.Time) bool {
 	switch {
 	case !state.Final():
 		return true

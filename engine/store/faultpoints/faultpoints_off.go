@@ -1,6 +1,6 @@
 //go:build !failpoints
 
-package pointed
+package faultpoints
 
 import "github.com/saga-engine/engine/engine/store"
 

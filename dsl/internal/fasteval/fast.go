@@ -22,7 +22,7 @@ import (
 // evaluator (package eval) evaluates the expression. If an Expr gives a result, the general evaluator
 // would give the same result.
 type Expr struct {
-	kind  directKind // kind of the expression; it decides which of the following fields are used
+	kind  exprKind   // kind of the expression; it decides which of the following fields are used
 	json  []byte     // canonical JSON of a constant; for a part of a template, the bytes inside of the string
 	ref   *reference // where the value of a reference is
 	shape *Shape     // shape that the value of a constant or reference must have
@@ -39,15 +39,15 @@ const maxNodes = 200
 // smallLocal is a size of JSON in bytes. eval.checkSize accepts every local of at most this size.
 const smallLocal = 64 << 10
 
-type directKind uint8
+type exprKind uint8
 
 const (
-	directConstant directKind = iota + 1
-	directReference
-	directTemplate
-	directObject
-	directList
-	directOperation
+	kindConstant exprKind = iota + 1
+	kindReference
+	kindTemplate
+	kindObject
+	kindList
+	kindOperation
 )
 
 // Compile compiles the expression e of a step. The parameter `self` is the index of the step, and the
@@ -59,12 +59,12 @@ func Compile(ev *eval.Evaluator, self int, e *eval.Expr, to *Shape, effort *mete
 	}
 	nodes := 0
 	x := Context{Evaluator: ev, Self: self, locals: e.Compiled.Locals, nodes: &nodes, effort: effort}
-	return x.direct(e.Syntax, to)
+	return x.compile(e.Syntax, to)
 }
 
-// direct compiles an expression. The result of the expression must have the shape `to`. The
-// method `direct` returns nil if the general evaluator must evaluate the expression.
-func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
+// compile compiles an expression. The result of the expression must have the shape `to`. The
+// method `fast` returns nil if the general evaluator must evaluate the expression.
+func (x *Context) compile(e hclsyntax.Expression, to *Shape) *Expr {
 	if *x.nodes++; to == nil || *x.nodes > maxNodes {
 		return nil
 	}
@@ -73,9 +73,9 @@ func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 	}
 	switch e := e.(type) {
 	case *hclsyntax.TemplateWrapExpr:
-		return x.direct(e.Wrapped, to)
+		return x.compile(e.Wrapped, to)
 	case *hclsyntax.ParenthesesExpr:
-		return x.direct(e.Expression, to)
+		return x.compile(e.Expression, to)
 	case *hclsyntax.ScopeTraversalExpr:
 		if e.Traversal.RootName() == "local" {
 			return x.localValue(e, to)
@@ -91,7 +91,7 @@ func (x *Context) direct(e hclsyntax.Expression, to *Shape) *Expr {
 		if to.kind != schema.KindAny {
 			return nil
 		}
-		d := &Expr{kind: directList}
+		d := &Expr{kind: kindList}
 		return d.of(x, Anything, e.Exprs...)
 	case *hclsyntax.BinaryOpExpr:
 		return x.operation(e.Op, to, e.LHS, e.RHS)
@@ -114,7 +114,7 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	}
 	c := x.locals[i].Expr.Compiled
 	inner := Context{Evaluator: x.Evaluator, Self: x.Self, locals: c.Locals, nodes: x.nodes, effort: x.effort}
-	d := inner.direct(c.Syntax, to)
+	d := inner.compile(c.Syntax, to)
 	if d != nil {
 		d.local = true
 	}
@@ -125,7 +125,7 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 // It returns d, or nil if it cannot compile one of the expressions.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
-		p := x.direct(e, to)
+		p := x.compile(e, to)
 		if p == nil {
 			return nil
 		}
@@ -148,7 +148,7 @@ func (x *Context) constant(e hclsyntax.Expression, to *Shape) *Expr {
 	if err != nil {
 		return nil
 	}
-	d := &Expr{kind: directConstant, json: out.JSON(), shape: to}
+	d := &Expr{kind: kindConstant, json: out.JSON(), shape: to}
 	// Encode has written the canonical form. So Canonical refuses these bytes only if the value does
 	// not fit the shape.
 	if to.kind != schema.KindAny {
@@ -167,7 +167,7 @@ func referring(r *reference, to *Shape) *Expr {
 	if sh == nil {
 		return nil
 	}
-	return &Expr{kind: directReference, ref: r, shape: sh}
+	return &Expr{kind: kindReference, ref: r, shape: sh}
 }
 
 // instanceReference compiles step.NAME[KEY].output.A, where KEY is a reference, too. It returns
@@ -215,20 +215,20 @@ func (x *Context) template(e *hclsyntax.TemplateExpr, to *Shape) *Expr {
 	if to.kind != schema.KindAny && to.kind != schema.KindString {
 		return nil
 	}
-	d := &Expr{kind: directTemplate}
+	d := &Expr{kind: kindTemplate}
 	for _, p := range e.Parts {
-		part := x.direct(p, Anything)
+		part := x.compile(p, Anything)
 		if part == nil {
 			return nil
 		}
 		switch part.kind {
-		case directConstant:
+		case kindConstant:
 			text, ok := inTemplate(part.json)
 			if !ok {
 				return nil
 			}
 			part.json = text
-		case directReference:
+		case kindReference:
 		default:
 			return nil
 		}
@@ -273,7 +273,7 @@ func (x *Context) object(e *hclsyntax.ObjectConsExpr, to *Shape) *Expr {
 		}
 		values[k.AsString()] = item.ValueExpr
 	}
-	d := &Expr{kind: directObject, keys: sorted.Keys(values)}
+	d := &Expr{kind: kindObject, keys: sorted.Keys(values)}
 	for _, k := range d.keys {
 		if d.of(x, Anything, values[k]) == nil {
 			return nil
@@ -290,7 +290,7 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 	switch op {
 	case hclsyntax.OpEqual, hclsyntax.OpNotEqual, hclsyntax.OpLogicalAnd, hclsyntax.OpLogicalOr, hclsyntax.OpLogicalNot,
 		hclsyntax.OpGreaterThan, hclsyntax.OpGreaterThanOrEqual, hclsyntax.OpLessThan, hclsyntax.OpLessThanOrEqual:
-		d := &Expr{kind: directOperation, op: op}
+		d := &Expr{kind: kindOperation, op: op}
 		return d.of(x, Anything, operands...)
 	}
 	return nil
@@ -302,7 +302,7 @@ func (x *Context) operation(op *hclsyntax.Operation, to *Shape, operands ...hcls
 // WriteInto returns false if the general evaluator must evaluate d. Then the returned bytes may end
 // with a part of the result.
 func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bool) ([]byte, []string, bool) {
-	c := copier{out: out, path: path, marks: marks, depth: 1}
+	c := canonicalWriter{out: out, path: path, marks: marks, depth: 1}
 	if hidden {
 		c.marks = append(c.marks, string(c.path))
 	}
@@ -313,16 +313,16 @@ func (d *Expr) WriteInto(x *Context, out, path []byte, marks []string, hidden bo
 // write evaluates d and appends the result to c.out as canonical JSON. c.path is the JSON pointer
 // of the result in its document. The method `write` returns false if the general evaluator must
 // evaluate d.
-func (d *Expr) write(x *Context, c *copier, hidden bool) bool {
+func (d *Expr) write(x *Context, c *canonicalWriter, hidden bool) bool {
 	from := len(c.out)
 	return d.append(x, c, hidden) && (!d.local || len(c.out)-from <= smallLocal)
 }
 
-func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
+func (d *Expr) append(x *Context, c *canonicalWriter, hidden bool) bool {
 	switch d.kind {
-	case directConstant:
+	case kindConstant:
 		return c.other(d.json, d.shape, hidden)
-	case directReference:
+	case kindReference:
 		f, ok := d.ref.find(x)
 		if !ok {
 			return false
@@ -336,11 +336,11 @@ func (d *Expr) append(x *Context, c *copier, hidden bool) bool {
 			return d.shape.kind == schema.KindAny || d.shape.kind == schema.KindString
 		}
 		return c.other(f.raw, d.shape, hidden)
-	case directTemplate:
+	case kindTemplate:
 		return d.writeTemplate(x, c, hidden)
-	case directObject, directList:
+	case kindObject, kindList:
 		return d.writeParts(x, c, hidden)
-	case directOperation:
+	case kindOperation:
 		v, ok := d.truth(x, c)
 		c.out = strconv.AppendBool(c.out, v)
 		return ok
@@ -355,12 +355,12 @@ func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 	if d == nil {
 		return cty.NilVal, false
 	}
-	if d.kind == directReference && !d.local {
+	if d.kind == kindReference && !d.local {
 		if f, ok := d.ref.find(x); ok && !f.sensitive && f.raw == nil {
 			return cty.StringVal(f.text), true
 		}
 	}
-	c := copier{out: make([]byte, 0, 64)}
+	c := canonicalWriter{out: make([]byte, 0, 64)}
 	if !d.write(x, &c, false) || len(c.marks) > 0 {
 		return cty.NilVal, false
 	}
@@ -380,7 +380,7 @@ func (d *Expr) Scalar(x *Context) (v cty.Value, ok bool) {
 // Value evaluates d and returns the result. If the parameter `whole` is true, Value marks the whole
 // result as sensitive. It returns false if the general evaluator must evaluate d.
 func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
-	c := copier{}
+	c := canonicalWriter{}
 	if whole {
 		c.marks = []string{""}
 	}
@@ -393,17 +393,17 @@ func (d *Expr) Value(x *Context, whole bool) (value.Value, bool) {
 
 // other makes c read the JSON value in raw, and appends this value to c.out. It returns false if
 // the general evaluator must copy the value.
-func (c *copier) other(raw []byte, sh *Shape, hidden bool) bool {
+func (c *canonicalWriter) other(raw []byte, sh *Shape, hidden bool) bool {
 	c.Lexer = value.Lex(raw)
 	c.out = slices.Grow(c.out, len(raw)+1)
 	return c.value(sh, hidden) && c.End()
 }
 
-func (d *Expr) writeTemplate(x *Context, c *copier, hidden bool) bool {
+func (d *Expr) writeTemplate(x *Context, c *canonicalWriter, hidden bool) bool {
 	c.out = append(c.out, '"')
 	sensitive := false
 	for _, p := range d.parts {
-		if p.kind == directConstant {
+		if p.kind == kindConstant {
 			c.out = append(c.out, p.json...)
 			continue
 		}
@@ -431,9 +431,9 @@ func (d *Expr) writeTemplate(x *Context, c *copier, hidden bool) bool {
 	return true
 }
 
-func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
+func (d *Expr) writeParts(x *Context, c *canonicalWriter, hidden bool) bool {
 	brackets := "{}"
-	if d.kind == directList {
+	if d.kind == kindList {
 		brackets = "[]"
 	}
 	if c.depth++; c.depth > value.MaxDepth {
@@ -446,7 +446,7 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 			c.out = append(c.out, ',')
 		}
 		c.path = append(c.path[:n], '/')
-		if d.kind == directList {
+		if d.kind == kindList {
 			c.path = strconv.AppendInt(c.path, int64(i), 10)
 		} else {
 			c.path = append(c.path, value.EscapePointer(d.keys[i])...)
@@ -465,7 +465,7 @@ func (d *Expr) writeParts(x *Context, c *copier, hidden bool) bool {
 // truth evaluates an operation whose result is a boolean. It evaluates both operands, even if
 // the first operand alone gives the result. The result `ok` is false if the general evaluator must
 // evaluate the operation, for example because an operand is sensitive.
-func (d *Expr) truth(x *Context, c *copier) (v, ok bool) {
+func (d *Expr) truth(x *Context, c *canonicalWriter) (v, ok bool) {
 	var buf [2][]byte
 	at := len(c.out)
 	for i, p := range d.parts {

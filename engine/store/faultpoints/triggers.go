@@ -1,6 +1,6 @@
 //go:build failpoints
 
-package pointed
+package faultpoints
 
 import (
 	"github.com/saga-engine/engine/engine/store"
@@ -13,11 +13,11 @@ type (
 	inbox     = events.Store
 )
 
-// A triggered store is a `pointed` store that keeps published workflows and events. No faults
+// A triggered store is a `faultStore` store that keeps published workflows and events. No faults
 // are injected around the calls of these two roles: tests inject them in the engine code that makes
 // these calls.
 type triggered struct {
-	*pointed
+	*faultStore
 	publisher
 	inbox
 }
@@ -25,7 +25,7 @@ type triggered struct {
 // withTriggers returns s with the roles schedules.Store and events.Store of the wrapped store, and
 // with its submissions. If the wrapped store does not have both roles, withTriggers returns s
 // unchanged.
-func withTriggers(s *pointed) store.Store {
+func withTriggers(s *faultStore) store.Store {
 	flows, publishes := schedules.Of(s.Full)
 	box, takes := events.Of(s.Full)
 	if !publishes || !takes {

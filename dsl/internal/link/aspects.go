@@ -27,31 +27,31 @@ type printer struct {
 	b strings.Builder
 }
 
-// addParts sets the field Parts of a linked step.
-func addParts(m *decl.Module, d *decl.Step, ls *linkedStep, out *noun.Step) {
-	out.Parts = func() map[string]string { return stepParts(m, d, ls, out) }
+// addAspects sets the field Aspects of a linked step.
+func addAspects(m *decl.Module, d *decl.Step, ls *linkedStep, out *noun.Step) {
+	out.Aspects = func() map[string]string { return stepAspects(m, d, ls, out) }
 }
 
-func stepParts(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map[string]string {
-	parts := map[string]string{}
+func stepAspects(m *decl.Module, d *decl.Step, ls *linkedStep, s *noun.Step) map[string]string {
+	aspects := map[string]string{}
 	for name, e := range d.Block.Attrs {
 		switch name {
 		case "action", "compensation", "depends_on":
 		default:
-			parts[name] = printed(m, func(p *printer) { p.expr(e) })
+			aspects[name] = printed(m, func(p *printer) { p.expr(e) })
 		}
 	}
 	for _, b := range d.Block.Blocks {
 		if b.Kind != "compensate" {
-			parts[b.Kind] += printed(m, func(p *printer) { p.block(b) })
+			aspects[b.Kind] += printed(m, func(p *printer) { p.block(b) })
 		}
 	}
-	parts[noun.PartKind] = s.Does()
+	aspects[noun.AspectKind] = s.Does()
 	if s.Calls() {
-		parts[noun.PartAction] = actionText(m, ls.action)
+		aspects[noun.AspectAction] = actionText(m, ls.action)
 	}
-	parts[noun.PartUndo] = undoText(m, d, s, ls)
-	return parts
+	aspects[noun.AspectUndo] = undoText(m, d, s, ls)
+	return aspects
 }
 
 // actionText returns the plugin and the name of an action, and for a declared action also its

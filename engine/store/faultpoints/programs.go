@@ -1,6 +1,6 @@
 //go:build failpoints
 
-package pointed
+package faultpoints
 
 import (
 	"github.com/saga-engine/engine/engine/store"
@@ -11,7 +11,7 @@ import (
 // Selections returns the firings of the wrapped store; nil = the store has no business tables. No
 // faults are injected around the calls of this role: tests inject them in the engine code that makes
 // these calls.
-func (s *pointed) Selections() firings.Store {
+func (s *faultStore) Selections() firings.Store {
 	role, _ := firings.Of(s.Full)
 	return role
 }

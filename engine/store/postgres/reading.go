@@ -12,34 +12,34 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// lookBegin begins a read-only transaction for the queries of people. The server limits
+// readBegin begins a read-only transaction for the queries of people. The server limits
 // each query, and each pause between queries, to 30 s. All settings last only until the
 // transaction ends, because behind a pooler another client gets the session afterwards.
-const lookBegin = `
+const readBegin = `
 BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '30s';
 SET LOCAL jit = off;
 ` + transactionPath
 
-// lookEnd is how long the method `end` waits for the answer to ROLLBACK.
-const lookEnd = 5 * time.Second
+// readEnd is how long the method `end` waits for the answer to ROLLBACK.
+const readEnd = 5 * time.Second
 
-// A look holds the rows of a query, and the read-only transaction in which they are read.
+// A reading holds the rows of a query, and the read-only transaction in which they are read.
 // The transaction uses a connection of the pool access.reads. So commits and ticks get
 // connections from their own pool, even if people read for a long time. The method Close
 // ends the transaction.
-type look struct {
+type reading struct {
 	*sql.Rows
 	conn *sql.Conn
 }
 
-// look runs a query in a read-only transaction. The caller must close the result.
-func (s *access) look(ctx context.Context, query string, args ...any) (*look, error) {
+// read runs a query in a read-only transaction. The caller must close the result.
+func (s *access) read(ctx context.Context, query string, args ...any) (*reading, error) {
 	conn, err := s.reads.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &look{conn: conn}
-	if _, err = conn.ExecContext(ctx, lookBegin); err == nil {
+	l := &reading{conn: conn}
+	if _, err = conn.ExecContext(ctx, readBegin); err == nil {
 		l.Rows, err = conn.QueryContext(ctx, query, args...)
 	}
 	if err != nil {
@@ -48,10 +48,10 @@ func (s *access) look(ctx context.Context, query string, args ...any) (*look, er
 	return l, nil
 }
 
-// lookOne runs a query in a read-only transaction, and calls scan with the first row. It
+// readOne runs a query in a read-only transaction, and calls scan with the first row. It
 // returns sql.ErrNoRows if there is no row.
-func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...any) error }) error, query string, args ...any) error {
-	l, err := s.look(ctx, query, args...)
+func (s *access) readOne(ctx context.Context, scan func(row interface{ Scan(...any) error }) error, query string, args ...any) error {
+	l, err := s.read(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -69,12 +69,12 @@ func (s *access) lookOne(ctx context.Context, scan func(row interface{ Scan(...a
 }
 
 // Close closes the rows, ends the transaction and returns the connection to the pool.
-func (l *look) Close() error { return errors.Join(l.Rows.Close(), l.end()) }
+func (l *reading) Close() error { return errors.Join(l.Rows.Close(), l.end()) }
 
 // end ends the transaction with ROLLBACK. If ROLLBACK fails, end makes the pool close the
 // connection, which also ends the transaction.
-func (l *look) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), lookEnd)
+func (l *reading) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readEnd)
 	defer cancel()
 	if _, err := l.conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		// This error makes the pool close the connection.
@@ -95,7 +95,7 @@ WHERE run_id = $1 AND seq >= $2 AND EXISTS (SELECT FROM engine.run WHERE run_id 
 // Rows returns the journal rows of a run whose seq is at least the parameter `from`. It
 // returns no more rows than the parameter `limit` says.
 func (s *runs) Rows(ctx context.Context, id status.RunID, from int32, limit int) ([]store.Row, error) {
-	rows, err := s.look(ctx, rowList, int64(id), int64(from), limit)
+	rows, err := s.read(ctx, rowList, int64(id), int64(from), limit)
 	if err != nil {
 		return nil, wrap("read rows", err)
 	}
@@ -132,7 +132,7 @@ ORDER BY what, ord`
 
 // StepRows returns the steps of a run, in the order of their node numbers.
 func (s *views) StepRows(ctx context.Context, id status.RunID) ([]store.StepView, error) {
-	rows, err := s.look(ctx, stepSource, int64(id))
+	rows, err := s.read(ctx, stepSource, int64(id))
 	if err != nil {
 		return nil, wrap("read steps", err)
 	}
@@ -194,7 +194,7 @@ func (s *views) Alerts(ctx context.Context, id status.RunID, limit int) ([]store
 }
 
 func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]store.AlertRow, error) {
-	rows, err := s.look(ctx, query, args...)
+	rows, err := s.read(ctx, query, args...)
 	if err != nil {
 		return nil, wrap(what, err)
 	}
@@ -205,7 +205,7 @@ func (s *views) alerts(ctx context.Context, what, query string, args ...any) ([]
 		if err := rows.Scan(&a.ID, &a.Run, &a.Name, &a.Workflow, &a.Key, &a.At, &a.Kind, &a.Step, &a.Code, &a.Message); err != nil {
 			return nil, wrap(what, err)
 		}
-		a.At = a.At.UTC()
+		a.At, a.Kind = a.At.UTC(), storekit.AlertKind(a.Kind)
 		out = append(out, a)
 	}
 	if err := rows.Err(); err != nil {

@@ -7,39 +7,39 @@ import (
 )
 
 const (
-	// hushFor is how long after the end of a call the engine still removes the call's secrets
+	// secretsKept is how long after the end of a call the engine still removes the call's secrets
 	// from the agent's log. A line may wait in a pipe until earlier lines have been read.
-	hushFor = time.Minute
-	// maxHush is the largest number of secrets that a hush keeps. maxHushBytes is the largest
+	secretsKept = time.Minute
+	// maxRecentSecrets is the largest number of secrets that a recentSecrets keeps. maxRecentBytes is the largest
 	// total size of these secrets, in bytes.
-	maxHush      = 10_000
-	maxHushBytes = 8 << 20
+	maxRecentSecrets = 10_000
+	maxRecentBytes   = 8 << 20
 )
 
-// notShown replaces a log line if the line may contain a secret for which the hush had no space.
+// notShown replaces a log line if the line may contain a secret for which the recentSecrets had no space.
 const notShown = "(not shown: this agent had more sensitive values within a minute than are remembered)"
 
-// A hush keeps the secrets of calls that ended a short time ago, because the agent may still print
-// them. Each hush belongs to a callBook, whose mutex protects it. The zero hush is ready to use.
-type hush struct {
+// A recentSecrets keeps the secrets of calls that ended a short time ago, because the agent may still print
+// them. Each recentSecrets belongs to a callBook, whose mutex protects it. The zero recentSecrets is ready to use.
+type recentSecrets struct {
 	texts map[string]time.Time // each secret, with the time until which it is kept
 	bytes int                  // total size of the texts, in bytes
 	swept time.Time            // time of the last call of the method `forget`
-	// Until this time a secret may be missing in the field `texts`, because the hush was full. zero =
+	// Until this time a secret may be missing in the field `texts`, because the recentSecrets was full. zero =
 	// no secret was ever missing.
 	lost time.Time
 }
 
 // add keeps the secrets of a call that ends now. If there is no space for a secret, add sets the
 // field `lost`.
-func (h *hush) add(now time.Time, texts []string) {
+func (h *recentSecrets) add(now time.Time, texts []string) {
 	if len(texts) == 0 {
 		return
 	}
 	if h.texts == nil {
 		h.texts = map[string]time.Time{}
 	}
-	until := now.Add(hushFor)
+	until := now.Add(secretsKept)
 	for _, s := range texts {
 		if _, known := h.texts[s]; !known {
 			// Call the method `forget` at most once a second. A thousand calls may end in a second,
@@ -58,12 +58,12 @@ func (h *hush) add(now time.Time, texts []string) {
 }
 
 // full reports whether there is no space for the text s.
-func (h *hush) full(s string) bool {
-	return len(h.texts) >= maxHush || h.bytes+len(s) > maxHushBytes
+func (h *recentSecrets) full(s string) bool {
+	return len(h.texts) >= maxRecentSecrets || h.bytes+len(s) > maxRecentBytes
 }
 
 // forget removes the texts that have been kept long enough.
-func (h *hush) forget(now time.Time) {
+func (h *recentSecrets) forget(now time.Time) {
 	h.swept = now
 	for s, until := range h.texts {
 		if now.After(until) {
@@ -76,7 +76,7 @@ func (h *hush) forget(now time.Time) {
 // redactor returns a function for the lines that an agent logs. The function removes the kept
 // texts, and the texts in `more`. If a secret may be missing in the kept texts, the function
 // replaces the whole line with notShown.
-func (h *hush) redactor(now time.Time, more map[string]bool) func(string) string {
+func (h *recentSecrets) redactor(now time.Time, more map[string]bool) func(string) string {
 	if now.Before(h.lost) {
 		return func(string) string { return notShown }
 	}

@@ -1,4 +1,4 @@
-// Package pointed wraps a store, so that a test can inject a fault before and after each call that
+// Package faultpoints wraps a store, so that a test can inject a fault before and after each call that
 // changes the store.
 //
 // In: a store. Out: a store with the same roles, which passes each call on. Before and after a call
@@ -7,4 +7,4 @@
 //
 // The places exist only in a build with the tag failpoints. In an ordinary build the function Store
 // returns the store unchanged.
-package pointed
+package faultpoints

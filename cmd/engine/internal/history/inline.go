@@ -18,15 +18,15 @@ import (
 // maxHolders is the highest number of runs that a text about a limit names.
 const maxHolders = 10
 
-// A Room describes the concurrency limit of a run that waits for a place.
-type Room struct {
+// An InLine describes the concurrency limit of a run that waits for a place.
+type InLine struct {
 	Line   line.Line
 	Places naming.Places
 }
 
-// RoomOf returns the limit of a run that waits for a place; nil = the run does not wait for a
+// InLineOf returns the limit of a run that waits for a place; nil = the run does not wait for a
 // place.
-func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
+func InLineOf(ctx context.Context, s *session.Session, r *Run) (*InLine, error) {
 	if run := r.State.Run(); !run.Awaits || run.State.Final() || run.Line.Limit == 0 {
 		return nil, nil
 	}
@@ -35,11 +35,11 @@ func RoomOf(ctx context.Context, s *session.Session, r *Run) (*Room, error) {
 	if err != nil {
 		return nil, s.Wrap("read which runs are open", err)
 	}
-	return &Room{line, p}, nil
+	return &InLine{line, p}, nil
 }
 
 // Text names the limit, and the runs that hold its places.
-func (r *Room) Text() string {
+func (r *InLine) Text() string {
 	of := "concurrency"
 	if r.Line.Key != "" {
 		of += fmt.Sprintf(", key %q", r.Line.Key)
@@ -56,7 +56,7 @@ func (r *Room) Text() string {
 }
 
 // JSON returns the same information as Text, for --json.
-func (r *Room) JSON() map[string]any {
+func (r *InLine) JSON() map[string]any {
 	open := append([]string{}, r.Places.Open...)
 	return map[string]any{"key": r.Line.Key, "limit": r.Line.Limit, "taken": r.Places.Taken, "open": open, "waiting": r.Places.Waiting}
 }

@@ -19,9 +19,9 @@ import (
 // answerPatience is how long a verb waits for the answer of the run's owner.
 const answerPatience = 10 * time.Second
 
-// A saying holds a verb that is recorded in the inbox of a run, and the answer of the run's
+// A sentVerb holds a verb that is recorded in the inbox of a run, and the answer of the run's
 // owner to the verb, as far as it is known.
-type saying struct {
+type sentVerb struct {
 	Verb
 	row     store.RunRow
 	message store.MessageID
@@ -43,7 +43,7 @@ type saying struct {
 // answered waits for the answer of the run's owner, but at most for answerPatience. If no engine
 // is alive, it does not wait. Only a refusal is an error: in all other cases the verb is recorded,
 // and an engine acts on it later.
-func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.Operator) error {
+func (y *sentVerb) answered(ctx context.Context, s *session.Session, op *operator.Operator) error {
 	y.now = y.row.State
 	live, err := s.Store.Live(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (y *saying) answered(ctx context.Context, s *session.Session, op *operator.
 }
 
 // print prints whether the owner has accepted the verb, or has not answered yet.
-func (y *saying) print(a *cli.App) error {
+func (y *sentVerb) print(a *cli.App) error {
 	if a.JSON {
 		m := map[string]any{
 			"run": y.row.Name, "verb": y.Name, "message": int64(y.message), "recorded": true,
@@ -94,7 +94,7 @@ func (y *saying) print(a *cli.App) error {
 	return a.Print("%s\n", y.text())
 }
 
-func (y *saying) text() string {
+func (y *sentVerb) text() string {
 	name := render.Clean(y.row.Name)
 	switch {
 	case y.unasked != nil && !y.answer:
@@ -112,7 +112,7 @@ func (y *saying) text() string {
 
 // untilEnded waits for the answer to a verb, and then shows the run until the run has ended or
 // needs a human. With --json it prints only one object, at the end.
-func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operator.Operator, y saying) error {
+func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operator.Operator, y sentVerb) error {
 	answered := func(ctx context.Context) error {
 		if y.answer {
 			return nil
@@ -132,7 +132,7 @@ func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operato
 	}
 	a.Note("%s", y.text())
 	y.row.State = y.now
-	if err := follow.Look(ctx, a, s, y.row, y.seen+1, answered); err != nil {
+	if err := follow.Show(ctx, a, s, y.row, y.seen+1, answered); err != nil {
 		return y.problem(ctx, a, s, y.row, err)
 	}
 	return nil

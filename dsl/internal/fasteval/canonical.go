@@ -12,20 +12,20 @@ import (
 	"github.com/saga-engine/engine/sdk/schema"
 )
 
-// A copier checks JSON against a shape and writes the canonical form of the JSON, in one pass
-// and without building a tree. A copier handles only the common case. It gives up (its method
+// A canonicalWriter checks JSON against a shape and writes the canonical form of the JSON, in one pass
+// and without building a tree. A canonicalWriter handles only the common case. It gives up (its method
 // returns false) if a value must be converted, or if the JSON has an error. Then the general
-// evaluator (package eval) converts the value or reports the error. If a copier does not give up,
+// evaluator (package eval) converts the value or reports the error. If a canonicalWriter does not give up,
 // it writes the same bytes as the general evaluator.
-type copier struct {
+type canonicalWriter struct {
 	value.Lexer
 	out   []byte   // canonical JSON written so far
 	depth int      // number of objects and lists that enclose the current value
 	path  []byte   // JSON pointer of the current value; valid only if the shape of this value has sensitive parts
 	marks []string // JSON pointers of the sensitive parts
 
-	scratch []byte         // buffer that copier.arrange reuses
-	members []value.Member // the members of an object, found by copier.attributes
+	scratch []byte         // buffer that canonicalWriter.arrange reuses
+	members []value.Member // the members of an object, found by canonicalWriter.attributes
 }
 
 // Canonical checks the JSON text in raw against the shape sh, and returns the canonical form of the
@@ -35,7 +35,7 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 	if sh == nil {
 		return value.Value{}, false
 	}
-	c := copier{Lexer: value.Lex(raw), out: make([]byte, 0, len(raw))}
+	c := canonicalWriter{Lexer: value.Lex(raw), out: make([]byte, 0, len(raw))}
 	if !c.value(sh, false) || !c.End() {
 		return value.Value{}, false
 	}
@@ -46,7 +46,7 @@ func Canonical(sh *Shape, raw []byte) (v value.Value, ok bool) {
 // value copies one value. It returns false if the general evaluator must copy the value. If `hidden`
 // is true, the value is inside of a part that is already marked as sensitive. Then the method
 // does not mark the parts of the value once more.
-func (c *copier) value(sh *Shape, hidden bool) bool {
+func (c *canonicalWriter) value(sh *Shape, hidden bool) bool {
 	if len(c.out) > value.MaxSize {
 		return false
 	}
@@ -68,12 +68,12 @@ func (c *copier) value(sh *Shape, hidden bool) bool {
 	return (free || sh.kind == schema.KindNumber) && c.numeral()
 }
 
-func (c *copier) literal(w string) bool {
+func (c *canonicalWriter) literal(w string) bool {
 	c.out = append(c.out, w...)
 	return c.Word(w)
 }
 
-func (c *copier) string() bool {
+func (c *canonicalWriter) string() bool {
 	raw, plain, ok := c.Text()
 	if plain && ok {
 		c.out = append(c.out, raw...)
@@ -96,7 +96,7 @@ func hasControl(b []byte) bool {
 	return slices.ContainsFunc(b, func(c byte) bool { return c < 0x20 })
 }
 
-func (c *copier) numeral() bool {
+func (c *canonicalWriter) numeral() bool {
 	raw, ok := c.Number()
 	if !ok {
 		return false
@@ -130,7 +130,7 @@ func appendNumber(out, raw []byte) ([]byte, bool) {
 	return append(out, s...), err == nil
 }
 
-func (c *copier) list(sh *Shape) bool {
+func (c *canonicalWriter) list(sh *Shape) bool {
 	elem := Anything
 	if sh.elem != nil {
 		elem = sh.elem
@@ -158,7 +158,7 @@ func (c *copier) list(sh *Shape) bool {
 	return c.Take(']')
 }
 
-func (c *copier) object(sh *Shape, hidden bool) bool {
+func (c *canonicalWriter) object(sh *Shape, hidden bool) bool {
 	if c.depth++; c.depth > value.MaxDepth {
 		return false
 	}
@@ -203,7 +203,7 @@ func (c *copier) object(sh *Shape, hidden bool) bool {
 	return c.Take('}')
 }
 
-func (c *copier) key() (raw []byte, ok bool) {
+func (c *canonicalWriter) key() (raw []byte, ok bool) {
 	if c.Peek() != '"' {
 		return nil, false
 	}
@@ -214,7 +214,7 @@ func (c *copier) key() (raw []byte, ok bool) {
 // attribute copies the value of one attribute of an object or map. The result `keep` is false if the
 // shape does not have the attribute; then the caller removes the attribute. The result `ok` is false
 // if the general evaluator must copy the value.
-func (c *copier) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
+func (c *canonicalWriter) attribute(sh *Shape, name []byte, hidden bool) (keep, ok bool) {
 	switch sh.kind {
 	case schema.KindAny:
 		return true, c.value(Anything, true)
@@ -252,7 +252,7 @@ func (f *shapeField) allows(src, out []byte) bool {
 	return slices.Contains(f.enum, string(out)) && (out[0] != '"' || bytes.Equal(src, out))
 }
 
-func (c *copier) mark(name string) {
+func (c *canonicalWriter) mark(name string) {
 	c.marks = append(c.marks, string(c.path)+"/"+value.EscapePointer(name))
 }
 
@@ -274,7 +274,7 @@ func (s *Shape) field(name []byte) *shapeField {
 }
 
 // attributes sets c.members to the members of a canonical object.
-func (c *copier) attributes(object []byte) {
+func (c *canonicalWriter) attributes(object []byte) {
 	c.members = c.members[:0]
 	l := value.Lex(object)
 	for l.Pos = 1; l.Peek() == '"'; {
@@ -290,7 +290,7 @@ func (c *copier) attributes(object []byte) {
 // arrange rewrites the object that begins at c.out[start]. It sorts the members by name, and
 // writes null for missing optional members. It returns false if two members have the same name,
 // or if a required member is missing. Then the general evaluator must copy the object.
-func (c *copier) arrange(sh *Shape, start int, hidden bool) bool {
+func (c *canonicalWriter) arrange(sh *Shape, start int, hidden bool) bool {
 	c.scratch = append(c.scratch[:0], c.out[start:]...)
 	c.attributes(c.scratch)
 	slices.SortFunc(c.members, func(a, b value.Member) int { return bytes.Compare(a.Key, b.Key) })

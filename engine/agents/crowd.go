@@ -19,17 +19,17 @@ func (e *crowdedError) Error() string {
 // it may try again to start its process.
 const crowdedPause = time.Second
 
-// wantRoom starts the method `makeRoom` in the background if an agent waits until it may start a
-// process. wantRoom may be called while an agent's lock is held.
-func (p *Pool) wantRoom() {
-	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.makeRoom) {
+// wantProcess starts the method `endIdle` in the background if an agent waits until it may start a
+// process. wantProcess may be called while an agent's lock is held.
+func (p *Pool) wantProcess() {
+	if p.crowd.wanted.Load() && !p.crowd.making.Swap(true) && !p.run(p.endIdle) {
 		p.crowd.making.Store(false)
 	}
 }
 
-// makeRoom ends the processes of one agent, so that other agents may start processes. It chooses
+// endIdle ends the processes of one agent, so that other agents may start processes. It chooses
 // the agent that has had no call for the longest time. It does nothing if all agents have calls.
-func (p *Pool) makeRoom() {
+func (p *Pool) endIdle() {
 	defer p.crowd.making.Store(false)
 	var idlest *agent
 	var since time.Time
@@ -77,19 +77,19 @@ const unlimited = 1 << 30
 
 // slot returns how many calls the agent can take now.
 func (a *agent) slot() machine.Slot {
-	room, until, limited := a.breaker.room()
+	probes, until, limited := a.breaker.allowed()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.slotLocked(room, until, limited)
+	return a.slotLocked(probes, until, limited)
 }
 
-func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot {
+func (a *agent) slotLocked(probes int, until time.Time, limited bool) machine.Slot {
 	if limited && !until.IsZero() {
 		return machine.Slot{Until: until, Why: "circuit open"}
 	}
 	if a.idleLocked() {
 		if a.pool.crowd.full(a) {
-			a.pool.wantRoom()
+			a.pool.wantProcess()
 			return machine.Slot{Why: (&crowdedError{a.pool.crowd.most}).Error()}
 		}
 		if until, why := a.downLocked(time.Now()); why != nil {
@@ -104,8 +104,8 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 	if limited {
 		// Number of calls that have reserved a slot, but have not asked the breaker yet.
 		waiting := max(0, a.reserved-a.calls)
-		if probes := max(0, room-waiting); probes < free {
-			free, why = probes, "circuit half-open, probe under way"
+		if left := max(0, probes-waiting); left < free {
+			free, why = left, "circuit half-open, probe under way"
 		}
 	}
 	if free > 0 {
@@ -115,10 +115,10 @@ func (a *agent) slotLocked(room int, until time.Time, limited bool) machine.Slot
 }
 
 func (a *agent) reserve(n int) bool {
-	room, until, limited := a.breaker.room()
+	probes, until, limited := a.breaker.allowed()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.slotLocked(room, until, limited).Free < n {
+	if a.slotLocked(probes, until, limited).Free < n {
 		return false
 	}
 	a.reserved += n
@@ -134,12 +134,12 @@ func (a *agent) release(n int) {
 
 // freed is called after a call or a reservation has ended. It notifies the runs that wait for a
 // slot. If no limit applies (max_concurrency, breaker), no run waits, and freed notifies none. If
-// an agent waits until it may start a process, freed also starts makeRoom.
+// an agent waits until it may start a process, freed also starts endIdle.
 func (a *agent) freed() {
 	if a.spec.MaxConcurrency > 0 || a.breaker.limits.Load() {
 		a.free()
 	}
-	a.pool.wantRoom()
+	a.pool.wantProcess()
 }
 
 // free notifies the runs that wait for a slot of this agent, if a slot is free.

@@ -1,6 +1,6 @@
 //go:build failpoints
 
-package pointed
+package faultpoints
 
 import (
 	"context"
@@ -9,19 +9,19 @@ import (
 	"github.com/saga-engine/engine/engine/store/quota"
 )
 
-// The type `pointed` implements quota.Sharer. Each of these methods calls the same method of the
+// The type `faultStore` implements quota.Sharer. Each of these methods calls the same method of the
 // wrapped store. They inject no faults, because a lost answer changes no run: the engine asks
 // again. If the wrapped store is not a quota.Sharer, the engine gets the whole limit of slots, and
 // all calls that it asks for.
 
-func (s *pointed) ShareSlots(ctx context.Context, engine store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
+func (s *faultStore) ShareSlots(ctx context.Context, engine store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
 	if r, ok := quota.Of(s.Full); ok {
 		return r.ShareSlots(ctx, engine, ask)
 	}
 	return quota.SlotShare{Slots: ask.Most, Fair: ask.Most}, nil
 }
 
-func (s *pointed) TakeCalls(ctx context.Context, engine store.EngineID, ask quota.CallAsk) (quota.CallGrant, error) {
+func (s *faultStore) TakeCalls(ctx context.Context, engine store.EngineID, ask quota.CallAsk) (quota.CallGrant, error) {
 	if r, ok := quota.Of(s.Full); ok {
 		return r.TakeCalls(ctx, engine, ask)
 	}
