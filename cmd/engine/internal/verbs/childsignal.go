@@ -21,7 +21,7 @@ const (
 )
 
 // withChildren adds to the refusal of a signal the child runs, at any depth, in which a step waits for the
-// signal now. A signal does not go to child runs by itself, because each of them has callers of its own.
+// signal now. The engine passes no signal on to child runs, because each of them has callers of its own.
 // Other errors are returned unchanged.
 func withChildren(ctx context.Context, s *session.Session, row store.RunRow, signal string, err error) error {
 	var refused *operator.RefusedError
