@@ -21,7 +21,7 @@ func TestStepsWithoutACall(t *testing.T) {
 	}
 	checkRules(t, []rule{
 		{"a value", call + free("v", "value = step.s.output.value"), nil},
-		{"a timer", call + free("t", "timer { duration = \"2d\" }"), nil},
+		{"a timer", call + free("t", "timer { duration = \"30m\" }"), nil},
 		{"a timer until", call + free("t", "timer { until = run.started_at }"), nil},
 		{"a wait", call + free("w", "wait { signal = \"go\" }"), nil},
 		{"a wait with everything", call + free("w", "deadline = \"48h\"\nwait {\n  signal     = [\"yes\", \"no\"]\n  payload    = object({ by = string, note = optional(string, \"none\") })\n  on_timeout = \"continue\"\n}"), nil},

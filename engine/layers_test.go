@@ -116,7 +116,7 @@ var layers = []layer{
 		[]string{"engine/store/naming", "dsl", "dsl/secret", "engine/crypt", "engine/internal/clock", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/outage", "engine/internal/wait", "engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "sdk"}, nil},
 	{"engine/internal/children", "who answers for child runs asks the store, and decides on no run",
 		[]string{"engine/store/naming", "dsl", "engine/crypt", "engine/internal/call", "engine/internal/clock", "engine/internal/failpoint", "engine/internal/guard", "engine/internal/outage", "engine/internal/wait",
-			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/store", "sdk"}, nil},
+			"engine/invoke", "engine/journal", "engine/machine", "engine/machine/status", "engine/moving", "engine/store", "sdk"}, nil},
 	{"engine/internal/limits", "a limit knows agents and the store's role that divides it, and no run",
 		[]string{"engine/internal/clock", "engine/internal/outage", "engine/internal/wait", "engine/invoke", "engine/machine", "engine/store", "engine/store/quota"}, nil},
 	{"engine/internal/owner", "who decides on runs knows no lease and no other engine",

@@ -14,6 +14,7 @@ import (
 func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 	i := ev.Attempt.Node
 	kind := a.Kind
+	d.remember(i, ev.Kept)
 	if m, refused := d.refusal(i, ev.Output, kind); refused {
 		d.gotRefusal(ev, a, m)
 		return
@@ -32,7 +33,7 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 		d.undoing().resumeUndo(i)
 	case model.CallUndo, model.CallUndoLookup:
 		d.caller().needless(i, model.CallUndo)
-		d.undoing().endUndo(i, model.UndoDone)
+		d.undoing().endUndo(i, model.UndoAfter(ev.Kept, model.UndoDone))
 	}
 }
 
@@ -114,6 +115,7 @@ func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss,
 // was done (S31).
 func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.caller().close(a, model.AttemptFailed, ev.Code, ev.Message)
+	d.remember(ev.Attempt.Node, ev.Kept)
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
 	if (a.Kind == model.CallDo || a.Kind == model.CallLearn) && !n.Marked() {
@@ -347,6 +349,19 @@ func (d answers) progress(ev AttemptProgress) {
 		if ev.Number >= n.UndoPoint {
 			n.UndoPoint, n.UndoBlob = ev.Number, ev.Blob
 		}
+	}
+}
+
+// remember records in node i what remains of the effects of a child run of this node. The same child run
+// may answer twice, for the call that started it and for its undo, so each element counts only once.
+func (d answers) remember(i int, kept status.Kept) {
+	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
+		n := d.edit(i)
+		n.Kept |= fresh
+		d.run.CountKept(fresh)
+	}
+	if kept.Has(status.KeptPivot) && i == d.wf.Pivot && d.run.Phase == model.PhaseForward {
+		d.undoing().pivotKept()
 	}
 }
 

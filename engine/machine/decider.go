@@ -320,7 +320,7 @@ func (d *decider) pivotOpen() bool {
 		return false
 	}
 	n := d.get(d.wf.Pivot)
-	return n.Effect() == status.EffectMaybe && n.Undo == model.UndoNone
+	return n.OwnEffect() == status.EffectMaybe && n.Undo == model.UndoNone
 }
 
 // forwardOpen reports whether steps may begin. It returns false if the run waits for a place or its

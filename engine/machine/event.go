@@ -65,6 +65,7 @@ type Started struct {
 type AttemptOK struct {
 	Attempt AttemptID
 	Output  dsl.Value
+	Kept    status.Kept // only for a call that starts or undoes a child run: what remains of its effects
 }
 
 // AttemptFailed says that a call failed definitely: the agent guarantees that nothing was done
@@ -75,7 +76,8 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool // the agent says that another attempt would fail, too
 	RetryAfter time.Duration
-	Data       dsl.Value // data that the agent sent (error.data); null = no data
+	Data       dsl.Value   // data that the agent sent (error.data); null = no data
+	Kept       status.Kept // only for a call that starts a child run: what remains of its effects
 }
 
 // AttemptUnknown says that the outcome of a call is unknown: the agent was lost, gave a bad

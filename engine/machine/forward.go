@@ -269,6 +269,7 @@ func (d heir) inherit(from moving.From) {
 // has a checkpoint, the record must be sealed, because checkpoints may be sensitive.
 func (d heir) take(i int, was *model.Node) {
 	moving.Take(d.edit(i), was)
+	d.run.CountKept(was.Kept)
 	d.secret = d.secret || len(was.Blob) > 0
 }
 

@@ -215,7 +215,7 @@ func (d loops) next(i int) bool {
 		return false
 	}
 	n = d.edit(i)
-	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.Effect() != status.EffectNone}
+	n.Loop = model.Loop{Iteration: n.Loop.Iteration + 1, Calls: n.Calls, Past: n.OwnEffect() != status.EffectNone}
 	d.keepGiven(n)
 	n.Doubt, n.Done, n.Known, n.Output = 0, false, false, model.StoredValue{}
 	n.Prepared, n.TimedOut, n.Data = false, false, model.StoredValue{}

@@ -201,9 +201,9 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	case n.Expanded:
 	case how == model.UndoDone:
 		d.run.Undone++
-	case how == model.UndoLeft:
+	case how == model.UndoLeft && !n.Kept.Has(status.KeptLeft): // otherwise the method `remember` has counted it
 		d.run.Left++
-	case how == model.UndoDeclared:
+	case how == model.UndoDeclared && !n.Kept.Has(status.KeptDeclared):
 		d.run.Undeclared++
 	}
 	if !n.Item {
@@ -214,6 +214,17 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	if a.Past++; a.Past == a.Count {
 		d.endUndo(n.Of(), d.strongest(a))
 	}
+}
+
+// pivotKept is called when the child run of the pivot has failed after its own pivot. The effect of
+// the pivot stays, so the run is not undone any more. If the run was cancelled without compensation,
+// it still ends.
+func (d undoing) pivotKept() {
+	if d.run.Turning && d.run.NoUndo {
+		d.run.Passed = true
+		return
+	}
+	d.pivotPassed()
 }
 
 // strongest returns one undo state for a for_each step, computed from the undo states of all

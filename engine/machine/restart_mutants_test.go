@@ -39,6 +39,12 @@ var restartMutants = []mutant{
 		"case s.run.Parent.Run != 0:", "case s.run.Parent.Run != 0 && s.run.Finished != 0:", nil},
 	{"a step that is taken over may have another undo", "../moving/restart.go",
 		"part.Kind, part.Action, part.Undo, ", "part.Kind, part.Action, ", nil},
+	{"a restart repeats what a child run keeps", "../moving/restart.go",
+		"h.Effect = sum == effectStays || s.keeps(n)", "h.Effect = sum == effectStays", nil},
+	{"a restart takes a skipped undo of a child run for certain", "../moving/restart.go",
+		"case n.Kept.Has(status.KeptInDoubt):\n\t\treturn effectInDoubt", "case false:\n\t\treturn effectInDoubt", nil},
+	{"what a child run keeps is not taken over", "../moving/past.go",
+		"n.Quiet, n.Gen, n.Kept = was.Quiet, was.Gen, was.Kept", "n.Quiet, n.Gen, n.Kept = was.Quiet, was.Gen, 0", nil},
 	{"the record forgets the steps of the old run", "../internal/wire/ancestors.go",
 		"e.uint(uint64(len(a.Steps)))\n\t\tfor _, s := range a.Steps {", "e.uint(0)\n\t\tfor _, s := range a.Steps[:0] {", nil},
 }

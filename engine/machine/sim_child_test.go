@@ -83,7 +83,9 @@ type kid struct {
 	endAt     time.Time
 	succeeds  bool
 	cancelled bool
-	signals   []int32 // numbers of the signals with which it started
+	signals   []int32     // numbers of the signals with which it started
+	kept      status.Kept // effects that stay when the child ends without success
+	undoKept  status.Kept // effects that stay when the child is undone after its success
 }
 
 // failed reports whether the child run has ended without an effect.
@@ -103,6 +105,7 @@ func (w *world) kidOf(key string, void bool) *kid {
 		k = &kid{endAt: w.now, cancelled: true}
 		if !void {
 			k = &kid{endAt: w.now.Add(time.Duration(1+w.c.n(60000)) * time.Millisecond), succeeds: w.c.chance(75)}
+			k.kept, k.undoKept = randomKept(w.c), randomKept(w.c)
 		}
 		w.kids[key] = k
 	}
@@ -119,7 +122,11 @@ func (w *world) invokeChild(inv machine.Invoke) {
 		kid := w.kidOf(inv.ForwardKey, true)
 		w.cancelKid(inv.ForwardKey)
 		k.answerAt = later(w.now, kid.endAt).Add(time.Duration(1+w.c.n(3000)) * time.Millisecond)
-		k.answer = machine.AttemptOK{Attempt: inv.Attempt}
+		kept := kid.kept
+		if kid.succeeds {
+			kept = kid.undoKept
+		}
+		k.answer = machine.AttemptOK{Attempt: inv.Attempt, Kept: kept}
 		w.undoKid(inv)
 		return
 	}
@@ -140,13 +147,82 @@ func (w *world) invokeChild(inv machine.Invoke) {
 func (w *world) answerChild(k *call, of *kid) {
 	switch {
 	case of.cancelled:
-		k.answer = childFailed(k.inv.Attempt, "cancelled")
+		k.answer = childFailed(k.inv.Attempt, "cancelled", of.kept)
 	case of.succeeds:
 		w.entry(k.inv.IdempotencyKey, k.node).applied = 1
 		k.answer = w.result(k)
 	default:
-		k.answer = childFailed(k.inv.Attempt, "declined")
+		k.answer = childFailed(k.inv.Attempt, "declined", of.kept)
 	}
+}
+
+// randomKept returns which effects stay when a child run has ended: mostly none.
+func randomKept(c *chooser) (kept status.Kept) {
+	for _, some := range []status.Kept{status.KeptLeft, status.KeptDeclared, status.KeptUndone} {
+		if c.chance(20) {
+			kept |= some
+		}
+	}
+	if !kept.Stay() {
+		return 0
+	}
+	if c.chance(20) {
+		kept |= status.KeptInDoubt
+	}
+	return kept
+}
+
+// undidNothing is an element of world.kept: the undo of the node has undone nothing in the child run.
+const undidNothing status.Kept = 1 << 7
+
+// noteKept remembers which effects a child run has kept, as the record of its end says.
+func (w *world) noteKept(rec machine.Record) {
+	node, call, kept := -1, 0, status.Kept(0)
+	switch ev := rec.Event().(type) {
+	case machine.AttemptOK:
+		node, call, kept = ev.Attempt.Node, ev.Attempt.Call, ev.Kept
+	case machine.AttemptFailed:
+		node, call, kept = ev.Attempt.Node, ev.Attempt.Call, ev.Kept
+	}
+	if kept == 0 || rec.Late() {
+		return
+	}
+	if w.kept == nil {
+		w.kept = map[int]status.Kept{}
+	}
+	w.kept[node] |= kept.OfStep()
+	if a := w.s.Nodes()[node].Find(call); a.Kind == model.CallUndo && !kept.Has(status.KeptUndone) {
+		w.kept[node] |= undidNothing
+	}
+}
+
+// checkKept checks that the run has not forgotten which effects its child runs keep, and that it counts
+// each step once for each kind of effect.
+func (w *world) checkKept() error {
+	left, declared := 0, 0
+	for i, n := range w.s.Nodes() {
+		if n.Expanded {
+			continue
+		}
+		name := story.Node(w.s, w.wf, i).Name
+		want := w.kept[i].OfStep()
+		if w.kept[i].Has(undidNothing) && n.Undo == model.UndoDone {
+			return fmt.Errorf("%s counts as undone, but its child run has undone nothing", name)
+		}
+		if n.Kept&want != want || want.Stay() && n.Effect() != status.EffectDone {
+			return fmt.Errorf("%s: the child runs keep %b, but the run knows only %b and an effect %v", name, want, n.Kept, n.Effect())
+		}
+		if n.LeavesEffect() {
+			left++
+		}
+		if n.DeclaresEffect() {
+			declared++
+		}
+	}
+	if r := w.s.Run(); left != int(r.Left) || declared != int(r.Undeclared) {
+		return fmt.Errorf("promise 9: %d effects are left by persons and %d by declaration, counted %d and %d", left, declared, r.Left, r.Undeclared)
+	}
+	return nil
 }
 
 // cancelKid cancels a child run. A child that has ended stays as it is.
@@ -235,7 +311,7 @@ func (w *world) checkChild(before *machine.State, inv machine.Invoke, n *model.N
 	switch {
 	case inv.CompleteBy.Sub(w.now) < time.Hour && n.Undo == model.UndoNone && n.Fwd.Deadline == 0 && w.s.Run().Deadline == 0 && !n.Item:
 		return fmt.Errorf("a child run has only until %v, although nothing sets a deadline", inv.CompleteBy)
-	case w.kids[inv.IdempotencyKey] != nil && w.kids[inv.IdempotencyKey].failed(w.now) && !attached(before, inv) && before.Nodes()[inv.Attempt.Node].Effect() == status.EffectNone:
+	case w.kids[inv.IdempotencyKey] != nil && w.kids[inv.IdempotencyKey].failed(w.now) && !attached(before, inv) && before.Nodes()[inv.Attempt.Node].OwnEffect() == status.EffectNone:
 		return errors.New("a step starts a child run again that has ended without an effect")
 	case inv.Purpose == sdk.PurposeUndo && inv.ForwardKey != w.forwardKey(inv.Attempt.Node):
 		return errors.New("a child run is undone under another key than it was started with")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
 	"github.com/saga-engine/engine/sdk"
 )
@@ -145,6 +146,6 @@ func checkGroups(t *testing.T) {
 }
 
 // childFailed is the failure of a child run that exists, as package children reports it.
-func childFailed(id machine.AttemptID, code string) machine.AttemptFailed {
-	return machine.AttemptFailed{Attempt: id, Code: code, Permanent: true, Data: js(`{"run":"c","status":"failed"}`)}
+func childFailed(id machine.AttemptID, code string, kept status.Kept) machine.AttemptFailed {
+	return machine.AttemptFailed{Attempt: id, Code: code, Permanent: true, Kept: kept, Data: js(`{"run":"c","status":"failed"}`)}
 }

@@ -90,7 +90,7 @@ func (w *world) rebirth() error {
 	}
 	w.absent, w.ended = nil, nil
 	w.taken, w.sent, w.slots, w.ceilings = map[string]bool{}, nil, nil, machine.Ceilings{}
-	w.turns, w.alerts, w.asked = 0, 0, 0
+	w.turns, w.alerts, w.asked, w.kept = 0, 0, 0, nil
 
 	// The nodes of the second run: first its steps, and then the instances that it takes over.
 	number, next := map[int]int{}, len(w.wf.Steps)

@@ -38,6 +38,7 @@ type world struct {
 	kids     map[string]*kid            // child runs by forward key
 	absent   map[machine.AttemptID]bool // whether a call for a group finds no room for its run
 	ended    map[int32]string           // by number of a signal: the wait that it has ended
+	kept     map[int]status.Kept        // by node: effects that its child runs keep
 	undone   map[string]int             // by undo key: how often it was carried out
 	keys     map[string]string          // (node, direction, generation) → key
 	misses   map[machine.AttemptID]bool
@@ -689,6 +690,7 @@ func (w *world) deliver(ev machine.Event) error {
 	if before.Status().Final() && !reopened(before, ev) {
 		return fmt.Errorf("promise 3: a final run changed on %T", ev)
 	}
+	w.noteKept(rec)
 	if err := w.j.append(rec); err != nil {
 		return err
 	}

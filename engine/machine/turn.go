@@ -104,7 +104,7 @@ func (d undoing) resolvePivot(i int) {
 		return
 	}
 	switch {
-	case n.Effect() == status.EffectNone:
+	case n.OwnEffect() == status.EffectNone:
 		if !n.Ended() {
 			d.forward().endForward(i, status.StepFailed)
 		}

@@ -34,8 +34,8 @@ func (d undoing) considerUndo(i int) {
 	}
 	step := d.step(n)
 	switch {
-	case n.Effect() == status.EffectNone:
-		d.endUndo(i, model.UndoNothing)
+	case n.OwnEffect() == status.EffectNone: // nobody can undo what a child run that has ended keeps
+		d.endUndo(i, model.UndoAfter(n.Kept, model.UndoNothing))
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)
 	case d.run.NoUndo:
@@ -279,7 +279,7 @@ func (d undoing) outOfTime(i int) {
 // mustClear reports whether the engine must call the undo of the node before the next attempt.
 func (d undoing) mustClear(n *model.Node) bool {
 	step := d.step(n)
-	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.Effect() != status.EffectNone
+	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.OwnEffect() != status.EffectNone
 }
 
 // clearable reports whether the possible effect of a node can be undone before another

@@ -268,6 +268,8 @@ func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
 	effect, do := n.Present(), d.step(n).Do
 	switch {
+	case n.Kept.Stay() && !ev.NewKey:
+		d.refuse("retry", ev.By, "the child run of %s has left effects in place, which another child run may cause again: to allow that, retry with a new key", d.name(i))
 	case ev.NewKey && n.BizKey != "":
 		d.refuse("retry", ev.By, "the key of %s is set by idempotency_key: it cannot have a new one", d.name(i))
 	case n.UndoDoubt > 0 && !d.step(n).Undo.Do.Idempotent && !d.step(n).Undo.Do.Lookup:
@@ -294,7 +296,7 @@ func (d verbs) freshRound(i int, newKey bool) {
 	n.Fwd.Kind = model.CallDo
 	n.Fwd.Blame(model.Miss{})
 	// A step that starts a child run gets a new key, too: the child run with the old key has ended.
-	if newKey || d.step(n).Child != nil && n.Effect() == status.EffectNone {
+	if newKey || d.step(n).Child != nil && n.OwnEffect() == status.EffectNone {
 		n.Gen++
 		n.Point, n.Blob = 0, nil
 	}

@@ -65,7 +65,7 @@ func (p *Past) Ancestors(from From, plan Succession) []model.Ancestor {
 func Take(n, was *model.Node) {
 	n.State, n.Fwd = was.State, was.Fwd
 	n.Fwd.Act, n.Fwd.Until, n.Fwd.Rest, n.Fwd.Deadline = model.Idle, 0, 0, 0
-	n.MayWorkUntil, n.Gen = was.MayWorkUntil, was.Gen
+	n.MayWorkUntil, n.Gen, n.Kept = was.MayWorkUntil, was.Gen, was.Kept
 	n.Prepared, n.Known, n.Done, n.TimedOut = was.Prepared, was.Known, was.Done, was.TimedOut
 	n.Input, n.Output = model.StoredValue{V: was.Input.V}, model.StoredValue{V: was.Output.V}
 	n.Expanded, n.Count, n.Next, n.Over, n.Bad = was.Expanded, was.Count, was.Next, was.Over, was.Bad

@@ -28,8 +28,9 @@ type Heritage struct {
 	Node  int    // number of the step's node in the old run; -1 = the old run does not have the step
 	State status.StepState
 	Taken bool // the new run takes over the result; false = the step runs in the new run
-	// Effect is true if the step has an effect that the old run has not undone. If Taken is true, the
-	// new run takes over this effect. Otherwise the new run may cause the effect a second time.
+	// Effect is true if the step has an effect that the old run has not undone, or if a child run of the
+	// step keeps effects. If Taken is true, the new run takes over this effect. Otherwise the new run
+	// may cause the effect a second time.
 	Effect bool
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
 }
@@ -164,7 +165,7 @@ func (s *succession) step(i int) {
 		h.Was = was
 	}
 	sum := s.remains(n)
-	h.Effect = sum == effectStays
+	h.Effect = sum == effectStays || s.keeps(n)
 	if sum == effectInDoubt {
 		s.refuse(x.Name, "find out what happened, and start a new run", "nobody knows whether step %s has an effect: its outcome is unknown, or its undo has failed and was skipped", x.Name)
 	}
@@ -172,7 +173,7 @@ func (s *succession) step(i int) {
 	switch {
 	case h.Taken:
 		s.taken[i] = true
-		h.Undoes = h.Effect && x.Undo != nil && !x.NoUndo && !s.passes()
+		h.Undoes = sum == effectStays && x.Undo != nil && !x.NoUndo && !s.passes()
 		s.unchanged(&h, n)
 	case h.Effect && !s.again:
 		s.refuse(x.Name, "restart from a later step; or allow the second effect with --again",
@@ -212,7 +213,15 @@ const (
 	effectInDoubt
 )
 
-// remains returns what remains of the effects of a step. If the step has instances, the result is
+// keeps reports whether a child run of the step keeps effects, which no run can undo any more.
+func (s *succession) keeps(n *model.Node) bool {
+	if !n.Expanded {
+		return n.Kept.Stay()
+	}
+	return slices.ContainsFunc(s.nodes[n.First:n.First+n.Count], func(item *model.Node) bool { return item.Kept.Stay() })
+}
+
+// remains returns what remains of the effects of a step, without those that its child runs keep. If the step has instances, the result is
 // the largest of their remainders, in the order of the constants above. If some instances were
 // undone and the effects of others stay, the effects are in doubt: the new run could neither keep
 // nor repeat the step.
@@ -233,16 +242,20 @@ func (s *succession) remains(n *model.Node) remainder {
 
 func remainsOf(n *model.Node) remainder {
 	switch {
-	case n.Effect() == status.EffectNone:
+	case n.Kept.Has(status.KeptInDoubt):
+		return effectInDoubt
+	case n.OwnEffect() == status.EffectNone:
 		return effectNone
 	case n.Undo == model.UndoDone:
 		return effectUndone
-	case n.Effect() == status.EffectMaybe, n.Present() == status.EffectMaybe, n.UndoDoubt > 0, n.Open():
+	case n.OwnEffect() == status.EffectMaybe, n.Present() == status.EffectMaybe, n.UndoDoubt > 0, n.Open():
 		return effectInDoubt
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
-	case n.Undo == model.UndoLeft && n.Und.Total == 0 && n.Und.Miss == model.MissNone:
-		return effectStays // a person left the effect in place with cancel --no-compensate
+	case n.Undo == model.UndoLeft && n.Und.Miss == model.MissNone && (n.Und.Total == 0 || n.Kept.Has(status.KeptLeft)):
+		// A person left the effect in place with cancel --no-compensate, or the child run of the node
+		// could undo nothing.
+		return effectStays
 	}
 	return effectInDoubt
 }
@@ -289,7 +302,7 @@ func (s *succession) gone() {
 		if slices.Contains(s.nodeOf, i) {
 			continue
 		}
-		if sum := s.remains(s.nodes[i]); sum == effectStays || sum == effectInDoubt {
+		if sum := s.remains(s.nodes[i]); sum == effectStays || sum == effectInDoubt || s.keeps(s.nodes[i]) {
 			s.refuse(s.now.Steps[i].Name, "keep the step; if it only has another name, write a moved block",
 				"step %s %s, and the new definition does not have it", s.now.Steps[i].Name, progress(s.nodes[i]))
 		}
@@ -303,11 +316,22 @@ func (s *succession) pivot() {
 	p := s.next.Pivot
 	if s.run.Passed {
 		if s.out.Passed = p >= 0 && s.taken[p] && s.nodeOf[p] == s.now.Pivot; !s.out.Passed {
-			s.refuse("", "restart from a step after the pivot", "the pivot has succeeded, and the new run would not take it over")
+			s.pivotLost(p)
 		}
 		return
 	}
 	if p >= 0 && s.taken[p] && s.nodes[s.nodeOf[p]].State == status.StepSucceeded {
 		s.refuse("", "leave the pivot at its step", "the pivot is another step in the new definition, and this step has succeeded already")
 	}
+}
+
+// pivotLost refuses the restart, because the new run would not take over the pivot of the old run. The
+// pivot may have taken effect although its step has failed: then its child run has passed its own
+// pivot, and no restart is possible.
+func (s *succession) pivotLost(p int) {
+	if p >= 0 && s.nodeOf[p] >= 0 && !s.nodes[s.nodeOf[p]].Well() {
+		s.refuse("", "start a new run", "the pivot has taken effect, but its step has failed, so the new run could not take it over")
+		return
+	}
+	s.refuse("", "restart from a step after the pivot", "the pivot has succeeded, and the new run would not take it over")
 }

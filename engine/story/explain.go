@@ -197,7 +197,7 @@ func (x *explainer) blocked() string {
 	var names []string
 	for i, n := range x.s.Nodes() {
 		step := x.wf.Steps[n.Step]
-		if !n.Expanded && n.Undo == model.UndoPending && n.Effect() != status.EffectNone && step.Undo != nil && !step.NoUndo {
+		if !n.Expanded && n.Undo == model.UndoPending && n.OwnEffect() != status.EffectNone && step.Undo != nil && !step.NoUndo {
 			if len(names) == mostTold {
 				return strings.Join(names, ", ") + " and others"
 			}

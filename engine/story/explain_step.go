@@ -197,11 +197,15 @@ func (x *explainer) failed(i int, n *model.Node, late bool) {
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleSucceeded}, "settle %s --step %s --succeeded --output JSON --reason TEXT", run, step)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if late {
-		x.remedy(machine.RetryRequested{Step: name, Extend: time.Hour}, "retry %s --step %s --extend 1h", run, step)
-	} else {
-		x.remedy(machine.RetryRequested{Step: name}, "retry %s --step %s", run, step)
+	verb, flags := machine.RetryRequested{Step: name}, ""
+	if n.Kept.Stay() {
+		x.say("The child run of %s has left effects in place, and a retry may cause them a second time.", name)
+		verb.NewKey, flags = true, " --new-key"
 	}
+	if late {
+		verb.Extend, flags = time.Hour, flags+" --extend 1h"
+	}
+	x.remedy(verb, "retry %s --step %s%s", run, step, flags)
 }
 
 // undoFailed adds the command lines with which a person can continue a run after a failed undo.

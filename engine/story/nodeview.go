@@ -127,7 +127,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		Input: n.Input.V, Output: n.Output.V, OutputKnown: n.Known, By: n.Manual,
 		UndoAttempts: int(n.Und.Total), UndoCode: n.Und.Code(), UndoMessage: n.Und.Message(),
 		UndoStartedAt: n.Und.Began.Time(), UndoFinishedAt: n.Und.Ended.Time(), UndoInput: n.UndoInput.V,
-		LeftAsIs: n.Undo == model.UndoLeft, NotUndoneByDeclaration: n.Undo == model.UndoDeclared,
+		LeftAsIs: n.LeavesEffect(), NotUndoneByDeclaration: n.DeclaresEffect(),
 	}
 	if n.State == status.StepCaught {
 		v.Output = n.Caught.V
@@ -225,8 +225,8 @@ func namedValues(outputs []model.Output) []NamedValue {
 }
 
 // KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. If wf is nil, it returns a number such as
-// #3 instead of a step's name.
+// of compensation = "none", in the order of the workflow. A step is also named if its child run
+// keeps such effects. If wf is nil, it returns a number such as #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
@@ -239,7 +239,7 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 	}
 	var kept []string
 	for i, n := range nodes() {
-		if n.Undo == model.UndoDeclared && !n.Expanded {
+		if n.DeclaresEffect() && !n.Expanded {
 			kept = append(kept, model.NodeName(wf, i, n))
 		}
 	}
@@ -259,7 +259,7 @@ func undoFailures(wf *dsl.Workflow, nodes []*model.Node) (failures []UndoFailure
 		case n.Expanded:
 		case n.Undo == model.UndoFailed:
 			failures = append(failures, UndoFailure{Step: model.NodeName(wf, i, n), Code: n.Und.Code(), Message: n.Und.Message()})
-		case n.Undo == model.UndoPending && n.Effect() != status.EffectNone:
+		case n.Undo == model.UndoPending && n.OwnEffect() != status.EffectNone:
 			if wf == nil || wf.Steps[n.Step].Undo != nil && !wf.Steps[n.Step].NoUndo {
 				blocked++
 			}

@@ -9,14 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // Kill ends the program and the program that it has started: nothing holds the pipe any more.
 // It works after the leader of the group has ended, too, and says when nothing is left.
 func TestKillGroup(t *testing.T) {
 	for name, script := range map[string]string{
-		"leader runs":      "sleep 1000 & echo started; wait",
-		"leader has ended": "sleep 1000 & echo started",
+		"leader runs":      "sleep 100 & echo started; wait",
+		"leader has ended": "sleep 100 & echo started",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, w, err := os.Pipe()
@@ -24,6 +25,9 @@ func TestKillGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
+			if err := r.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
 			cmd := exec.Command("sh", "-c", script)
 			cmd.Stdout, cmd.SysProcAttr = w, OwnBound()
 			if err := cmd.Start(); err != nil {

@@ -123,12 +123,16 @@ func runSentence(f story.Fact, why string) string {
 		return Clean(orText(f.Status, "operator")) + prefixed(" by ", Clean(f.By)) + prefixed(": ", why)
 	case story.FactRunFinished:
 		s := "run " + Clean(f.Status)
-		if f.Status == status.RunSucceeded.String() {
-			return s
-		}
-		s += prefixed(": ", blame(f, why))
-		if f.Status != status.RunFailed.String() {
-			s += fmt.Sprintf("; %d undone, %d left", f.Undone, f.LeftAsIs)
+		switch f.Status {
+		case status.RunSucceeded.String():
+			if f.LeftAsIs == 0 && f.Undeclared == 0 {
+				return s
+			}
+			s += fmt.Sprintf("; %d left in child runs", f.LeftAsIs)
+		case status.RunFailed.String():
+			s += prefixed(": ", blame(f, why))
+		default:
+			s += prefixed(": ", blame(f, why)) + fmt.Sprintf("; %d undone, %d left", f.Undone, f.LeftAsIs)
 		}
 		if f.Undeclared > 0 {
 			s += fmt.Sprintf(", %d not undone by declaration", f.Undeclared)

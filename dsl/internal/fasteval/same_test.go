@@ -185,11 +185,11 @@ func TestUsualReferencesAreFast(t *testing.T) {
 // null or an error.
 func TestMissingValuesAreLeftOut(t *testing.T) {
 	b := newBench(cty.DynamicPseudoType, "null")
-	b.scope.Run.Key, b.scope.Self.OutputKnown, b.scope.Each, b.scope.Failure = "", false, nil, nil
+	b.scope.Run.Key, b.scope.Self.OutputKnown, b.scope.Self.Signal, b.scope.Each, b.scope.Failure = "", false, "", nil, nil
 	b.scope.Step = func(i int) eval.StepResult {
 		return eval.StepResult{Each: i == 1, One: eval.InstanceResult{Status: "waiting"}}
 	}
-	for _, src := range []string{"run.key", "self.output.value", "each.key", "each.value", "failure.code", "step.a.error.code", "step.a.started_at", `step.e["k1"].status`} {
+	for _, src := range []string{"run.key", "self.output.value", "self.signal", "each.key", "each.value", "failure.code", "step.a.error.code", "step.a.started_at", `step.e["k1"].status`} {
 		if want, got, ok := b.both(t, src); ok {
 			t.Errorf("%s: the fast evaluator gives %s, the general one %s", src, got, want)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/saga-engine/engine/dsl/internal/eval"
 	"github.com/saga-engine/engine/dsl/internal/noun"
 	"github.com/saga-engine/engine/dsl/internal/value"
 	"github.com/saga-engine/engine/dsl/span"
@@ -42,3 +43,40 @@ func limitOf(v cty.Value) (noun.Limit, error) {
 
 // errInstant says that a text is not a point in time, and shows how to write one.
 var errInstant = errors.New(`a point in time is written as in RFC 3339, such as "2030-01-31T18:00:00Z"`)
+
+// timerFits warns if the timer of the step s can never end: a deadline passes before. It compares only
+// durations that are known before a run: the duration of the timer, and the deadlines of the step, of the
+// groups around it and of the workflow. A deadline of the workflow counts from the start of the run, and
+// a timer starts later. So a timer that is longer than this deadline cannot end in time either.
+func (l undoLinker) timerFits(s *linkedStep) {
+	if s.timer == 0 {
+		return
+	}
+	warn := func(e *eval.Expr, what string) bool {
+		limit := spanOf(e)
+		if limit == 0 || limit >= s.timer {
+			return false
+		}
+		l.Warnf(s.decl.Timer.Attr("duration").Range, "Timer is longer than the deadline",
+			"The timer takes %s, and the deadline of %s is %s, so step %q can never succeed.",
+			span.Text(s.timer), what, span.Text(limit), s.decl.Name)
+		return true
+	}
+	if warn(s.decl.Attr("deadline"), "the step") {
+		return
+	}
+	for w := l.decl; w != nil; w = w.Outer {
+		if w.Holder != nil && warn(w.Holder.Attr("deadline"), "the group around it") || warn(w.Deadline, "the workflow") {
+			return
+		}
+	}
+}
+
+// spanOf returns the duration that an expression states. It returns 0 if there is no expression, or if
+// its value is not known before a run, or is no duration.
+func spanOf(e *eval.Expr) time.Duration {
+	if e == nil || e.Compiled == nil {
+		return 0
+	}
+	return constantSpan(e.Bad, e.Compiled.Constant)
+}

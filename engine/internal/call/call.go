@@ -55,9 +55,10 @@ type Member interface {
 // steps.
 type Children interface {
 	// Start begins a call and returns at once. It calls the function in the parameter `done` once,
-	// with the reply or an error. The error context.Canceled means that the call has no answer: the
-	// next owner of the run sends the call again.
-	Start(e *Spec, done func(sdk.Reply, error)) ChildCall
+	// with the reply and what remains of the effects of the child run, or with an error. The error
+	// context.Canceled means that the call has no answer: the next owner of the run sends the call
+	// again.
+	Start(e *Spec, done func(sdk.Reply, status.Kept, error)) ChildCall
 }
 
 // A ChildCall is a call that waits for a child run.
@@ -112,7 +113,8 @@ type Call struct {
 	redact redactor // removes sensitive strings from texts; set before the call is sent
 	sent   bool     // the agent may have received the call: without an answer, the outcome is unknown
 
-	reply   sdk.Reply // the Invoker's answer, together with the field `err`
+	reply   sdk.Reply   // the Invoker's answer, together with the field `err`
+	kept    status.Kept // only of a call for a child run: what remains of the effects of the child
 	err     error
 	arrived time.Time // store time at which the answer reached this engine; zero = no answer yet
 

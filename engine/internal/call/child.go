@@ -30,7 +30,10 @@ func (w *Caller) startChild(c *Call) {
 	if c.Invoke.Purpose == sdk.PurposeDo { // the end of the child run counts also after complete-by
 		c.Invoke.CompleteBy = c.Invoke.CompleteBy.Add(childWait)
 	}
-	child := w.cfg.Children.Start(&spec, c.answered)
+	child := w.cfg.Children.Start(&spec, func(reply sdk.Reply, kept status.Kept, err error) {
+		c.kept = kept
+		c.answered(reply, err)
+	})
 	w.mu.Lock()
 	c.child = child
 	wishes := c.wishes

@@ -252,3 +252,17 @@ func (e *Spec) askedFailed(reply sdk.Reply, redact *redactor) machine.Event {
 		Attempt: id, Code: redact.text(reply.Code), Message: redact.text(reply.Message), RetryAfter: max(0, reply.RetryAfter),
 	}
 }
+
+// withKept returns a copy of an answer that says what remains of the effects of a child run. It returns
+// every other event unchanged: only these two answers end a call for a child run.
+func withKept(event machine.Event, kept status.Kept) machine.Event {
+	switch ev := event.(type) {
+	case machine.AttemptOK:
+		ev.Kept = kept
+		return ev
+	case machine.AttemptFailed:
+		ev.Kept = kept
+		return ev
+	}
+	return event
+}

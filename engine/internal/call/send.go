@@ -226,7 +226,7 @@ func (c *Call) outcome() (a Answer, ok bool) {
 	case c.err != nil:
 		return c.answer(machine.AttemptUnknown{Attempt: c.Invoke.Attempt, Code: sdk.CodeInternal, Message: c.redact.text(c.err.Error())})
 	}
-	return c.answer(c.event(c.reply, &c.redact, o.MaxValue))
+	return c.answer(withKept(c.event(c.reply, &c.redact, o.MaxValue), c.kept))
 }
 
 // answer returns the Answer that delivers an event of a call that was sent. If the answer arrived

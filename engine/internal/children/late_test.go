@@ -7,6 +7,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/internal/call"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
 )
 
@@ -19,7 +20,7 @@ func TestLateCalls(t *testing.T) {
 		e := &call.Spec{Run: 7, Name: "top-7", Flow: r.parent, Invoke: machine.Invoke{
 			Attempt: machine.AttemptID{Call: 1}, Purpose: purpose, Agent: r.parent.ChildAgent(), IdempotencyKey: "key", ForwardKey: "key", CompleteBy: time.Now().Add(-time.Hour),
 		}}
-		w := &waiter{waits: r.Waits, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: func(_ sdk.Reply, err error) { answer <- err }, busy: true}
+		w := &waiter{waits: r.Waits, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: func(_ sdk.Reply, _ status.Kept, err error) { answer <- err }, busy: true}
 		r.waits[w.id] = w
 		if err := r.ask(context.Background()); err != nil {
 			t.Fatal(err)

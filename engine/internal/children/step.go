@@ -15,6 +15,7 @@ import (
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/moving"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/sdk"
@@ -154,7 +155,7 @@ func (w *waiter) step(ctx context.Context) {
 	switch {
 	case err == nil:
 	case errors.As(err, &refused):
-		w.fail(refused.Code, refused.Error(), status.RunInvalid)
+		w.fail(refused.Code, refused.Error(), status.RunInvalid, 0)
 	case ctx.Err() == nil:
 		r.cfg.Outage.Failed(doing, err, "run", w.Name, "step", w.Step())
 	}
@@ -225,12 +226,12 @@ type ending struct {
 	outputs  json.RawMessage // one JSON object; nil = the run has not succeeded
 	failure  dsl.Failure     // zero = none
 	undoable bool            // the run can be undone
-	left     bool            // a person left effects of the run in place
+	kept     status.Kept     // what remains of the effects of the run
 }
 
 // endingOf returns the ending of a run that has ended.
 func endingOf(s *machine.State) *ending {
-	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable(), left: s.Run().Left > 0}
+	e := &ending{status: s.Status(), failure: s.Failure(), undoable: s.Run().Undoable(), kept: moving.Remains(s.Run(), s.Nodes())}
 	if e.status == status.RunSucceeded {
 		e.outputs = outputs(s)
 	}
@@ -302,40 +303,28 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 		return w.undo(ctx, child, e)
 	}
 	if e.status == status.RunSucceeded {
-		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult, Output: e.outputs}, nil)
+		w.finishWith(sdk.Reply{Outcome: sdk.OutcomeResult, Output: e.outputs}, e.kept, nil)
 		return nil
 	}
 	f := e.failure
 	if f.Code == "" {
 		f.Code = e.status.String()
 	}
-	// The parent counts the effects that it leaves in place. So the step of a child that keeps effects
-	// must not end as a step without an effect. For a pivot it must: the parent would be parked until a
-	// person has said what became of the pivot.
-	if e.left && w.leaves() != nil && w.Invoke.Step != w.Flow.Pivot {
-		w.finish(sdk.Reply{Outcome: sdk.OutcomeUnknown, Code: f.Code, Message: f.Message}, nil)
-		return nil
-	}
-	w.fail(f.Code, f.Message, e.status)
+	w.fail(f.Code, f.Message, e.status, e.kept)
 	return nil
 }
 
 // early handles the cases in which the status of the child run is enough; then `over` is true. If the
 // child is open, early posts a cancel if the child must turn back, and makes the run of a group follow
-// the pause of its parent. If the call asks for an undo and the child has ended without success, early
-// ends the call.
+// the pause of its parent. The end of a child needs more than the status: the effects that remain.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
-	switch {
-	case !state.Final(): // a later call of the method `ask` finds the end of the child
-		if stop || w.undoes() {
-			err = w.cancel(ctx, child, state)
-		}
-		return true, errors.Join(err, w.followPause(ctx, child, state))
-	case w.undoes() && state != status.RunSucceeded:
-		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
-		return true, nil
+	if state.Final() {
+		return false, nil
 	}
-	return false, nil
+	if stop || w.undoes() { // a later call of the method `ask` finds the end of the child
+		err = w.cancel(ctx, child, state)
+	}
+	return true, errors.Join(err, w.followPause(ctx, child, state))
 }
 
 // outputs returns the outputs of a run as one JSON object.
@@ -429,10 +418,10 @@ func (w *waiter) leaves() *leaving {
 func (w *waiter) undo(ctx context.Context, child status.RunID, e *ending) error {
 	switch {
 	case e.status != status.RunSucceeded:
-		w.finish(sdk.Reply{Outcome: sdk.OutcomeResult}, nil)
+		w.finishWith(sdk.Reply{Outcome: sdk.OutcomeResult}, e.kept, nil)
 		return nil
 	case !e.undoable:
-		w.fail(CodeNotUndone, "child run "+w.childName()+" has passed its pivot: nothing of it is undone any more", status.RunSucceeded)
+		w.fail(CodeNotUndone, "child run "+w.childName()+" has passed its pivot: nothing of it is undone any more", status.RunSucceeded, 0)
 		return nil
 	case w.undone:
 		return nil // the owner of the child has not decided the message yet

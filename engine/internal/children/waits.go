@@ -87,7 +87,7 @@ type waiter struct {
 	waits *Waits
 	id    callID
 	call.Spec
-	done func(sdk.Reply, error) // called once, while the mutex is not held
+	done func(sdk.Reply, status.Kept, error) // called once, while the mutex is not held
 
 	// Fields that Waits.mu protects.
 	child  status.RunID        // internal id of the child run; 0 = not submitted yet
@@ -120,7 +120,7 @@ type leaving struct{ reason string }
 // once, from another goroutine. The error is context.Canceled if Forget ends the call, or if Start
 // is called again for the same attempt. Start has the same contract as the method Start of an
 // AsyncInvoker.
-func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, error)) call.ChildCall {
+func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) call.ChildCall {
 	w := &waiter{waits: r, id: callID{e.Run, e.Invoke.Attempt}, Spec: *e, done: done}
 	if e.Invoke.NoCompensate {
 		w.leave = &leaving{}
@@ -250,8 +250,13 @@ func (r *Waits) work() {
 	}
 }
 
-// finish ends the call with a reply or an error, unless it has ended before.
-func (w *waiter) finish(reply sdk.Reply, err error) {
+// finish ends the call with a reply or an error, unless it has ended before. No effects of a child run
+// remain.
+func (w *waiter) finish(reply sdk.Reply, err error) { w.finishWith(reply, 0, err) }
+
+// finishWith ends the call as finish does. The parameter `kept` says what remains of the effects of the
+// child run.
+func (w *waiter) finishWith(reply sdk.Reply, kept status.Kept, err error) {
 	r := w.waits
 	r.mu.Lock()
 	if w.over {
@@ -265,7 +270,7 @@ func (w *waiter) finish(reply sdk.Reply, err error) {
 	w.soughtLocked()
 	w.leaveLocked()
 	r.mu.Unlock()
-	w.done(reply, err)
+	w.done(reply, kept, err)
 }
 
 // leaveLocked removes the waiter from the waiters of its child run.
@@ -312,8 +317,9 @@ func (w *waiter) found(child status.RunID) {
 }
 
 // fail ends the call with a permanent failure, because another attempt would fail, too. The
-// parameter `state` is the status of the child run; RunInvalid = there is no child run.
-func (w *waiter) fail(code, message string, state status.RunState) {
+// parameter `state` is the status of the child run; RunInvalid = there is no child run. The parameter
+// `kept` says what remains of the effects of the child run.
+func (w *waiter) fail(code, message string, state status.RunState, kept status.Kept) {
 	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}
 	if state != status.RunInvalid {
 		data, err := json.Marshal(map[string]string{"run": w.childName(), "status": state.String()})
@@ -321,5 +327,5 @@ func (w *waiter) fail(code, message string, state status.RunState) {
 			reply.Output = data
 		}
 	}
-	w.finish(reply, nil)
+	w.finishWith(reply, kept, nil)
 }

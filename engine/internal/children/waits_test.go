@@ -134,7 +134,7 @@ func (r *roomTest) call(purpose sdk.Purpose) sdk.Reply {
 		e.Invoke.IdempotencyKey, e.Invoke.ForwardKey = "undo key", "key"
 	}
 	answer := make(chan sdk.Reply, 1)
-	r.Start(e, func(reply sdk.Reply, err error) {
+	r.Start(e, func(reply sdk.Reply, _ status.Kept, err error) {
 		if err != nil {
 			r.t.Error(err)
 		}
@@ -333,7 +333,7 @@ func TestForget(t *testing.T) {
 	r.refuse = errors.New("the store is away")
 	ends := make(chan error, 1)
 	r.Start(&call.Spec{Run: 7, Name: "top-7", Flow: r.parent, Invoke: machine.Invoke{Attempt: machine.AttemptID{Call: 1}, IdempotencyKey: "key", CompleteBy: time.Now().Add(time.Hour)}},
-		func(_ sdk.Reply, err error) { ends <- err })
+		func(_ sdk.Reply, _ status.Kept, err error) { ends <- err })
 	r.Forget()
 	if err := <-ends; !errors.Is(err, context.Canceled) || r.Waiting() != 0 {
 		t.Errorf("err = %v and %d calls wait, want context.Canceled and none", err, r.Waiting())

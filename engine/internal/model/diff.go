@@ -178,8 +178,8 @@ func diffMore(a, b *More) uint64 {
 	if a.Signal != b.Signal {
 		m |= NodeSignalBit
 	}
-	if !a.Handed.same(&b.Handed) {
-		m |= NodeHandedBit
+	if a.Kept != b.Kept || !a.Handed.same(&b.Handed) {
+		m |= NodeChildBit
 	}
 	if a.UndoPoint != b.UndoPoint || string(a.UndoBlob) != string(b.UndoBlob) {
 		m |= NodeUndoCheckpointBit

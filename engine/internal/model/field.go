@@ -118,7 +118,9 @@ const (
 	NodeDataBit
 	NodeLoopBit
 	NodeGatheredBit
-	NodeHandedBit
+	// The mask of a node has 64 bits, so this is the last one. A further field of a node must share the
+	// number of an existing field.
+	NodeChildBit
 )
 
 // Each constant is the bit of one field of an attempt. The table AttemptFields has the fields

@@ -270,10 +270,10 @@ var NodeFields = []Field[Node]{
 		Same: func(a, b *Node) bool { return SameStored(a.Last, b.Last) && a.Collected.Same(b.Collected) },
 		Copy: func(dst, src *Node) { dst.Last, dst.Collected = src.Last, dst.Collected.Join(src.Collected) },
 	},
-	{ // early signals for the run of a group
-		Bit:  NodeHandedBit,
-		Same: func(a, b *Node) bool { return a.Handed.same(&b.Handed) },
-		Copy: func(dst, src *Node) { dst.Handed = src.Handed },
+	{ // what remains of the effects of child runs, and early signals for the run of a group
+		Bit:  NodeChildBit,
+		Same: func(a, b *Node) bool { return a.Kept == b.Kept && a.Handed.same(&b.Handed) },
+		Copy: func(dst, src *Node) { dst.Kept, dst.Handed = src.Kept, src.Handed },
 	},
 }
 
@@ -284,7 +284,7 @@ const MoreBits = NodeNextBit | NodeActiveBit | NodeOverBit | NodeBadBit | NodePa
 	NodeUndReadyBit | NodeUndDeadlineBit | NodeUndUntilBit | NodeUndFailuresBit | NodeUndFailureBit |
 	NodeUndoDoubtBit | NodeExpansionBit | NodeUndLookupsBit | NodeCaughtBit | NodeBizKeyBit | NodeCheckpointBit |
 	NodeManualBit | NodeUndRestBit | NodeUndoCheckpointBit | NodeStatedBit | NodeSignalBit | NodeDataBit |
-	NodeLoopBit | NodeGatheredBit | NodeHandedBit
+	NodeLoopBit | NodeGatheredBit | NodeChildBit
 
 // ValueBits[k] is the bit of the field that contains the value k of NodeValues.
 var ValueBits = [8]uint64{NodeInstanceBit, NodeInputBit, NodeOutputBit, NodeCaughtBit, NodeUndoInputBit, NodeDataBit, NodeGatheredBit, NodeLoopBit}

@@ -101,6 +101,9 @@ type More struct {
 	Last      StoredValue // output of the previous iteration; null = this is the first iteration
 	Collected *Collected  // values that a repeat step has collected
 
+	// What remains of the effects of the node's child runs that have ended. No undo of this node can
+	// remove these effects, so they stay in the set.
+	Kept   status.Kept
 	Handed Handover // early signals for the run of a group; zero = none
 
 	Und       Track

@@ -56,8 +56,17 @@ func (n *Node) LastUnknown() *Attempt {
 }
 
 // Effect returns whether the node has changed something in the remote service: no, maybe or
-// yes (S20).
+// yes (S20). The effects that stay of the node's child runs count, too.
 func (n *Node) Effect() status.Effect {
+	if n.Kept.Stay() {
+		return status.EffectDone
+	}
+	return n.OwnEffect()
+}
+
+// OwnEffect returns the same as Effect, but without the effects that stay of the node's child runs that have
+// ended. Only an effect that OwnEffect reports can be undone.
+func (n *Node) OwnEffect() status.Effect {
 	switch {
 	case n.Done || n.Loop.Past:
 		return status.EffectDone

@@ -65,8 +65,38 @@ var childrenFaults = []fault{
 	{
 		name: "a parent counts the effects that an open child run keeps",
 		in:   "engine/internal/children.(*waiter).closeWith",
-		old:  "if e.left &&", new: "if e.left && w.left && w.undoes() &&",
+		old:  "w.fail(f.Code, f.Message, e.status, e.kept)", new: "w.fail(f.Code, f.Message, e.status, 0)",
 		by: catches("engine", "^TestCancelWithoutCompensationOfAGroup$"),
+	},
+	{
+		name: "a child run that has succeeded reports what its own child runs keep",
+		in:   "engine/internal/children.(*waiter).closeWith",
+		old:  "Output: e.outputs}, e.kept, nil)", new: "Output: e.outputs}, 0, nil)",
+		by: catches("engine", "^TestParentCatchesAFailedChildThatKeepsEffects$"),
+	},
+	{
+		name: "the undo of a child run reports which effects stay",
+		in:   "engine/internal/children.(*waiter).undo",
+		old:  "w.finishWith(sdk.Reply{Outcome: sdk.OutcomeResult}, e.kept, nil)", new: "w.finishWith(sdk.Reply{Outcome: sdk.OutcomeResult}, 0, nil)",
+		by: catches("engine", "^TestParentKnowsWhatAPersonSkippedInAChild$"),
+	},
+	{
+		name: "the answer for a child run brings what remains of its effects",
+		in:   "engine/internal/call.(*Call).outcome",
+		old:  "o.MaxValue), c.kept))", new: "o.MaxValue), 0))",
+		by: catches("engine", "^TestParentKnowsWhatAFailedChildKeeps$"),
+	},
+	{
+		name: "the parent is not undone after the pivot of its child",
+		in:   "engine/machine.answers.remember",
+		old:  "if kept.Has(status.KeptPivot) &&", new: "if kept.Has(status.KeptPivot) && i < 0 &&",
+		by: catches("engine/machine", "^TestKeptPivotOfAChild$"),
+	},
+	{
+		name: "a retry does not repeat what a child run keeps",
+		in:   "engine/machine.verbs.mayRetry",
+		old:  "case n.Kept.Stay() && !ev.NewKey:", new: "case false:",
+		by: catches("engine/machine", "^TestRetryOfAChildThatKeepsEffects$"),
 	},
 	{
 		name: "the pause of a run goes down to its groups",

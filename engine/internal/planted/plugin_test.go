@@ -285,6 +285,13 @@ var pluginFaults = []fault{
 		by:   catches("sdk/plugin/internal/leash", "^TestDeathOfTheHostLetsTheProcessEnd$"),
 	},
 	{
+		name: "a whole group of processes is killed",
+		in:   "sdk/procgroup.Kill",
+		old:  "syscall.Kill(-p.Pid,",
+		new:  "syscall.Kill(p.Pid,",
+		by:   catches("sdk/procgroup", "^TestKillGroup$"),
+	},
+	{
 		name: "an agent dies with its keeper",
 		in:   "sdk/plugin/internal/leash.(*keeper).run",
 		old:  "Setpgid: true, Pdeathsig: syscall.SIGKILL",

@@ -45,6 +45,7 @@ const (
 	kindCancelWithCode  // a CancelRequested with a code
 	kindSignalForgets   // a SignalReceived with which the run forgets its oldest id
 	kindGroupStarted    // a Started of a group's run with early signals; it also has a priority and a limit
+	kindChildEnded      // an AttemptOK or AttemptFailed with a field Kept, which the ordinary event follows
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -106,6 +107,7 @@ func (e *encoder) started(ev machine.Started) {
 }
 
 func (e *encoder) event(event machine.Event) error {
+	putKept(e, event)
 	switch ev := event.(type) {
 	case machine.Started:
 		e.started(ev)
@@ -270,11 +272,9 @@ func (d *decoder) event() machine.Event {
 	case kindAdmitted:
 		return machine.SlotsFreed{Admitted: true}
 	case kindAttemptOK:
-		return machine.AttemptOK{Attempt: d.attemptID(), Output: d.value()}
-	case kindAttemptFailed:
-		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration()}
-	case kindAttemptRefused:
-		return machine.AttemptFailed{Attempt: d.attemptID(), Code: d.string(), Message: d.string(), Permanent: d.bool(), RetryAfter: d.duration(), Data: d.value()}
+		return attemptOK(d)
+	case kindAttemptFailed, kindAttemptRefused:
+		return attemptFailed(d, kind)
 	case kindAttemptUnknown:
 		ev := machine.AttemptUnknown{Attempt: d.attemptID(), Code: d.string(), Message: d.string()}
 		if d.format >= 2 {
@@ -293,6 +293,8 @@ func (d *decoder) event() machine.Event {
 			ev.Blob = d.bytes()
 		}
 		return ev
+	case kindChildEnded:
+		return childEnded(d)
 	case kindTimePassed:
 		return machine.TimePassed{}
 	case kindSlotsFreed:

@@ -303,10 +303,13 @@ var nodeCodec = []codec[model.Node]{
 		put: func(e *encoder, n *model.Node) { e.stored(n.Last); putCollected(e, n.Collected) },
 		get: func(d *decoder, n *model.Node) { n.Last = d.stored(); n.Collected = n.Collected.Join(getCollected(d)) },
 	},
-	{ // early signals for the run of a group
-		bit: model.NodeHandedBit,
-		put: func(e *encoder, n *model.Node) { putHandover(e, n.Handed) },
-		get: func(d *decoder, n *model.Node) { n.Handed = getHandover(d) },
+	{ // what remains of the effects of child runs, and early signals for the run of a group
+		bit: model.NodeChildBit,
+		put: func(e *encoder, n *model.Node) {
+			e.uint(uint64(n.Kept))
+			putHandover(e, n.Handed)
+		},
+		get: func(d *decoder, n *model.Node) { n.Kept, n.Handed = getKept(d), getHandover(d) },
 	},
 }
 

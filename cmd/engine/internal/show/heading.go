@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/words"
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -38,6 +39,8 @@ func Heading(r *history.Run) string {
 	timeFields(r, field)
 	if f := r.State.Failure(); f != (dsl.Failure{}) {
 		field("Failure", "%s", strings.TrimPrefix(words.Join(": ", f.Step, f.Code, f.Message), ": "))
+	}
+	if reportsEffects(r.State) {
 		field("Undone", "%d, %d left as is, %d not undone by declaration", int(r.State.Run().Undone), int(r.State.Run().Left), int(r.State.Run().Undeclared))
 		if kept := story.KeptByDeclaration(r.State, r.Flow); len(kept) > 0 {
 			field("Kept", "%s: compensation = \"none\"", render.KeptText(kept))
@@ -108,4 +111,11 @@ func timeFields(r *history.Run, field func(name, format string, args ...any)) {
 	if f := run.Finished.Time(); !f.IsZero() {
 		field("Finished", "%s, after %s", words.Stamp(f), render.Took(f.Sub(run.Started.Time())))
 	}
+}
+
+// reportsEffects reports whether the heading says what became of the run's effects: the run has failed,
+// or it has succeeded but child runs have left effects in place.
+func reportsEffects(s *machine.State) bool {
+	r := s.Run()
+	return s.Failure() != (dsl.Failure{}) || r.Left+r.Undeclared > 0
 }

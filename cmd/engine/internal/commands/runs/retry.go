@@ -26,6 +26,8 @@ func Retry(a *cli.App) *cobra.Command {
 round of attempts and a fresh deadline. Steps that have finished never run again.
 The idempotency key stays the same, so that the remote service sees the same call.
 --new-key changes the key; it is refused while the step may have taken effect.
+If a child run has failed and has left effects in place, the step needs --new-key:
+another child run may cause these effects a second time.
 
 If the run's own deadline has passed, --extend DURATION sets it to this duration
 from now.`,

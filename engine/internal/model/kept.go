@@ -1,0 +1,37 @@
+package model
+
+import "github.com/saga-engine/engine/engine/machine/status"
+
+// UndoAfter returns the state of a node's undo after its child run has ended and `kept` remains of the
+// effects of the child: UndoLeft or UndoDeclared if effects stay and none was undone. Otherwise it
+// returns the parameter `or`.
+func UndoAfter(kept status.Kept, or UndoState) UndoState {
+	switch {
+	case kept.Has(status.KeptUndone):
+		return or
+	case kept.Has(status.KeptLeft):
+		return UndoLeft
+	case kept.Has(status.KeptDeclared):
+		return UndoDeclared
+	}
+	return or
+}
+
+// CountKept counts a node of the run whose child runs keep effects: as one effect that a person left,
+// as one that stays by declaration, or as both.
+func (r *Run) CountKept(kept status.Kept) {
+	if kept.Has(status.KeptLeft) {
+		r.Left++
+	}
+	if kept.Has(status.KeptDeclared) {
+		r.Undeclared++
+	}
+}
+
+// LeavesEffect reports whether effects of the node stay because a person decided that.
+func (n *Node) LeavesEffect() bool { return n.Undo == UndoLeft || n.Kept.Has(status.KeptLeft) }
+
+// DeclaresEffect reports whether effects of the node stay because of compensation = "none".
+func (n *Node) DeclaresEffect() bool {
+	return n.Undo == UndoDeclared || n.Kept.Has(status.KeptDeclared)
+}

@@ -1,0 +1,40 @@
+package moving
+
+import (
+	"slices"
+
+	"github.com/saga-engine/engine/engine/internal/model"
+	"github.com/saga-engine/engine/engine/machine/status"
+)
+
+// Remains returns what remains of the effects of a run that has ended. The effects that the run can still
+// undo for its parent do not count. A restart of the parent must know them, as it must know those of its
+// own steps.
+func Remains(r *model.Run, nodes []*model.Node) status.Kept {
+	kept := status.Kept(0)
+	if r.Left > 0 {
+		kept |= status.KeptLeft
+	}
+	if r.Undeclared > 0 {
+		kept |= status.KeptDeclared
+	}
+	if kept != 0 && inDoubt(nodes, r.State == status.RunSucceeded) {
+		kept |= status.KeptInDoubt
+	}
+	if r.Passed && r.State != status.RunSucceeded {
+		kept |= status.KeptPivot
+	}
+	if kept != 0 && r.Undone > 0 {
+		kept |= status.KeptUndone
+	}
+	return kept
+}
+
+// inDoubt reports whether nobody knows of some node whether it has an effect. The parameter `succeeded`
+// is true if the run of the nodes has succeeded. Then it has undone nothing yet, and only the effects
+// that child runs keep can be in doubt.
+func inDoubt(nodes []*model.Node, succeeded bool) bool {
+	return slices.ContainsFunc(nodes, func(n *model.Node) bool {
+		return n.Kept.Has(status.KeptInDoubt) || !succeeded && !n.Expanded && remainsOf(n) == effectInDoubt
+	})
+}
