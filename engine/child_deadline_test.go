@@ -54,6 +54,7 @@ func TestDeadlineEndsParkedChildren(t *testing.T) {
 				run := w.submit(n, flow, nil)
 				time.Sleep(30 * time.Second)
 				w.wantChildren(run, status.RunParked)
+				time.Sleep(time.Minute) // until the deadline the run needs a person, so Wait would end
 				parent := w.wait(n, run, want).Run()
 				child := w.wantChildren(run, status.RunCancelled)[0]
 				if r := w.check(child.Run).Run(); r.Finished > parent.Finished {

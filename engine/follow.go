@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/saga-engine/engine/engine/internal/owner"
 	"github.com/saga-engine/engine/engine/internal/wait"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
@@ -15,14 +19,14 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Wait waits until a run has ended or needs a person, and returns its state. Any engine may
-// own the run. If the store does not answer, Wait asks again until ctx ends. It returns
+// Wait waits until a run has ended or needs a person, and returns its state. A run also needs a person
+// if one of its child runs does: see Follow. Any engine may own the run. If the store does not answer, Wait asks again until ctx ends. It returns
 // ErrNotFound if there is no such run, and a *RunError if this engine cannot read the run. It
 // returns another error only if a later try would fail in the same way: see Follow.
 func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
-			state, here, err := t.Runs.Wait(ctx, run)
+			state, here, err := n.waitHere(ctx, t.Runs, run)
 			if err != nil || state != nil {
 				return state, err
 			}
@@ -34,11 +38,40 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 	}
 }
 
+// childPatience is how long waitHere waits before it asks whether a run starts child runs.
+const childPatience = time.Second
+
+// waitHere waits for a run that this engine owns. Its results are those of Scheduler.Wait. If the run
+// is still open after childPatience and can have child runs, `here` is false: then Follow must wait for
+// the run, because only Follow asks whether a child run needs a person.
+func (n *Node) waitHere(ctx context.Context, runs *owner.Scheduler, run status.RunID) (state *machine.State, here bool, err error) {
+	short, cancel := context.WithTimeout(ctx, childPatience)
+	defer cancel()
+	state, here, err = runs.Wait(short, run)
+	if ctx.Err() != nil || short.Err() == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return state, here, err
+	}
+	rows, err := n.cfg.Store.Runs(ctx, store.RunFilter{IDs: []status.RunID{run}})
+	if err != nil || len(rows) == 0 {
+		return nil, false, nil // Follow returns the error, or asks again
+	}
+	wf, err := n.shared.Defs.Workflow(ctx, cmp.Or(rows[0].Moved, rows[0].Workflow))
+	if err != nil || wf.StartsChildren() {
+		return nil, false, nil
+	}
+	return runs.Wait(ctx, run)
+}
+
 // Follow calls the function `fn` with a run's facts, in order, as soon as they are committed. Each
 // call gets some facts; its argument `first` is the number of the first of them. Follow begins with
 // the fact whose number is `from`; 1 = the first fact of the run. When the run has ended or needs a
 // person, Follow returns its state. Any engine may own the run. fn may be nil. Follow
 // ignores opts.Hint: it uses a channel on which the node reports new rows of the run.
+//
+// A run also needs a person if one of its child runs, at any depth, is parked or its compensation has
+// failed: the run waits for the child. Then the state that Follow returns is still open, such as
+// running, and opts.Through gets the child run. Follow asks for such child runs at most once a
+// second, and only while a call of the run is in flight.
 //
 // If the store does not answer, Follow asks again with a growing pause until ctx ends. If
 // reading fails, it returns the error only if a later try would fail in the same way. Such

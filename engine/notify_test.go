@@ -124,7 +124,12 @@ func (w *world) notices(run status.RunID) []notice.Sent {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	sent, err := notice.Find(context.WithoutCancel(w.t.Context()), full, row, nil)
+	return w.noticesOf(row)
+}
+
+func (w *world) noticesOf(run store.RunRow) []notice.Sent {
+	w.t.Helper()
+	sent, err := notice.Find(context.WithoutCancel(w.t.Context()), store.Complete(w.mem), run, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -590,6 +595,63 @@ func TestNotifyOfAnUnreadableRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.wantRung(t, "succeeded:  ")
 		other.drain(t)
+		n.drain(t)
+	})
+}
+
+// A group announces that it needs a person with the blocks of the workflow around it, in the name of
+// the run and with its variables. It does not announce its other states.
+func TestNotifyOfGroups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b := belled(t, `
+workflow "trip" {
+  variable "who" {}
+  deadline = "30d"
+  unique { key = var.who }
+  group "outer" {
+    group "inner" {
+      step "charge" {
+        action = agent.shop.charge
+        input { name = "charge" }
+        retry {
+          max_attempts = 1
+          on_exhausted = "park"
+        }
+      }
+    }
+  }
+  notify {
+    on     = ["failed", "cancelled"]
+    action = agent.bell.ring
+    input { text = "end: ${run.status}" }
+  }
+  notify {
+    on     = ["succeeded", "failed", "parked"]
+    action = agent.bell.ring
+    input { text = "${var.who} ${run.id} ${run.workflow} ${run.key}: ${run.status} ${failure.step} ${failure.code}" }
+  }
+}`)
+		fails := true
+		w.shop.on("charge", func(ctx context.Context, n int) error {
+			if fails {
+				return busy(ctx, n)
+			}
+			return nil
+		})
+		n := w.start()
+		run := w.submit(n, "trip", map[string]string{"who": "ann"})
+		time.Sleep(time.Minute)
+		parked := "ann r-" + base36(run) + " trip ann: parked charge busy"
+		b.wantRung(t, parked)
+		fails = false
+		child := w.children(w.children(run)[0].Run)[0]
+		if got := w.noticesOf(child); len(got) != 1 || !got[0].Done || len(got[0].Notifications) != 1 {
+			t.Errorf("notices of the group: %+v", got)
+		}
+		w.verb(n, child.Run, machine.RetryRequested{By: "ann"})
+		w.wait(n, run, status.RunSucceeded)
+		time.Sleep(time.Minute)
+		b.wantRung(t, parked, "ann r-"+base36(run)+" trip ann: succeeded  ")
 		n.drain(t)
 	})
 }

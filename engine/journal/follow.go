@@ -28,6 +28,9 @@ type FollowOptions struct {
 	// Unanswered is called when the store stops answering. It is called again only after
 	// the store has answered in between. nil = not called.
 	Unanswered func(err error)
+	// Through is called before Follow returns because a child run, at any depth, needs a person.
+	// Its argument is that child run. nil = not called.
+	Through func(child store.RunRow)
 }
 
 // Follow does the same as Node.Follow, but needs no engine. Commands that only read use it.
@@ -73,6 +76,12 @@ func (rd Reader) Follow(ctx context.Context, run status.RunID, from int, fn func
 			return f.story.State, nil
 		}
 		if len(rows) < followRows {
+			if child, ok := f.through(ctx); ok {
+				if opts.Through != nil {
+					opts.Through(child)
+				}
+				return f.story.State, nil
+			}
 			timer := time.NewTimer(pause)
 			select {
 			case <-opts.Hint:
@@ -99,6 +108,15 @@ type following struct {
 	from  int                                 // number of the first fact that fn receives
 	fn    func(first int, facts []story.Fact) // receives the facts; nil = not called
 	story Run
+	watch childWatch
+}
+
+// through returns the child run because of which the run needs a person, and true; false = there is none.
+func (f *following) through(ctx context.Context) (store.RunRow, bool) {
+	if !f.story.Flow.StartsChildren() || !f.story.State.InFlight() {
+		return store.RunRow{}, false // no child run is open
+	}
+	return f.watch.ask(ctx, f.Store, f.run)
 }
 
 // load reads the run again from its first row, and returns all its rows. It resets the state to

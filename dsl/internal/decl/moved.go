@@ -103,7 +103,7 @@ func (d moveDecoder) stepName(b *syntax.Block, attr string) (name string, at hcl
 		return name, e.Range, true
 	}
 	e.Bad = true
-	d.Errorf(e.Range, "Invalid step in moved", "%s is written step.NAME, without quotes. Variables and outputs cannot be moved: give the new variable a default.", attr)
+	d.Errorf(e.Range, "Invalid step in moved", "%s is written step.NAME, also for a group, without quotes. Variables and outputs cannot be moved: give the new variable a default.", attr)
 	return "", e.Range, false
 }
 

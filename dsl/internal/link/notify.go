@@ -15,7 +15,7 @@ import (
 // notifications links the notify blocks of a workflow. For each block it makes a workflow whose
 // runs are the notifications, and adds this workflow to l.out.Notify. A stored definition may lack the
 // agent of a notify block in a library. Such a block is left out, because nothing can send its
-// notifications.
+// notifications. The groups of the workflow are linked before, and get the blocks, too.
 func notifications(l *workflowLinker) {
 	wf := l.out
 	for _, n := range l.decl.Notifies {
@@ -32,6 +32,9 @@ func notifications(l *workflowLinker) {
 		wl.out.Confidential = wf.Confidential || confidential(wl)
 		wl.bindings()
 		wf.Notify = append(wf.Notify, &noun.Notify{On: n.On, Flow: wl.out})
+	}
+	if l.decl.Outer == nil {
+		wf.AnnounceGroups()
 	}
 }
 

@@ -3,6 +3,7 @@ package noun
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/saga-engine/engine/dsl/internal/eval"
@@ -23,6 +24,32 @@ type Notify struct {
 // NotifyStates lists the states that a notify block can announce. All of them are states of a run,
 // except overdue: the deadline of the run has passed, but the run is not undone.
 var NotifyStates = []string{"succeeded", "failed", "compensated", "cancelled", "parked", "compensation_failed", "overdue"}
+
+// personStates are the states of NotifyStates in which a run needs a person.
+var personStates = []string{"parked", "compensation_failed", "overdue"}
+
+// AnnounceGroups gives the groups of a workflow, at any depth, its notify blocks. They announce only
+// that the run of a group needs a person: the other states of the group are no states of the run for
+// which a person wrote the blocks.
+func (w *Workflow) AnnounceGroups() {
+	var all []*Notify
+	for _, n := range w.Notify {
+		on := slices.DeleteFunc(slices.Clone(n.On), func(state string) bool { return !slices.Contains(personStates, state) })
+		if len(on) > 0 {
+			all = append(all, &Notify{On: on, Flow: n.Flow})
+		}
+	}
+	w.announceGroups(all)
+}
+
+func (w *Workflow) announceGroups(all []*Notify) {
+	for _, s := range w.Steps {
+		if s.Child != nil && s.Child.Group {
+			s.Child.Workflow.NotifyAround = all
+			s.Child.Workflow.announceGroups(all)
+		}
+	}
+}
 
 // NotifyStep is the name of the only step of a notification.
 const NotifyStep = "notify"

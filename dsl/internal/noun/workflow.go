@@ -32,7 +32,10 @@ type Workflow struct {
 	Agents    map[string]*Agent
 	Outputs   []Output
 	Notify    []*Notify // notify blocks of the workflow, in the order of their declaration
-	Notifies  string    // workflow whose states this workflow announces; "" = this workflow announces none
+	// NotifyAround is set only for the workflow of a group. It holds the notify blocks of the outermost
+	// workflow around the group, for the states in which a run of the group needs a person.
+	NotifyAround []*Notify
+	Notifies     string // workflow whose states this workflow announces; "" = this workflow announces none
 
 	// Confidential is true if each run of the workflow may contain sensitive values, even if
 	// none of its variables is sensitive. An engine starts such a run only if it has an
@@ -537,13 +540,16 @@ type Each struct {
 // LimitFunc evaluates a deadline and returns it as a Limit.
 type LimitFunc func(*eval.Scope) (Limit, error)
 
-// Notifications returns the notify blocks of the workflow that announce the given state.
+// Notifications returns the notify blocks that announce the given state of a run of the workflow.
 func (w *Workflow) Notifications(state string) []*Notify {
 	var out []*Notify
-	for _, n := range w.Notify {
+	for _, n := range append(w.Notify[:len(w.Notify):len(w.Notify)], w.NotifyAround...) {
 		if slices.Contains(n.On, state) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
+
+// Announces reports whether a notify block announces any state of the runs of the workflow.
+func (w *Workflow) Announces() bool { return len(w.Notify)+len(w.NotifyAround) > 0 }

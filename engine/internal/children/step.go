@@ -389,7 +389,11 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 		return nil
 	}
 	if pause != nil {
-		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: "the run around the group is paused: " + pause.Reason})
+		reason := "the run around the group is paused"
+		if pause.Reason != "" {
+			reason += ": " + pause.Reason
+		}
+		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: reason})
 	}
 	run, err := journal.Load(ctx, r.cfg.Store, r.cfg.Sealer, r.cfg.Defs, child)
 	if err != nil {

@@ -11,6 +11,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,8 +188,16 @@ func (a *Announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 	if err != nil {
 		return err
 	}
-	for k, block := range run.Flow.Notifications(n.State) {
-		vars, err := announced(&run, n.State, cfg.MaxValue, block.Variables)
+	blocks := run.Flow.Notifications(n.State)
+	if len(blocks) == 0 {
+		return nil
+	}
+	of, err := a.around(ctx, &run, blocks[0].Flow.Notifies)
+	if err != nil {
+		return err
+	}
+	for k, block := range blocks {
+		vars, err := announced(of, &run, n.State, cfg.MaxValue, block.Variables)
 		if err != nil {
 			return &unsendable{err}
 		}
@@ -207,18 +216,45 @@ func (a *Announcer) announce(ctx context.Context, w where, n notice.Notice) erro
 	return nil
 }
 
-// announced returns the variables of a notification. The function `with` makes them from the
-// variables of the run. If the result has more than `most` bytes, announced calls `with` again
-// without the variables of the run. Then each argument of the notify block that uses one of them
-// becomes a text, or null if it cannot be a text.
-func announced(run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
+// A subject is the run that a notification names: its variables, and the values of run.* in the notify
+// block.
+type subject struct {
+	vars dsl.Value
+	info dsl.RunInfo
+}
+
+// around returns the run that a notification names. If the run is the run of a group, this is the run
+// around the group, at any depth, of the given workflow: people know only this run, and the
+// notify block uses its variables. Otherwise it is the run itself. If the store has no such run any more,
+// around returns only its name, without variables.
+func (a *Announcer) around(ctx context.Context, run *journal.Run, workflow string) (subject, error) {
+	for run.Flow.Name != workflow {
+		parent := run.State.Run().Parent
+		outer, err := journal.LoadState(ctx, store.Complete(a.cfg.Store), a.cfg.Sealer, a.cfg.Shared.Defs, parent.Run)
+		if errors.Is(err, store.ErrNotFound) || parent.Run == 0 {
+			return subject{info: dsl.RunInfo{ID: cmp.Or(parent.Name, run.State.Name()), Workflow: workflow}}, nil
+		}
+		if err != nil {
+			return subject{}, err
+		}
+		run = &outer
+	}
 	of := run.State.Run()
-	info := dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger, Status: state}
-	failure := run.State.Failure()
+	return subject{run.State.Vars(), dsl.RunInfo{ID: run.State.Name(), Workflow: run.Flow.Name, Key: of.Key, StartedAt: of.Started.Time(), Trigger: of.Trigger}}, nil
+}
+
+// announced returns the variables of a notification. The function `with` makes them from the
+// variables of the named run. If the result has more than `most` bytes, announced calls `with` again
+// without the variables of the run. Then each argument of the notify block that uses one of them
+// becomes a text, or null if it cannot be a text. The status and the failure are those of the
+// announced run.
+func announced(of subject, run *journal.Run, state string, most int, with func(dsl.Value, dsl.RunInfo, dsl.Failure) (dsl.Value, error)) (dsl.Value, error) {
+	info, failure := of.info, run.State.Failure()
+	info.Status = state
 	if state == status.Overdue && failure == (dsl.Failure{}) {
 		failure = dsl.Failure{Code: machine.CodeDeadlineExceeded, Message: "the run's deadline has passed"}
 	}
-	vars, err := with(run.State.Vars(), info, failure)
+	vars, err := with(of.vars, info, failure)
 	if err == nil && len(vars.JSON()) > most {
 		vars, err = with(dsl.Value{}, info, failure)
 	}

@@ -17,7 +17,7 @@ import (
 // run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
 // announced.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
-	if flow != nil && len(flow.Notify) > 0 {
+	if flow != nil && flow.Announces() {
 		announce(t, rec, flow)
 	}
 	if state, ok := rec.RunState(); ok {

@@ -200,4 +200,28 @@ var childrenFaults = []fault{
 		old:  "def.Digest() != digest", new: "def == nil",
 		by: catches("engine/journal", "^TestFamilyOfAnotherDefinition$"),
 	},
+	{
+		name: "a child run needs a person only if two questions find it",
+		in:   "engine/journal.(*childWatch).ask",
+		old:  "found.Run != 0 && found.Run == w.found.Run && found.State == w.found.State", new: "found.Run != 0",
+		by: catches("engine/journal", "^TestChildThatNeedsAPerson$"),
+	},
+	{
+		name: "a child run that has a message does not need a person",
+		in:   "engine/journal.needyChild",
+		old:  "err != nil || !asked", new: "err != nil || !asked || asked",
+		by: catches("engine/journal", "^TestChildThatNeedsAPerson$"),
+	},
+	{
+		name: "a child run of a child run is looked at, too",
+		in:   "engine/journal.needyChild",
+		old:  "level = below", new: "level = below[:0]",
+		by: catches("engine/journal", "^TestChildThatNeedsAPerson$"),
+	},
+	{
+		name: "Wait on the engine of the run asks for child runs",
+		in:   "engine.(*Node).waitHere",
+		old:  "err != nil || wf.StartsChildren()", new: "err != nil || wf == nil",
+		by: catches("engine", "^TestWaitEndsWhenAChildNeedsAPerson$"),
+	},
 }

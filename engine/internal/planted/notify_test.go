@@ -140,4 +140,22 @@ var notifyFaults = []fault{
 		old:  "s.notices = slices.DeleteFunc(s.notices, func(k notice.Kept) bool { return gone[k.Run] })", new: "_ = notice.Kept{}",
 		by: catches("engine/store/memory", "^TestStore$/^notices$"),
 	},
+	{
+		name: "a group in a group is announced",
+		in:   "dsl/internal/noun.(*Workflow).announceGroups",
+		old:  "s.Child.Workflow.announceGroups(all)", new: "",
+		by: catches("engine", "^TestNotifyOfGroups$"),
+	},
+	{
+		name: "only states in which a group needs a person are announced",
+		in:   "dsl/internal/noun.(*Workflow).AnnounceGroups",
+		old:  "return !slices.Contains(personStates, state)", new: "return false && !slices.Contains(personStates, state)",
+		by: catches("engine", "^TestNotifyOfGroups$"),
+	},
+	{
+		name: "the announcement of a group names the outermost run",
+		in:   "engine/internal/notify.(*Announcer).around",
+		old:  "run = &outer", new: "run = &outer\n\t\tbreak",
+		by: catches("engine", "^TestNotifyOfGroups$"),
+	},
 }

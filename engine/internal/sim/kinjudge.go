@@ -308,9 +308,8 @@ func (w judges) judgeNotices(s *runLog) {
 	}
 	for state, all := range s.kin.must {
 		for _, flow := range all {
-			for i, block := range flow.Notify {
-				n := w.kin.moduleOf(flow).Flows[flow.Name].Bells[i]
-				if slices.Contains(block.On, state) && !w.rang(fmt.Sprintf("%s %s %d ", s.name, state, n)) {
+			for _, n := range bellsOf(w.kin, flow, state) {
+				if !w.rang(fmt.Sprintf("%s %s %d ", namedBy(w.world, s), state, n)) {
 					w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
 				}
 			}
@@ -328,12 +327,13 @@ func (w judges) rang(beginning string) bool {
 	return false
 }
 
-// judgeRings checks each announcement of a state: the run must have reached this state, and the
-// notify block must name it.
+// judgeRings checks each announcement of a state: the run, or the run of one of its groups, must have
+// reached this state, and the notify block must name it.
 func (w judges) judgeRings() {
-	names := map[string]*runLog{}
+	names := map[string][]*runLog{}
 	for _, s := range w.order {
-		names[s.name] = s
+		name := namedBy(w.world, s)
+		names[name] = append(names[name], s)
 	}
 	for text := range w.remote.rings {
 		var name, state string
@@ -342,10 +342,10 @@ func (w judges) judgeRings() {
 			w.fault("a notification says %q: %v", text, err)
 			continue
 		}
-		s := names[name]
-		if s == nil || !slices.ContainsFunc(s.kin.reached[state], func(flow *dsl.Workflow) bool {
-			i := slices.Index(w.kin.moduleOf(flow).Flows[flow.Name].Bells, block)
-			return i >= 0 && slices.Contains(flow.Notify[i].On, state)
+		if !slices.ContainsFunc(names[name], func(s *runLog) bool {
+			return slices.ContainsFunc(s.kin.reached[state], func(flow *dsl.Workflow) bool {
+				return slices.Contains(bellsOf(w.kin, flow, state), block)
+			})
 		}) {
 			w.fault("a notification says that %s is %s, which it never was, or which block %d of that time does not announce", name, state, block)
 		}

@@ -123,7 +123,12 @@ func (k mover) announcesLocked(ctx context.Context, s *runLog, name string) {
 	}
 	p := k.w.order[i]
 	k.readLocked(ctx, p)
-	if want := p.kin.at(int32(seq)); s.flow.Digest != want.Digest || s.flow.Notifies != want.Name {
+	want := p.kin.at(int32(seq))
+	announces := false
+	for _, block := range want.Notifications(parts[0]) {
+		announces = announces || block.Flow.Name == s.flow.Name
+	}
+	if s.flow.Digest != want.Digest || !announces {
 		k.w.faultLocked("%s has definition %.12s, but %s had %.12s when it was %s", name, s.flow.Digest, p.name, want.Digest, parts[0])
 	} else if want != p.kin.flows[0].flow {
 		k.hits["notifications of moved runs"]++

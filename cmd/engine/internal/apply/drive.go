@@ -117,8 +117,8 @@ func (w *work) drive(ctx context.Context, s *session.Session, e *engineRun) (fol
 			if f.Err != nil && f.State == nil {
 				return follow.Outcome{}, f.Err
 			}
-			notified(ctx, w, e, run)
-			return follow.Outcome{Run: run.Name, State: f.State}, nil
+			notified(ctx, w, e, run, f.Through)
+			return f.Outcome(run.Name), nil
 		case err := <-e.ended: // the engine has stopped
 			close(e.ended)
 			if err != nil && !e.stopped {

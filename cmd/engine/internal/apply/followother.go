@@ -58,7 +58,7 @@ func followOther(ctx context.Context, w *work, locked *sqlite.LockedError) (end 
 		case f := <-ends:
 			switch {
 			case f.Err == nil:
-				return follow.Outcome{Run: row.Name, State: f.State}, true, nil
+				return f.Outcome(row.Name), true, nil
 			case errors.Is(context.Cause(followCtx), errFree):
 				return follow.Outcome{}, false, nil
 			}

@@ -13,13 +13,19 @@ import (
 const notifyPatience = 10 * time.Second
 
 // notified waits until the notifications of the run have ended, and its replies to a webhook
-// are delivered. It stops waiting after notifyPatience, or when the user stops the command. If
+// are delivered. It also waits for the notifications of the child run that needs a human. It stops waiting after notifyPatience, or when the user stops the command. If
 // one of them is not finished then, it prints a note that says so.
-func notified(ctx context.Context, w *work, e *engineRun, run store.RunRow) {
+func notified(ctx context.Context, w *work, e *engineRun, run, child store.RunRow) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- errors.Join(e.node.AwaitNotifications(ctx, run), e.node.AwaitReplies(ctx, run)) }()
+	go func() {
+		err := errors.Join(e.node.AwaitNotifications(ctx, run), e.node.AwaitReplies(ctx, run))
+		if child.Run != 0 {
+			err = errors.Join(err, e.node.AwaitNotifications(ctx, child))
+		}
+		done <- err
+	}()
 	for {
 		select {
 		case fn := <-w.Updates:

@@ -14,22 +14,21 @@ import (
 // finish prints the outputs of the run and remarks about the run, and returns the run's exit
 // code as an error; nil = exit code 0.
 func (w *work) finish(end follow.Outcome) error {
-	code := exit.OfRun(end.State.Status(), int(end.State.Run().Left))
+	code := end.Code()
 	if !w.a.JSON {
 		if err := w.a.PrintOutputs(story.Outputs(end.State)); err != nil {
 			return err
 		}
 	}
-	name := render.Clean(end.Run)
 	switch code {
 	case exit.Open:
 		same := ""
 		if len(w.r.Given) > 0 {
 			same = ", and the same variables"
 		}
-		w.remark("Run %s is open and kept. Go on with this command%s: %s", name, same, w.again(end.Run))
+		w.remark("Run %s is open and kept. Go on with this command%s: %s", render.Clean(end.Run), same, w.again(end.Run))
 	case exit.Human:
-		w.remark("%s", follow.HumanNote(name, end.State, w.explainCommand(end.Run)))
+		w.remark("%s", end.HumanNote(w.explainCommand))
 	}
 	if code == exit.OK {
 		return nil

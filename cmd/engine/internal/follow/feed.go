@@ -8,6 +8,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/render"
 	"github.com/saga-engine/engine/engine/journal"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -31,7 +32,8 @@ func NewFeed(view render.View, seen int) *Feed {
 // Following calls fn to read the facts that the view has not shown yet, and shows them. It returns
 // the result of fn.
 func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc) Followed {
-	state, err := fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
+	var f Followed
+	f.State, f.Err = fn(ctx, w.Seen+1, func(first int, facts []story.Fact) {
 		w.Do(ctx, func() {
 			w.View.Facts(first, facts)
 			w.Seen = first + len(facts) - 1
@@ -40,8 +42,8 @@ func (w *Feed) Following(ctx context.Context, s *session.Session, fn followFunc)
 		w.Do(ctx, func() {
 			w.View.Note("The state does not answer; trying again. The run is kept. " + s.Wrap("read", err).Error())
 		})
-	}})
-	return Followed{state, err}
+	}, Through: func(child store.RunRow) { f.Through = child }})
+	return f
 }
 
 // A followFunc reads the facts of a run and calls fn with them. The parameter `from` is the number
@@ -53,6 +55,14 @@ type followFunc func(ctx context.Context, from int, fn func(int, []story.Fact), 
 type Followed struct {
 	State *machine.State
 	Err   error
+	// Through is the child run, at any depth, because of which the run needs a human; Run 0 = the run
+	// does not need a human because of a child run.
+	Through store.RunRow
+}
+
+// Outcome returns the Outcome of the run with this name.
+func (f Followed) Outcome(name string) Outcome {
+	return Outcome{Run: name, State: f.State, Through: f.Through.Name}
 }
 
 // Do sends fn to the goroutine that reads Updates, and waits until that goroutine has called fn.

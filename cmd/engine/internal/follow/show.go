@@ -27,6 +27,25 @@ import (
 type Outcome struct {
 	Run   string
 	State *machine.State
+	// Through is the name of the child run, at any depth, because of which the run needs a human; "" =
+	// the run does not need a human because of a child run.
+	Through string
+}
+
+// Code returns the exit code of the run.
+func (o Outcome) Code() int {
+	if o.Through != "" {
+		return exit.Human
+	}
+	return exit.OfRun(o.State.Status(), int(o.State.Run().Left))
+}
+
+// AsExit returns the exit code of the run as an error; nil means exit code 0.
+func (o Outcome) AsExit() error {
+	if code := o.Code(); code != exit.OK {
+		return exit.Code(code)
+	}
+	return nil
 }
 
 // Show shows a run until the run has ended or needs a human. It returns the run's exit code as an
@@ -49,12 +68,15 @@ func Show(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 		view.Note("No engine is alive that could continue this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
 	end, err := Follow(ctx, a, s, row, view, from, first)
+	if a.JSON && err == nil && end.Through != "" { // no fact of the run says that it needs a human
+		view.Note(end.humanNote())
+	}
 	view.End()
 	RestoreLog(a)
 	if err != nil {
 		return err
 	}
-	return ended(a, row, end.State)
+	return ended(a, end)
 }
 
 // abandoned reports whether a run is open and no engine is alive that could continue it. An
@@ -130,7 +152,7 @@ func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRo
 			if f.Err != nil {
 				return Outcome{}, f.Err
 			}
-			return Outcome{Run: row.Name, State: f.State}, nil
+			return f.Outcome(row.Name), nil
 		case <-stops:
 			r, err := history.Read(ctx, s, row)
 			if err != nil {
@@ -144,35 +166,34 @@ func Follow(ctx context.Context, a *cli.App, s *session.Session, row store.RunRo
 }
 
 // ended prints the outputs of a run and returns its exit code as an error.
-func ended(a *cli.App, row store.RunRow, state *machine.State) error {
-	name := render.Clean(row.Name)
+func ended(a *cli.App, end Outcome) error {
 	if !a.JSON {
-		if err := a.PrintOutputs(story.Outputs(state)); err != nil {
+		if err := a.PrintOutputs(story.Outputs(end.State)); err != nil {
 			return err
 		}
-		switch exit.OfRun(state.Status(), int(state.Run().Left)) {
+		switch end.Code() {
 		case exit.Open:
-			a.Note("Run %s is %s; it continues without this command.", name, state.Status())
+			a.Note("Run %s is %s; it continues without this command.", render.Clean(end.Run), end.State.Status())
 		case exit.Human:
-			a.Note("%s", HumanNote(name, state, "engine explain "+words.Quote(name)))
+			a.Note("%s", end.humanNote())
 		}
 	}
-	return AsExit(state)
+	return end.AsExit()
 }
 
-// AsExit returns the exit code of a run as an error; nil means exit code 0.
-func AsExit(state *machine.State) error {
-	if code := exit.OfRun(state.Status(), int(state.Run().Left)); code != exit.OK {
-		return exit.Code(code)
-	}
-	return nil
+func (o Outcome) humanNote() string {
+	return o.HumanNote(func(run string) string { return "engine explain " + words.Quote(run) })
 }
 
-// HumanNote returns a note that says why a run's exit code is exit.Human. The parameter
-// `explain` is the command line that tells the user more.
-func HumanNote(name string, state *machine.State, explain string) string {
-	if state.Status().Final() {
-		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(state.Run().Left), "effect"))
+// HumanNote returns a note that says why the exit code of the run is exit.Human. The function
+// `explain` returns the command line that tells the user more about a run.
+func (o Outcome) HumanNote(explain func(run string) string) string {
+	name := render.Clean(o.Run)
+	switch {
+	case o.Through != "":
+		return fmt.Sprintf("Run %s needs a human through its child %s. What to do: %s", name, render.Clean(o.Through), explain(o.Through))
+	case o.State.Status().Final():
+		return fmt.Sprintf("Run %s has ended, with %s left in place by an operator.", name, render.Count(int(o.State.Run().Left), "effect"))
 	}
-	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain)
+	return fmt.Sprintf("Run %s needs a human. What to do: %s", name, explain(o.Run))
 }

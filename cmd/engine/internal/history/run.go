@@ -76,8 +76,8 @@ func Load(ctx context.Context, s *session.Session, row store.RunRow) (*Run, erro
 	if r.KeyWait, err = KeyWaitOf(ctx, s, r); err != nil {
 		return nil, err
 	}
-	if r.Notices, err = notice.Find(ctx, s.Store, row, func(state string) int { return len(r.Flow.Notifications(state)) }); err != nil {
-		return nil, s.Wrap("read the notices", err)
+	if r.Notices, err = notices(ctx, s, r); err != nil {
+		return nil, err
 	}
 	if role, ok := goals.Of(s.Store); ok {
 		if r.Resets, err = role.Resets(ctx, row.Run); err != nil {
@@ -116,6 +116,15 @@ func Facts(wf *dsl.Workflow, records []machine.Record) []story.Fact {
 
 // MaxInboxShown is the highest number of waiting messages that a command reads.
 const MaxInboxShown = 1000
+
+// notices returns the notices of one run, with their notifications.
+func notices(ctx context.Context, s *session.Session, r *Run) ([]notice.Sent, error) {
+	sent, err := notice.Find(ctx, s.Store, r.Row, func(state string) int { return len(r.Flow.Notifications(state)) })
+	if err != nil {
+		return nil, s.Wrap("read the notices", err)
+	}
+	return sent, nil
+}
 
 // Knows returns an error if the run has no step with that name. It returns nil if `step` is "".
 func (r *Run) Knows(step string) error {

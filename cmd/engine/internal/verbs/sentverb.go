@@ -31,7 +31,10 @@ type sentVerb struct {
 	engine bool // at least one engine is alive
 	// now is the status of the run after the owner has accepted the verb. Until then it is the
 	// status before the verb.
-	now status.RunState
+	now  status.RunState
+	next string // what happens next to the run; "" = the status says enough
+	// through is the name of the child run because of which the run needs a person; "" = none.
+	through string
 	// unasked is the error of reading the answer, or of reading the run after the answer; nil = no
 	// error.
 	unasked error
@@ -83,6 +86,9 @@ func (y *sentVerb) print(a *cli.App) error {
 		if y.Step != "" {
 			m["step"] = y.Step
 		}
+		if y.through != "" {
+			m["needs_person_through"] = []string{y.through}
+		}
 		return a.PrintJSON(m)
 	}
 	return a.Print("%s\n", y.text())
@@ -94,7 +100,8 @@ func (y *sentVerb) text() string {
 	case y.unasked != nil && !y.answer:
 		return fmt.Sprintf("%s of run %s is recorded, but its answer could not be read: %s.", words.UpperFirst(y.Name), name, render.Clean(y.unasked.Error()))
 	case y.answer:
-		return fmt.Sprintf("%s of run %s accepted; the run is %s.", words.UpperFirst(y.Name), name, y.now)
+		text := fmt.Sprintf("%s of run %s accepted; the run is %s.", words.UpperFirst(y.Name), name, y.now)
+		return words.Join(" ", text, y.next)
 	case !y.engine:
 		return fmt.Sprintf("%s of run %s is recorded. No engine is alive to act on it: start one with `engine serve`, or `engine apply PATH` with the run's workflow.",
 			words.UpperFirst(y.Name), name)
@@ -117,11 +124,11 @@ func untilEnded(ctx context.Context, a *cli.App, s *session.Session, op *operato
 		if err != nil {
 			return y.problem(ctx, a, s, y.row, err)
 		}
-		y.now, y.answer = end.State.Status(), true
+		y.now, y.answer, y.through = end.State.Status(), true, end.Through
 		if err := y.print(a); err != nil {
 			return err
 		}
-		return follow.AsExit(end.State)
+		return end.AsExit()
 	}
 	a.Note("%s", y.text())
 	y.row.State = y.now

@@ -63,7 +63,7 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 	for sent := 1; ; sent++ {
 		to, err := op.Receiver(ctx, row.Run, ev)
 		if err != nil {
-			return v.problem(ctx, a, s, row, err)
+			return v.problem(ctx, a, s, row, withChildren(ctx, s, row, ev.Name, err))
 		}
 		verb := sentVerb{Verb: v, row: row}
 		if to.Run != row.Run {
@@ -84,7 +84,7 @@ func (v Verb) signal(ctx context.Context, a *cli.App, s *session.Session, row st
 		case err == nil:
 			return verb.print(a)
 		case !to.Again, sent == mostReceivers, !errors.As(err, &refused), refused.Err != nil:
-			return v.problem(ctx, a, s, verb.row, err)
+			return v.problem(ctx, a, s, verb.row, withChildren(ctx, s, row, ev.Name, err))
 		}
 	}
 }

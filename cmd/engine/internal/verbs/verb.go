@@ -44,7 +44,7 @@ func Send(ctx context.Context, a *cli.App, v Verb) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Knows(v.Step); err != nil {
+	if err := history.KnowsStep(ctx, s, r, v.Step, v.Name); err != nil {
 		return err
 	}
 	event, err := v.Event(ctx, s, r, Person())
@@ -65,6 +65,9 @@ func Send(ctx context.Context, a *cli.App, v Verb) error {
 	sent := sentVerb{Verb: v, row: row, message: id, seen: len(history.Facts(r.Flow, r.Records))}
 	if err := sent.answered(ctx, s, op); err != nil {
 		return v.problem(ctx, a, s, row, err)
+	}
+	if v.Name == "cancel" && sent.answer {
+		sent.next = sent.afterCancel(ctx, s)
 	}
 	if v.Wait {
 		return untilEnded(ctx, a, s, op, sent)

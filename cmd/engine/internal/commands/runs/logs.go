@@ -15,7 +15,7 @@ import (
 	"github.com/saga-engine/engine/cmd/engine/internal/exit"
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/cmd/engine/internal/session"
-	"github.com/saga-engine/engine/cmd/engine/render"
+	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
@@ -33,7 +33,8 @@ func Logs(a *cli.App) *cobra.Command {
 		Short: "Show what agents logged while they worked on a run",
 		Long: fmt.Sprintf(`Shows the lines that agents logged while they worked on a run's calls, without
 secrets and sensitive values, and what they printed meanwhile, such as a panic.
-The last %d lines of a run are kept.
+The last %d lines of a run are kept. Groups of the run are included: their lines
+begin with the name of the group's own run.
 
 --follow goes on until the run has ended or needs a human; Ctrl-C ends it with
 exit code 6.`, storekit.MaxLogLines),
@@ -73,31 +74,33 @@ func agentLogs(ctx context.Context, a *cli.App, name string, o logsOptions) erro
 		if err != nil {
 			return err
 		}
-		if err := r.Knows(o.step); err != nil {
+		if err := knowsLogged(ctx, s, r, o.step); err != nil {
 			return err
 		}
 	}
 	if o.follow {
 		return followLogs(ctx, a, s, row, o.step)
 	}
+	all, err := allLogs(ctx, a, s, row, o.step)
+	if err != nil {
+		return err
+	}
 	if a.JSON {
 		list := []map[string]any{}
-		_, err := logs(ctx, s, row, o.step, 0, func(l store.LogLine) error {
-			list = append(list, map[string]any{
-				"at": l.At.UTC(), "step": l.Step, "attempt": l.Attempt, "level": l.Level, "message": l.Message,
-			})
-			return nil
-		})
-		if err != nil {
-			return err
+		for _, l := range all {
+			list = append(list, l.json())
 		}
 		return a.PrintJSON(map[string]any{"run": row.Name, "logs": list})
 	}
-	last, err := logs(ctx, s, row, o.step, 0, func(l store.LogLine) error { return printLog(a, l) })
-	if err == nil && last == 0 {
+	for _, l := range all {
+		if err := l.print(a); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
 		a.Note("No agent has logged anything for run %s.", row.Name)
 	}
-	return err
+	return nil
 }
 
 // logs reads the log lines of a run that have a larger number than the parameter `after`. It
@@ -134,22 +137,26 @@ func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.R
 	defer a.EndOnSecondSignal(syscall.SIGHUP)()
 	ticker := time.NewTicker(logPause)
 	defer ticker.Stop()
-	after, over := int64(0), 0
+	over, after := 0, map[status.RunID]int64{}
 	for {
-		last, err := logs(ctx, s, row, step, after, func(l store.LogLine) error { return printLog(a, l) })
+		news, err := newLogs(ctx, s, row, step, after)
 		if err != nil {
 			return err
 		}
+		for _, l := range news {
+			if err := l.print(a); err != nil {
+				return err
+			}
+		}
 		switch {
 		case over == 0:
-		case last != after:
+		case len(news) > 0:
 			over = 1
 		case over == logLag:
 			return nil
 		default:
 			over++
 		}
-		after = last
 		if row, err = s.Store.Find(ctx, row.Name); err != nil {
 			return s.Wrap("find the run", err)
 		}
@@ -164,14 +171,4 @@ func followLogs(ctx context.Context, a *cli.App, s *session.Session, row store.R
 		case <-ticker.C:
 		}
 	}
-}
-
-// printLog prints one line. It replaces characters that could control a terminal.
-func printLog(a *cli.App, l store.LogLine) error {
-	call := ""
-	if l.Step != "" { // a line without a step may be about several calls
-		call = fmt.Sprintf("%s (attempt %d): ", l.Step, l.Attempt)
-	}
-	return a.Print("%s %s\n", l.At.UTC().Format("2006-01-02 15:04:05.000Z"),
-		render.Clean(fmt.Sprintf("%-5s %s%s", l.Level, call, l.Message)))
 }

@@ -65,6 +65,9 @@ func showRun(ctx context.Context, a *cli.App, name string, o showOptions) error 
 	if err := history.ReadGroups(ctx, s, r); err != nil {
 		return err
 	}
+	if err := history.NoticesOfGroups(ctx, s, r); err != nil {
+		return err
+	}
 	if a.JSON {
 		return a.PrintJSON(show.JSON(r, o.events, a.Now))
 	}

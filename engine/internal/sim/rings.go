@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/dsl"
+)
+
+// bellsOf returns the numbers of the notify blocks that announce a state of the runs of a workflow. The
+// workflow may be a group: then the blocks are those of the workflow around it.
+func bellsOf(k *kin, flow *dsl.Workflow, state string) (numbers []int) {
+	for _, block := range flow.Notifications(state) {
+		name := block.Flow.Notifies + ".notify" // the first block has this name, and the next one NAME.2
+		for i, number := range k.moduleOf(flow).Flows[block.Flow.Notifies].Bells {
+			if i > 0 {
+				name = fmt.Sprintf("%s.notify.%d", block.Flow.Notifies, i+1)
+			}
+			if name == block.Flow.Name {
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	return numbers
+}
+
+// namedBy returns the name with which a notification names a run: the name of the run itself, or of the
+// outermost run if the run belongs to a group.
+func namedBy(w *world, s *runLog) string {
+	for p := s; p != nil; p = w.stories[p.kin.parent] {
+		if s = p; p.flow == nil || !strings.Contains(strings.TrimPrefix(p.flow.Name, "kit."), ".") {
+			break
+		}
+	}
+	return s.name
+}
