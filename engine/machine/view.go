@@ -176,3 +176,7 @@ func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.n
 func (s *State) Weight() int64 {
 	return s.values.bytes + s.signals.bytes + s.signals.known + int64(len(s.run.Vars.V.JSON())) + int64(len(s.nodes))*nodeWeight
 }
+
+// EarlySignals returns the signals that the run has accepted, and that no step and no group has taken
+// yet, the oldest first. The caller must not change the list.
+func (s *State) EarlySignals() []Signal { return s.signals.list }
