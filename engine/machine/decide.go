@@ -79,7 +79,7 @@ func (d *decider) live() {
 	case RetryRequested:
 		d.verbs().retryRequested(ev)
 	case ParentWaits:
-		d.verbs().parentWaits(ev)
+		bounds{d}.parentWaits(ev)
 	case CompensateRequested:
 		d.verbs().compensateRequested(ev)
 	case SettleRequested:

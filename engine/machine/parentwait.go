@@ -47,42 +47,45 @@ func bound(i int, a *model.Attempt) BoundChild {
 	return BoundChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, Until: a.CompleteBy.Time()}
 }
 
+// bounds knows which deadline of a child run comes from its parent.
+type bounds struct{ *decider }
+
 // parentWaits sets the deadline of a child run after the parent has changed the time until which it
 // waits. The deadline of the child's own workflow still counts, and so does an extension of it by a
 // person.
-func (d verbs) parentWaits(ev ParentWaits) {
+func (d bounds) parentWaits(ev ParentWaits) {
 	r := &d.run
 	switch {
 	case r.Parent.Run == 0:
-		d.refuse(verbExtend, ev.By, "the run has no parent")
+		d.verbs().refuse(verbExtend, ev.By, "the run has no parent")
 		return
 	case r.Phase != model.PhaseForward || r.Turning:
-		d.refuse(verbExtend, ev.By, "the run turns back, so its deadline has no effect any more")
+		d.verbs().refuse(verbExtend, ev.By, "the run turns back, so its deadline has no effect any more")
 		return
 	}
 	deadline := r.Deadline
-	if d.boundByParent() {
-		deadline, _ = d.ownDeadline()
+	if d.byParent() {
+		deadline, _ = d.own()
 	}
 	r.Deadline = model.Earliest(deadline, model.ToInstant(ev.Until))
 	r.Overdue = r.Overdue && r.Deadline <= d.at
 	d.caller().boundChildren()
 }
 
-// boundByParent reports whether the deadline of the run is the time until which its parent waits.
+// byParent reports whether the deadline of the run is the time until which its parent waits.
 // That is so if this time comes before the deadline that the workflow sets.
-func (d verbs) boundByParent() bool {
+func (d bounds) byParent() bool {
 	r := &d.run
 	if r.Parent.Run == 0 || r.Deadline == 0 {
 		return false
 	}
-	own, ok := d.ownDeadline()
+	own, ok := d.own()
 	return !ok || r.Deadline < own
 }
 
-// ownDeadline returns the deadline that the workflow of the run sets. The result `ok` is false if it
+// own returns the deadline that the workflow of the run sets. The result `ok` is false if it
 // sets none, or if the expression cannot be evaluated.
-func (d verbs) ownDeadline() (at model.Instant, ok bool) {
+func (d bounds) own() (at model.Instant, ok bool) {
 	if d.wf.Deadline == nil {
 		return 0, false
 	}
