@@ -265,3 +265,15 @@ func (d caller) lookUp(i int) {
 	}
 	d.launch.push(i)
 }
+
+// waitsForChild reports whether the attempt `a` of a step with a child run is open, and its time is not
+// over.
+func waitsForChild(a *model.Attempt) bool {
+	return a.Status == model.AttemptOpen && a.Kind == model.CallDo && !overstays(a)
+}
+
+// bound returns the command that tells the child run of the attempt `a` of node i until when the parent
+// waits.
+func bound(i int, a *model.Attempt) BoundChild {
+	return BoundChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, Until: a.CompleteBy.Time()}
+}

@@ -285,11 +285,11 @@ func (d mover) moveNode(s moving.Step) {
 		more := n.More
 		*n = *model.NewNode(i)
 		n.More = more
-		d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+		d.names = append(d.names, model.InstanceName{Node: i, Step: i, Name: d.name(i)})
 	case s.Fate == moving.Removed:
 		n := d.anew(i)
 		n.State, n.Fwd.Ended = status.StepSkipped, d.at
-		d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+		d.names = append(d.names, model.InstanceName{Node: i, Step: i, Name: d.name(i)})
 	case s.Anew:
 		d.anew(i)
 	case len(s.Changed) > 0 && d.get(i).Expanded:
@@ -306,10 +306,10 @@ func (d mover) moveNode(s moving.Step) {
 // renamed adds the new names of a step and of its instances to the record, so that the store
 // replaces the old names.
 func (d mover) renamed(i int) {
-	d.names = append(d.names, NodeName{Node: i, Step: i, Name: d.name(i)})
+	d.names = append(d.names, model.InstanceName{Node: i, Step: i, Name: d.name(i)})
 	if n := d.get(i); n.Expanded {
 		for k := n.First; k < n.First+n.Count; k++ {
-			d.names = append(d.names, NodeName{Node: k, Step: i, Name: d.name(k)})
+			d.names = append(d.names, model.InstanceName{Node: k, Step: i, Name: d.name(k)})
 		}
 	}
 }

@@ -108,7 +108,7 @@ type decider struct {
 	added int // number of nodes that the decision adds to those of the state
 
 	commands []Command
-	names    []NodeName
+	names    []model.InstanceName
 	late     bool // the event answers an attempt that is not open
 	stray    bool // the event is a checkpoint or a heartbeat of an attempt that is not open
 	secret   bool // the event contains bytes that may be sensitive

@@ -37,3 +37,5 @@ func (s *State) SetNode(i int, n *model.Node) { s.set(i, n) }
 
 // HandedSignals returns how many signals belong to runs of groups.
 func (s *State) HandedSignals() int { return len(s.signals.handed) }
+
+const DefaultInstances = defaultInstances

@@ -76,7 +76,7 @@ func hopeless(wf *dsl.Workflow, n *model.Node) bool {
 
 // The default ceilings of a run. docs/limits.md lists them.
 const (
-	DefaultInstances   = 10_000
+	defaultInstances   = 10_000
 	defaultRecords     = 500_000
 	defaultJournal     = 256 << 20
 	defaultValues      = 64 << 20
@@ -109,7 +109,7 @@ const checkpointCost = 64
 // WithDefaults returns a copy of c in which every 0 is replaced by the default.
 func (c Ceilings) WithDefaults() Ceilings {
 	if c.Instances == 0 {
-		c.Instances = DefaultInstances
+		c.Instances = defaultInstances
 	}
 	if c.Records == 0 {
 		c.Records = defaultRecords

@@ -130,7 +130,7 @@ func (d forward) expand(i int) {
 		item.Item, item.Step, item.Key, item.Each = true, int32(i), key, model.KeepEach(key, each.Values[k])
 		item.State = status.StepPending
 		d.added++
-		d.names = append(d.names, NodeName{Node: number, Step: i, Name: model.NodeName(d.wf, number, item)})
+		d.names = append(d.names, model.InstanceName{Node: number, Step: i, Name: model.NodeName(d.wf, number, item)})
 	}
 	if n.Count == 0 {
 		d.endForward(i, status.StepSucceeded)
@@ -284,6 +284,6 @@ func (d heir) instances(i int, was *model.Node) {
 		n := d.edit(first + k)
 		n.Item, n.Step, n.Key, n.Each = true, int32(i), from.Key, model.KeepEach(from.Key, from.Each.V)
 		d.added++
-		d.names = append(d.names, NodeName{Node: first + k, Step: i, Name: model.NodeName(d.wf, first+k, n)})
+		d.names = append(d.names, model.InstanceName{Node: first + k, Step: i, Name: model.NodeName(d.wf, first+k, n)})
 	}
 }

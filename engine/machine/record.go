@@ -25,8 +25,8 @@ type Record struct {
 	secret bool
 	// Not persisted. True if the run had ended before the event, so the record changes nothing.
 	final bool
-	names []NodeName // not persisted: instances that the record adds
-	cache *cache     // not persisted: cached values, valid only once this record is committed
+	names []model.InstanceName // not persisted: instances that the record adds
+	cache *cache               // not persisted: cached values, valid only once this record is committed
 
 	// Not persisted. The state on which the record was decided; nil = not decided on a state.
 	base    *State
@@ -212,17 +212,10 @@ func stepRow(i int, n *model.Node) StepRow {
 	return row
 }
 
-// A NodeName is the name of an instance that a record adds.
-type NodeName struct {
-	Node int
-	Step int
-	Name string // name of the instance, such as ship["berlin"]
-}
-
 // NewNodes returns the instances of for_each steps that the record adds. Only a record that
 // this process decided has this list. For a record that was read from a journal, NewNodes
 // returns nil.
-func (r Record) NewNodes() []NodeName { return r.names }
+func (r Record) NewNodes() []model.InstanceName { return r.names }
 
 // Sensitive reports whether the record must be sealed. It returns true if the record contains
 // sensitive values. It also returns true if the record contains the fixed parts of a text with

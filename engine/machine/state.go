@@ -223,19 +223,19 @@ func (s *State) Held() []HeldAgent {
 // the number of calls in flight, not with the size of the run.
 func (s *State) OpenAttempts(wf *dsl.Workflow) []model.OpenCall {
 	const always = model.Instant(1<<63 - 1)
-	return s.openUpTo(wf, always)
+	return openUpTo(s, wf, always)
 }
 
 // ExpiredAttempts returns the calls in flight whose complete-by is not later than the parameter
 // `at`. They are ordered by node and call. If there are none, the method costs almost nothing.
 func (s *State) ExpiredAttempts(wf *dsl.Workflow, at time.Time) []model.OpenCall {
-	return s.openUpTo(wf, model.ToInstant(at))
+	return openUpTo(s, wf, model.ToInstant(at))
 }
 
 // openUpTo returns the calls in flight whose complete-by is not later than the parameter `limit`.
 // It uses the index s.expiry to find the nodes. This index also contains nodes of which only a
 // heartbeat is late, so openUpTo checks the complete-by of each call.
-func (s *State) openUpTo(wf *dsl.Workflow, limit model.Instant) []model.OpenCall {
+func openUpTo(s *State, wf *dsl.Workflow, limit model.Instant) []model.OpenCall {
 	var open []model.OpenCall
 	for _, i := range ascending(s.expiry.upTo(limit, nil)) {
 		n := s.nodes[i]

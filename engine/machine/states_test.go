@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/internal/wire"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
@@ -191,7 +192,7 @@ func TestRecordRows(t *testing.T) {
 	s := machine.NewState()
 	rec := machine.Decide(wf, s, machine.Input{At: noon, Event: machine.Started{RunID: 1, Name: "r"}})
 	names := rec.NewNodes()
-	if len(names) != 2 || names[0] != (machine.NodeName{Node: 1, Step: 0, Name: `a["k"]`}) {
+	if len(names) != 2 || names[0] != (model.InstanceName{Node: 1, Step: 0, Name: `a["k"]`}) {
 		t.Errorf("got %+v", names)
 	}
 	rows := rec.Steps(s)

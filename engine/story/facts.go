@@ -120,17 +120,7 @@ func (t *factWriter) skips(kind FactKind) bool {
 func (t *factWriter) heads() {
 	switch ev := t.c.Event().(type) {
 	case machine.Started:
-		if !t.skips(FactRunCreated) {
-			t.add(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
-		}
-		if ev.From.Run != 0 {
-			t.verb("restart", ev.From.Step, ev.StartedBy, ev.From.Reason, 0)
-		}
-		for k := range ev.Signals {
-			if s := &ev.Signals[k]; !t.skips(FactSignalReceived) {
-				t.add(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By})
-			}
-		}
+		t.started(ev)
 	case machine.TakenOver:
 		if !t.skips(FactRunTakenOver) {
 			t.add(Fact{Kind: FactRunTakenOver, Unowned: ev.From == 0})
@@ -173,6 +163,22 @@ func (t *factWriter) heads() {
 	case machine.AttemptProgress:
 		if !t.skips(FactAttemptProgress) {
 			t.progress(ev)
+		}
+	}
+}
+
+// started adds the facts of the start of a run: that it exists, from which run it was restarted, and the
+// signals that the run of a group has from its start.
+func (t *factWriter) started(ev machine.Started) {
+	if !t.skips(FactRunCreated) {
+		t.add(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
+	}
+	if ev.From.Run != 0 {
+		t.verb("restart", ev.From.Step, ev.StartedBy, ev.From.Reason, 0)
+	}
+	for k := range ev.Signals {
+		if s := &ev.Signals[k]; !t.skips(FactSignalReceived) {
+			t.add(Fact{Kind: FactSignalReceived, Signal: s.Name, Code: s.Fail, Message: s.Reason, By: s.By})
 		}
 	}
 }

@@ -151,3 +151,10 @@ const (
 func forwardEnded(s status.StepState) bool {
 	return s >= status.StepSucceeded && s <= status.StepCancelled
 }
+
+// A InstanceName is the name of an instance that a record adds.
+type InstanceName struct {
+	Node int
+	Step int
+	Name string // name of the instance, such as ship["berlin"]
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
+	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -42,7 +43,7 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 
 // addNodes adds the names of nodes to the transition. If the transition has a name of a node already,
 // from an earlier record, the new name replaces it.
-func addNodes(t *store.Transition, nodes []machine.NodeName) {
+func addNodes(t *store.Transition, nodes []model.InstanceName) {
 	if len(nodes) == 0 {
 		return
 	}
