@@ -36,7 +36,7 @@ var restartMutants = []mutant{
 	{"a child is restarted", "../moving/restart.go",
 		"case s.run.Parent.Run != 0:", "case false:", nil},
 	{"a step that is taken over may have another undo", "../moving/restart.go",
-		"part.Kind, part.Action, part.Undo, ", "part.Kind, part.Action, ", nil},
+		"aspect.Kind, aspect.Action, aspect.Undo, ", "aspect.Kind, aspect.Action, ", nil},
 	{"the record forgets the steps of the old run", "../internal/wire/ancestors.go",
 		"e.uint(uint64(len(a.Steps)))\n\t\tfor _, s := range a.Steps {", "e.uint(0)\n\t\tfor _, s := range a.Steps[:0] {", nil},
 }
