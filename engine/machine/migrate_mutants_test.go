@@ -22,7 +22,7 @@ var moveMutants = []mutant{
 	{"the agent's wish to be left alone is forgotten", "correct.go",
 		"Rest: n.Fwd.Rest}", "Rest: 0}", nil},
 	{"a finished step may have another undo", "../moving/plan.go",
-		"part.Kind, part.Action, part.Undo, ", "part.Kind, part.Action, ", nil},
+		"aspect.Kind, aspect.Action, aspect.Undo, ", "aspect.Kind, aspect.Action, ", nil},
 	{"a finished step may vanish", "../moving/plan.go",
 		"n.State != status.StepSkipped && !untouched(n) && !harmless(n) || n.Clearing:", "n.Clearing:", nil},
 	{"a call in flight does not stand in the way", "../moving/plan.go",

@@ -209,7 +209,7 @@ var mutants = []mutant{
 	{"a child run that has undone nothing counts as undone", "answer.go",
 		"d.undoing().endUndo(i, model.UndoAfter(ev.Kept, model.UndoDone))", "d.undoing().endUndo(i, model.UndoDone)", nil},
 	{"the journal forgets what a child run keeps", "../internal/wire/table.go",
-		"put: func(e *encoder, n *model.Node) { e.uint(uint64(n.Kept)) },", "put: func(e *encoder, n *model.Node) { e.uint(0) },", nil},
+		"e.uint(uint64(n.Kept))", "e.uint(0)", nil},
 	{"a step that starts is written without its start", "../internal/wire/template.go",
 		"n.Fwd.Began = at", "n.Fwd.Began = 0", nil},
 	{"a loop keeps the arguments of its first call", "dispatch.go",
@@ -219,7 +219,7 @@ var mutants = []mutant{
 	{"self.previous is lost if the input has the key", "dispatch.go",
 		"self = *scope.Self //", "_ = *scope.Self //", nil},
 	{"the journal forgets stored arguments", "../internal/wire/table.go",
-		"n.Given = d.held()\n", "_ = d.held()\n", nil},
+		"n.Given = d.stored()\n", "_ = d.stored()\n", nil},
 }
 
 // T30: TestMutants plants the faults one by one and runs the random worlds against

@@ -96,7 +96,7 @@ func TestTemplatesAgreeWithTheGeneralForm(t *testing.T) {
 func TestCodecNearlyUsual(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	usual, changed := 0, 0
-	for seed := uint64(1); seed <= 60; seed++ {
+	for seed := uint64(1); seed <= 90; seed++ {
 		w, err := runWorld(newChooser(seed), false)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -22,7 +22,7 @@ func (w *World) dieInHand(deaths int) {
 	x.Kill()
 	w.Note("x0 is dead")
 	for i := range deaths {
-		x := w.StartEngine(fmt.Sprintf("x%d", i+1), kill("store.Hold.after"))
+		x := w.StartEngine(fmt.Sprintf("x%d", i+1), kill("store.PutInHand.after"))
 		w.Await("the engine to die with a run in hand", time.Minute, x.Ended)
 		w.Note("%s is dead", x.Name)
 	}

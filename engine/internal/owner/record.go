@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/saga-engine/engine/dsl"
-	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
@@ -14,8 +13,7 @@ import (
 // AddRecord copies some parts of a record into the transition t: the status of the run, the changed
 // steps, the names of new instances, the definition to which the run was moved, the alerts, the
 // replies, and the states that a notify block of the workflow announces. The views of the store show
-// these parts. The parameter `before` is the
-// run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
+// these parts. The parameter `before` is the run's state before the record. The parameter `flow` is the workflow of the run; nil = nothing is
 // announced.
 func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, flow *dsl.Workflow) {
 	if flow != nil && flow.Announces() {
@@ -30,7 +28,7 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 	for _, row := range rec.AppendSteps(few[:0], before) {
 		setStep(t, store.StepRow{Node: int32(row.Node), State: row.State, Failures: row.Failures, Attempt: row.Attempt, CompleteBy: row.CompleteBy})
 	}
-	addNodes(t, rec.NewNodes())
+	addNodes(t, &rec)
 	if to := rec.MovedTo(); to != 0 {
 		t.Moved = store.WorkflowID(to)
 	}
@@ -41,9 +39,10 @@ func AddRecord(t *store.Transition, rec machine.Record, before *machine.State, f
 	}
 }
 
-// addNodes adds the names of nodes to the transition. If the transition has a name of a node already,
-// from an earlier record, the new name replaces it.
-func addNodes(t *store.Transition, nodes []model.InstanceName) {
+// addNodes adds the names of the record's new nodes to the transition. If the transition has a name of a
+// node already, from an earlier record, the new name replaces it.
+func addNodes(t *store.Transition, rec *machine.Record) {
+	nodes := rec.NewNodes()
 	if len(nodes) == 0 {
 		return
 	}

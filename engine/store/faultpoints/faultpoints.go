@@ -188,8 +188,8 @@ func (s *faultStore) Leave(ctx context.Context, engine store.EngineID) error {
 }
 
 func (s *faultStore) PutInHand(ctx context.Context, engine store.EngineID, runs []status.RunID) error {
-	failpoint.Hit("store.Hold.before")
-	defer failpoint.Hit("store.Hold.after")
+	failpoint.Hit("store.PutInHand.before")
+	defer failpoint.Hit("store.PutInHand.after")
 	return s.Full.PutInHand(ctx, engine, runs)
 }
 

@@ -89,7 +89,7 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 		if where != nil {
 			c.items, c.out = send, make([]store.Outcome, len(send))
 		}
-		aside := c.doubt
+		unsure := c.doubt
 		c.doubt = nil
 		if err := c.land(ctx, 0, len(send), false); err != nil {
 			return nil, err
@@ -99,9 +99,9 @@ func (w *Writer) Commit(ctx context.Context, items []store.Transition) ([]store.
 				all[where[i]] = o
 			}
 			for _, i := range c.doubt {
-				aside = append(aside, where[i])
+				unsure = append(unsure, where[i])
 			}
-			c.items, c.out, c.doubt = items, all, aside
+			c.items, c.out, c.doubt = items, all, unsure
 		}
 	}
 	c.meet(ctx)
