@@ -128,7 +128,7 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 		d.grown += int64(len(ev.Data.JSON()))
 	}
 	if a.Kind == model.CallDo {
-		handover{d.decider}.failed(ev)
+		handover(d).failed(ev)
 	}
 	d.wish(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}

@@ -221,7 +221,7 @@ func (d caller) retract(i int) {
 		return true
 	})
 	n.Calls = calls
-	handover{d.decider}.retract(i)
+	handover(d).retract(i)
 	d.commands = slices.DeleteFunc(d.commands, func(c Command) bool {
 		inv, ok := c.(Invoke)
 		return ok && inv.Attempt.Node == i

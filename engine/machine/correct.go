@@ -215,7 +215,7 @@ func (d mover) migrated(ev Migrated) {
 	}
 	switch {
 	case !plan.NewDeadline:
-	case (bounds{d.decider}).byParent(): // the parent of this child run still waits only until then
+	case bounds(d).byParent(): // the parent of this child run still waits only until then
 		d.run.Deadline = model.Earliest(plan.Deadline, d.run.Deadline)
 	default:
 		d.run.Deadline, d.run.Overdue = plan.Deadline, false

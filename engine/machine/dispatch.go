@@ -106,7 +106,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 		return
 	}
 	if kind == model.CallDo {
-		handover{d.decider}.give(i)
+		handover(d).give(i)
 	}
 	n.Calls++
 	n.Stated = model.StatedNothing // from now on no person can correct the outcome that a person stated
@@ -195,7 +195,7 @@ func (d caller) invocation(i int, kind model.CallKind, act *dsl.Action, number i
 		}
 	}
 	if kind == model.CallDo {
-		inv.Signals = handover{d.decider}.signals(n)
+		inv.Signals = handover(d).signals(n)
 	}
 	switch {
 	case (kind == model.CallDo || kind == model.CallLearn) && n.Marked():

@@ -18,7 +18,7 @@ func (d forward) endForward(i int, state status.StepState) {
 	n.State = state
 	n.Fwd.Act, n.Fwd.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
-	handover{d.decider}.end(i)
+	handover(d).end(i)
 	// The run has begun now, unless the step was skipped or is a for_each step without instances.
 	if state != status.StepSkipped && (!n.Expanded || n.Count > 0) {
 		d.run.Begin()

@@ -181,7 +181,7 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 		}
 	case r.Parked && ev.Extend > 0 && r.Deadline == 0:
 		d.refuse("resume", ev.By, "the run has no deadline to extend; retry or compensate it")
-	case r.Parked && ev.Extend > 0 && (bounds{d.decider}).byParent():
+	case r.Parked && ev.Extend > 0 && bounds(d).byParent():
 		d.refuse("resume", ev.By, "the deadline is the time until which the parent %s waits: extend the deadline of the parent", r.Parent.Name)
 	case r.Parked && ev.Extend > 0:
 		d.extend(ev.Extend)
@@ -196,7 +196,7 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 // deadline, if the new deadline would be earlier, or if the deadline is the time until which the
 // parent waits.
 func (d verbs) extend(by time.Duration) {
-	if r := &d.run; by > 0 && !(bounds{d.decider}).byParent() && r.Phase == model.PhaseForward && r.Deadline != 0 {
+	if r := &d.run; by > 0 && !bounds(d).byParent() && r.Phase == model.PhaseForward && r.Deadline != 0 {
 		r.Deadline = max(r.Deadline, d.at.Add(by))
 		r.Overdue = r.Overdue && r.Deadline <= d.at
 		d.caller().boundChildren()
@@ -216,7 +216,7 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	late := r.Deadline != 0 && r.Deadline <= d.at && !r.Passed
-	if (bounds{d.decider}).byParent() && (late || ev.Extend > 0) {
+	if bounds(d).byParent() && (late || ev.Extend > 0) {
 		if late {
 			d.refuse("retry", ev.By, "the parent %s waits no longer for the run: compensate or cancel it", r.Parent.Name)
 		} else {

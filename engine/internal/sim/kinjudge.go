@@ -241,7 +241,7 @@ func (w judges) judgeFamilies(ctx context.Context) {
 			w.judgeKinOrder(s)
 		}
 	}
-	handovers{w.world}.judge()
+	handovers(w).judge()
 	w.judgeRings()
 	if open, err := w.store.Open(ctx, noNotice, 10); err != nil || len(open) > 0 {
 		w.fault("the states %v were never announced: %v", open, err)
