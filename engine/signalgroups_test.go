@@ -156,3 +156,43 @@ func TestSignalOfGroupsThatWait(t *testing.T) {
 		n.drain(t)
 	})
 }
+
+// A cancelled run that has passed its pivot in a group goes on until the group has ended. So a signal
+// still reaches the group.
+func TestSignalReachesAGroupPastItsPivot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, `
+workflow "order" {
+  group "ship" {
+    step "pay" {
+      action = agent.shop.reserve
+      pivot  = true
+      input { name = "pay" }
+    }
+    step "handed" {
+      depends_on = [step.pay]
+      deadline   = "1h"
+      wait {
+        signal     = "handed"
+        on_timeout = "continue"
+      }
+    }
+  }
+}`)
+		n := w.start()
+		run := w.submit(n, "order", nil)
+		time.Sleep(time.Minute)
+		w.verb(n, run, machine.CancelRequested{By: "ann"})
+		time.Sleep(time.Minute)
+		to, err := w.operator().Receiver(t.Context(), run, machine.SignalReceived{Name: "handed"})
+		if err != nil || !strings.Contains(to.Name, ".ship.") {
+			t.Fatalf("the receiver is %+v, err = %v, want the run of the group", to, err)
+		}
+		w.signal(to.Run, machine.SignalReceived{Name: "handed"})
+		w.wait(n, run, status.RunSucceeded)
+		if to, err := w.operator().Receiver(t.Context(), run, machine.SignalReceived{Name: "handed"}); err == nil {
+			t.Errorf("a run that has ended takes the signal: %+v", to)
+		}
+		n.drain(t)
+	})
+}

@@ -70,11 +70,6 @@ func (r NewRow) Encode(sealer crypt.Sealer, scratch *Scratch) ([]byte, Link, err
 	return data, after, nil
 }
 
-// EncodeRow does the same as NewRow.Encode.
-func EncodeRow(sealer crypt.Sealer, scratch *Scratch, before Link, run status.RunID, seq int32, at time.Time, records []machine.Record) ([]byte, Link, error) {
-	return NewRow{Run: run, Seq: seq, At: at, Before: before, Records: records}.Encode(sealer, scratch)
-}
-
 // shorten removes the record's time if it equals the time of the row, which the store keeps
 // anyway. This works for most rows and saves 10 of approximately 130 bytes. Other data is
 // returned unchanged.

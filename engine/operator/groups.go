@@ -63,7 +63,7 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	err = o.Try(ctx, run, ev) // nil also if only a group that has not started can take the signal
 	var refused *RefusedError
 	r := top.State.Run()
-	if err != nil && !errors.As(err, &refused) || r.State.Final() || r.Turning || r.UndoStarted != 0 {
+	if err != nil && !errors.As(err, &refused) || r.State.Final() || r.UndoStarted != 0 {
 		return own, err
 	}
 	w := &groupWalk{Operator: o, ev: ev}

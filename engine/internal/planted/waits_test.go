@@ -153,6 +153,12 @@ var waitsFaults = []fault{
 		by: catches("engine", "^TestSignalReachesAGroup$"),
 	},
 	{
+		name: "a signal reaches a group of a cancelled run that has passed its pivot",
+		in:   "engine/operator.(*Operator).Receiver",
+		old:  "r.State.Final() || r.UndoStarted", new: "r.State.Final() || r.Turning || r.UndoStarted",
+		by: catches("engine", "^TestSignalReachesAGroupPastItsPivot$"),
+	},
+	{
 		name: "the id of a signal counts once over all groups of a run",
 		in:   "engine/operator.(*Operator).Receiver",
 		old:  `if ev.ID != "" {`, new: `if ev.ID == "-" {`,
