@@ -67,7 +67,7 @@ func Heading(r *history.Run) string {
 	for _, line := range variableLines(r.State.Vars()) {
 		field("Variable", "%s", line)
 	}
-	for _, line := range tablesOf(r).inboxLines() {
+	for _, line := range tablesOf(r).waitingLines() {
 		field("Waiting", "%s", line)
 	}
 	for _, l := range r.Late {

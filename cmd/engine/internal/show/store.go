@@ -5,6 +5,7 @@ import (
 
 	"github.com/saga-engine/engine/cmd/engine/internal/history"
 	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // alive reports whether the run's owner is alive.
@@ -23,16 +24,45 @@ func (r runTables) ownerText() string {
 	return fmt.Sprintf("engine %d, which is gone", r.Row.Owner)
 }
 
-// inboxLines returns lines about the messages that wait for the run's owner.
-func (r runTables) inboxLines() []string {
+// waitingLines returns lines about the messages that wait for the run's owner, and about the signals
+// that wait for a step.
+func (r runTables) waitingLines() []string {
+	return append(few(r.Inbox, history.MessageText), few(story.EarlySignals(r.State), signalText)...)
+}
+
+// few returns a text for each of the first elements, and one line about the others.
+func few[T any](all []T, text func(T) string) (out []string) {
 	const most = 5
-	var out []string
-	for i, m := range r.Inbox {
+	for i, x := range all {
 		if i == most {
-			out = append(out, fmt.Sprintf("and %d more", len(r.Inbox)-most))
-			break
+			return append(out, fmt.Sprintf("and %d more", len(all)-most))
 		}
-		out = append(out, history.MessageText(m))
+		out = append(out, text(x))
+	}
+	return out
+}
+
+// signalText returns a text about a signal that the run keeps.
+func signalText(x story.EarlySignal) string {
+	text := "signal " + x.Name
+	if x.Code != "" {
+		text += " with the error code " + x.Code
+	}
+	if x.By != "" {
+		text += " from " + x.By
+	}
+	return text + ", until a step takes it"
+}
+
+// signalsJSON returns the signals that the run keeps until a step or a group takes them.
+func (r runTables) signalsJSON() []map[string]any {
+	out := []map[string]any{}
+	for _, x := range story.EarlySignals(r.State) {
+		m := map[string]any{"signal": x.Name, "by": x.By, "payload_bytes": x.Bytes}
+		if x.Code != "" {
+			m["code"] = x.Code
+		}
+		out = append(out, m)
 	}
 	return out
 }
@@ -58,6 +88,7 @@ func (r runTables) addStore(m map[string]any) {
 		waiting = append(waiting, map[string]any{"message": int64(msg.ID), "at": msg.At.UTC(), "kind": messageKind(msg), "by": msg.By})
 	}
 	m["messages_waiting"] = waiting
+	m["signals_waiting"] = r.signalsJSON()
 	replies := []map[string]any{}
 	for _, l := range r.Late {
 		replies = append(replies, l.JSON())
