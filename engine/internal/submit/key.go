@@ -17,7 +17,7 @@ import (
 )
 
 // keyScopeOf returns how long a run of the workflow holds its unique key.
-func holdOf(wf *dsl.Workflow) naming.KeyScope {
+func keyScopeOf(wf *dsl.Workflow) naming.KeyScope {
 	return naming.KeyScope{Scope: naming.Scope(wf.Unique.Scope), Retain: wf.Unique.Retain}
 }
 

@@ -103,7 +103,7 @@ func (b *batch) land(ctx context.Context, w store.Writer, batch []entry) error {
 			err = fmt.Errorf("the store answered %d outcomes for %d submissions", len(outcomes), len(rows))
 		}
 		if err == nil {
-			if batch, err = b.settle(ctx, batch, outcomes, unsure); err == nil && len(batch) == 0 {
+			if batch, err = b.toResults(ctx, batch, outcomes, unsure); err == nil && len(batch) == 0 {
 				return nil
 			}
 		}
@@ -145,15 +145,15 @@ func (b *batch) fail(batch []entry, err error, unsure bool) {
 	}
 }
 
-// settle turns the store's answers into results. If the id of an entry was in use, settle gives the
-// entry another id and returns the entry, and the method `land` sends it again. settle returns an
+// toResults turns the store's answers into results. If the id of an entry was in use, toResults gives the
+// entry another id and returns the entry, and the method `land` sends it again. toResults returns an
 // error if it cannot read from the store whether an earlier try committed a row that is refused now.
-func (b *batch) settle(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
+func (b *batch) toResults(ctx context.Context, batch []entry, outcomes []store.Outcome, unsure bool) (again []entry, err error) {
 	for i, x := range batch {
 		o, res := outcomes[i], &b.out[x.n]
 		mine := false
 		if unsure && o.Err != nil { // an earlier try may have committed the row that is refused now
-			if mine, err = b.stands(ctx, x.t); err != nil {
+			if mine, err = b.landed(ctx, x.t); err != nil {
 				return batch, err
 			}
 		}
@@ -192,9 +192,9 @@ func (b *batch) settle(ctx context.Context, batch []entry, outcomes []store.Outc
 	return again, nil
 }
 
-// stands reports whether the store has exactly the row of the transition t as the first row of its
+// landed reports whether the store has exactly the row of the transition t as the first row of its
 // run.
-func (b *batch) stands(ctx context.Context, t store.Transition) (bool, error) {
+func (b *batch) landed(ctx context.Context, t store.Transition) (bool, error) {
 	rows, err := b.cfg.Store.Rows(ctx, t.Run, 0, 1)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, fmt.Errorf("read run %s: %w", naming.RunName(t.Run), err)

@@ -147,7 +147,7 @@ func (m *Maker) AssignID(s Request, st *owner.Start, now time.Time) (status.RunI
 		if st.Names.Key == "" {
 			return 0, errors.New("unique.key is empty")
 		}
-		st.Names.KeyScope = holdOf(st.Flow)
+		st.Names.KeyScope = keyScopeOf(st.Flow)
 	}
 	scope.Run.Key = st.Names.Key
 	if !s.void() {

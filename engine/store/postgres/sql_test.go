@@ -22,7 +22,7 @@ import (
 // queries are all SQL constants of the package by name; TestEveryQueryIsListed
 // keeps the list complete.
 var queries = map[string]string{
-	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaThere": schemaThere, "schemaStrange": schemaStrange, "sessionSettle": sessionApply, "schemaVersions": schemaVersions,
+	"migrateAcquire": migrateAcquire, "schemaCreate": schemaCreate, "schemaThere": schemaThere, "schemaStrange": schemaStrange, "sessionApply": sessionApply, "schemaVersions": schemaVersions,
 	"journalPlain": journalPlain, "journalBegin": journalBegin, "journalAppend": journalAppend, "journalHeard": journalHeard, "journalCreate": journalCreate, "journalNamed": journalNamed, "journalKeyed": journalKeyed, "journalSide": journalSide,
 	"journalCreateIfNone": journalCreateIfNone, "journalKeyedIfNone": journalKeyedIfNone, "journalSideIfNone": journalSideIfNone,
 	"journalWriters": journalWriters, "fenceOpen": fenceOpen, "runNameClaim": runNameClaim, "runNameHolder": runNameHolder, "checkLock": checkLock, "submissionsMet": submissionsMet,
@@ -30,7 +30,7 @@ var queries = map[string]string{
 	"keyAwait": keyAwait, "keyCancel": keyCancel, "keyOf": keyOf, "keyLock": keyLock, "keyTake": keyTake, "keyNext": keyNext,
 	"trialJournal": trialJournal, "trialRun": trialRun, "trialMove": trialMove,
 	"memberJoin": memberJoin, "memberTick": memberTick, "memberBury": memberBury, "memberAlive": memberAlive, "memberLeave": memberLeave,
-	"handHold": handPut, "handDrop": handDrop, "suspectList": suspectList, "suspectAbsolve": suspectAbsolve,
+	"handPut": handPut, "handDrop": handDrop, "suspectList": suspectList, "suspectAbsolve": suspectAbsolve,
 	"memberForget": memberForget, "memberCount": memberCount, "orphanList": orphanList,
 	"settingGet": settingGet, "settingPin": settingPin, "definitionPut": definitionPut, "workflowPut": workflowPut, "workflowSteps": workflowSteps, "workflowIDs": workflowIDs,
 	"workflowGet": workflowGet, "stepsByDigest": stepsByDigest,
@@ -47,11 +47,11 @@ var queries = map[string]string{
 	"placeLock": placeLock, "placeOf": placeOf, "placeHeld": placeHeld, "placeAsk": placeAsk, "placeSweep": placeSweep, "placeAdd": placeAdd, "placeAdmit": placeAdmit,
 	"heirClaim": heirClaim, "heirOf": heirOf, "retainHeirs": retainHeirs, "retainNext": retainNext,
 	"placeNext": placeNext, "placeHolders": placeHolders, "placeCounts": placeCounts,
-	"partList": partitionList, "partAlone": partitionLock, "partQuiet": partitionNoVacuum, "partLimit": partitionLimit, "partTrust": partitionTrust, "partFree": partitionFree,
-	"partLimited": partitionLimited, "partCut": partitionCut, "partGather": partitionGather, "partDrop": partitionDrop,
-	"partLastRun": partitionLastRun, "partLeftRuns": partitionLeftRuns, "partLeftRows": partitionLeftRows,
+	"partitionList": partitionList, "partitionLock": partitionLock, "partitionNoVacuum": partitionNoVacuum, "partitionLimit": partitionLimit, "partitionTrust": partitionTrust, "partitionFree": partitionFree,
+	"partitionLimited": partitionLimited, "partitionCut": partitionCut, "partitionGather": partitionGather, "partitionDrop": partitionDrop,
+	"partitionLastRun": partitionLastRun, "partitionLeftRuns": partitionLeftRuns, "partitionLeftRows": partitionLeftRows,
 	"settingMove": settingMove, "definitionList": definitionList, "definitionReseal": definitionReseal, "messagesOfRuns": messagesOfRuns, "lateOfRuns": lateOfRuns,
-	"resealAlone": resealLock, "resealRun": resealRun, "resealNext": resealNext, "resealRows": resealRows, "resealMessages": resealMessages, "resealLate": resealLate,
+	"resealLock": resealLock, "resealRun": resealRun, "resealNext": resealNext, "resealRows": resealRows, "resealMessages": resealMessages, "resealLate": resealLate,
 	"snapshotKeep": snapshotKeep, "snapshotDrop": snapshotDrop, "snapshotRuns": snapshotRuns, "runLoadShort": runLoadShort, "retainSnapshots": retainSnapshots,
 	"stepSource": stepSource, "alertList": alertList, "alertListOfRun": alertListOfRun,
 }
@@ -59,7 +59,7 @@ var queries = map[string]string{
 // pieces are constants that are part of queries, or many statements at once.
 var pieces = []string{"writerSession", "commitOwn", "commitInto", "commitRows", "commitLanded", "commitOnConflict", "commitReturning",
 	"commitNamed", "commitKeyed", "commitTake", "commitLandedNamed", "commitLandedKeyed", "commitFresh", "commitLandedFresh", "commitCreated", "commitChanged", "changesBeside", "changesAlone", "changesEnd", "changesHeard", "changesHeardAlone", "changesHeardBeside", "createdLanded", "changedLanded", "commitRuns", "commitRunsLanded", "commitRunsHeard", "commitRunsHeardLanded",
-	"commitSide", "noticeKind", "replyKind", "movedKind", "commitConsumed", "commitAnswer", "commitAnswerAlone", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runMovedDigest", "runJoins", "runColumns", "alertColumns", "alertJoins",
+	"commitSide", "noticeKind", "replyKind", "movedKind", "commitConsumed", "commitAnswer", "commitAnswerOnly", "commitAnswerBeside", "commitCounts", "commitAnswerSome", "createdEnd", "changedEnd", "runShown", "runMovedDigest", "runJoins", "runColumns", "alertColumns", "alertJoins",
 	"poolerBegin", "lookBegin", "memberColumns", "sessionSettings", "transactionDurable", "transactionPath", "transactionSettings", "migratePatience", "wakeNotify", "wakeListen"}
 
 var sqlStart = regexp.MustCompile(`^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|CREATE|SET|,|ON CONFLICT|RETURNING)\b`)
