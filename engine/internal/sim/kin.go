@@ -126,11 +126,15 @@ func (k *kin) moves(e store.EngineID, n *node) {
 	k.home[e] = n
 }
 
-// posted records a verb that a parent has sent to its child run.
+// posted records a verb that a parent has sent to its child run. Engines send no other verbs, and people
+// do not use this store.
 func (k *kin) posted(id store.MessageID, m store.Message) {
-	verb, ok := strings.CutPrefix(m.Dedup, "parent/")
-	if !ok {
+	if m.Kind != store.MessageVerb {
 		return
+	}
+	verb, ok := strings.CutPrefix(m.Dedup, "parent/")
+	if !ok { // only the verb about a changed deadline has no text against duplicates
+		verb = "wait until another time"
 	}
 	k.w.mu.Lock()
 	defer k.w.mu.Unlock()
