@@ -317,8 +317,9 @@ func (w *waiter) closeWith(ctx context.Context, child status.RunID, stop bool, e
 }
 
 // early handles the cases in which the status of the child run is enough; then `over` is true. If the
-// child is open, early posts a cancel if the child must turn back, and makes the run of a group follow
-// the pause of its parent. The end of a child needs more than the status: the effects that remain.
+// child is open, early posts a cancel if the child must turn back. It makes the run of a group follow the
+// pause of its parent, and sends a child the deadline if that has changed. The end of a child needs more
+// than the status: the effects that remain.
 func (w *waiter) early(ctx context.Context, child status.RunID, state status.RunState, stop bool) (over bool, err error) {
 	if state.Final() {
 		return false, nil
