@@ -154,8 +154,8 @@ func packageName(path string) string {
 	return strings.TrimPrefix(name, "go-")
 }
 
-// foreign reports whether x is a parameter or a receiver whose type is declared in another
-// package, such as p *os.Process. Its methods are not those of this package.
+// foreign reports whether x is a parameter or a receiver with a type of another package, such as
+// p *os.Process. A call of its method is no arrow inside this package.
 func foreign(x *ast.Ident, imported map[string]bool) bool {
 	if x.Obj == nil {
 		return false

@@ -146,8 +146,8 @@ func (d waits) timedOut(i int) bool {
 }
 
 // signalReceived gives a signal to the first node that takes it. If no node takes the signal now,
-// the run keeps it, for a later step or for a group that has not started. If no step can ever take it, or the run keeps too many signals, signalReceived
-// refuses the signal.
+// the run keeps it, for a later step or for a group that has not started. signalReceived refuses the
+// signal if no step can ever take it, or if the run keeps too many signals.
 func (d waits) signalReceived(ev SignalReceived) {
 	ev.Forgets = ev.ID != "" && !d.s.signals.knows(ev.ID) && d.s.signals.full()
 	d.event = ev

@@ -190,7 +190,7 @@ func (w *waiter) begin(ctx context.Context, stop bool) (child status.RunID, fres
 	failpoint.Hit("child.submitted")
 	switch {
 	case !sub.Exists:
-		w.tell(order.Until)
+		w.noteSent(order.Until)
 		w.found(sub.Run)
 		return sub.Run, true, nil
 	case sub.Name != name:
@@ -217,7 +217,7 @@ func (w *waiter) attach(ctx context.Context, run status.RunID) (status.RunID, er
 	if !ok || started.Parent != w.Run {
 		return 0, &Refused{CodeNameTaken, fmt.Errorf("another run has the name of the child run: %s", w.childName())}
 	}
-	w.tell(started.Until)
+	w.noteSent(started.Until)
 	w.found(run)
 	return run, nil
 }
@@ -412,7 +412,7 @@ func (w *waiter) followPause(ctx context.Context, child status.RunID, state stat
 // staleLocked reports whether the child run knows another time than that until which its parent waits.
 // A child that must turn back needs no other time.
 func (w *waiter) staleLocked() bool {
-	return !w.bound.IsZero() && !w.bound.Equal(w.told) && !w.stop && !w.undoes()
+	return !w.bound.IsZero() && !w.bound.Equal(w.sent) && !w.stop && !w.undoes()
 }
 
 func (w *waiter) stale() bool {
@@ -429,10 +429,10 @@ func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
 		return nil
 	}
 	until := w.until()
-	if err := w.postOnce(ctx, child, "", machine.ParentWaits{Until: until, By: w.Name}); err != nil {
+	if err := w.send(ctx, child, "", machine.ParentWaits{Until: until, By: w.Name}); err != nil {
 		return err
 	}
-	w.tell(until)
+	w.noteSent(until)
 	failpoint.Hit("child.bound")
 	return nil
 }
@@ -467,12 +467,12 @@ func (w *waiter) undo(ctx context.Context, child status.RunID, e *ending) error 
 // post puts a verb into the inbox of the child run. While the message waits there, posting it
 // again adds nothing.
 func (w *waiter) post(ctx context.Context, child status.RunID, verb string, e machine.Event) error {
-	return w.postOnce(ctx, child, "parent/"+verb, e)
+	return w.send(ctx, child, "parent/"+verb, e)
 }
 
-// postOnce puts a verb into the inbox of the child run. If `dedup` is not "", posting the verb again
-// adds nothing while a message with the same dedup waits there.
-func (w *waiter) postOnce(ctx context.Context, child status.RunID, dedup string, e machine.Event) error {
+// send puts a verb into the inbox of the child run. If `dedup` is not "", the verb is put there only if
+// no message with the same dedup waits there.
+func (w *waiter) send(ctx context.Context, child status.RunID, dedup string, e machine.Event) error {
 	data, err := journal.EncodeMessage(w.waits.cfg.Sealer, child, e)
 	if err != nil {
 		return err

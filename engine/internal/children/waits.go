@@ -100,7 +100,7 @@ type waiter struct {
 	pause  *machine.PauseChild // the child must be paused, because it is a group of a paused run; nil = it must not
 	theirs bool                // the child is paused, but a person has paused it: the parent does not resume it
 	bound  time.Time           // time until which the parent waits, if the run of the parent has said so since Start; zero = as at Start
-	told   time.Time           // time until which the parent waits, as the child knows it; zero = not known yet
+	sent   time.Time           // time until which the parent waits, as the child knows it; zero = not known yet
 	ended  bool                // the child has ended, as far as this engine knows
 	end    *ending             // how the child has ended, as Ended reported; nil = no report, or it was used already
 
@@ -184,11 +184,11 @@ func (w *waiter) until() time.Time {
 	return w.Invoke.CompleteBy
 }
 
-// tell records the time until which the parent waits, as the child run knows it.
-func (w *waiter) tell(until time.Time) {
+// noteSent records the time until which the parent waits, as the child run knows it.
+func (w *waiter) noteSent(until time.Time) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
-	w.told = until
+	w.sent = until
 }
 
 // Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not

@@ -34,7 +34,7 @@ type roomTest struct {
 	w      store.Writer
 	next   status.RunID
 	orders []Order
-	away   bool            // true = another engine has the children: the Room is not told of their ends
+	away   bool            // true = another engine has the children: the Waits are not notified of their ends
 	reads  atomic.Int64    // number of reads of journals
 	refuse error           // what Submit answers; nil = it submits
 	met    store.Submitted // the run that Submit finds instead; zero = none

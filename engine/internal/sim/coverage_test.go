@@ -10,14 +10,14 @@ import (
 	"github.com/saga-engine/engine/engine/internal/sim/flows"
 )
 
-// troubles are the kinds of trouble that hit constructs. The tally of a world has an entry for each
+// faultKinds are the kinds of faults that hit constructs. The tally of a world has an entry for each
 // pair, such as "kill: child for_each".
-var troubles = []string{
+var faultKinds = []string{
 	"kill", "stop", "stands still", "has no Supervisor", "is cut off from agents",
 	"reply twice", "reply lost", "reply late", "store lost", "verb",
 }
 
-// rarely has the constructs that trouble hits in few worlds: 500 worlds need not have one. The calls
+// rarely has the constructs that faults hit in few worlds: 500 worlds need not have one. The calls
 // for them are short, or few runs reach them.
 var rarely = map[string]bool{
 	"notify compensated": true, "notify compensation_failed": true, "notify overdue": true, "step signal": true, "group output": true,
@@ -42,8 +42,8 @@ var migrations = map[string]int{
 	"children of moved runs": 25, "groups of moved runs": 12, "notifications of moved runs": 50,
 }
 
-// checkCoverage checks that the worlds have used each construct of package flows, and that trouble has
-// hit each construct and each kind of trouble has struck. It also checks the numbers of the variable
+// checkCoverage checks that the worlds have used each construct of package flows, and that faults have
+// hit each construct and each kind of fault has struck. It also checks the numbers of the variable
 // migrations. The directory has the tallies of all blocks.
 func checkCoverage(t *testing.T, dir string) {
 	t.Helper()
@@ -77,7 +77,7 @@ func checkCoverage(t *testing.T, dir string) {
 	}
 	for _, c := range flows.All {
 		if used[c] == 0 && !seldom[c] || hit[c] == 0 && !rarely[c] {
-			t.Errorf("%q was used %d times, and trouble has hit it %d times", c, used[c], hit[c])
+			t.Errorf("%q was used %d times, and faults have hit it %d times", c, used[c], hit[c])
 		}
 	}
 	for _, o := range outcomes {
@@ -90,9 +90,9 @@ func checkCoverage(t *testing.T, dir string) {
 			t.Errorf("%d %s, want at least %d: the simulation is void", struck[what], what, least)
 		}
 	}
-	for _, kind := range append([]string{"engine of a child in two engines dies", "engine of a parent in two engines dies", "engines of both in two engines dies"}, troubles...) {
+	for _, kind := range append([]string{"engine of a child in two engines dies", "engine of a parent in two engines dies", "engines of both in two engines dies"}, faultKinds...) {
 		if struck[kind] == 0 {
-			t.Errorf("no trouble was %q", kind)
+			t.Errorf("no fault was %q", kind)
 		}
 	}
 }

@@ -147,9 +147,9 @@ func (k *kin) posted(id store.MessageID, m store.Message) {
 	k.w.questions = append(k.w.questions, question{id, m.Run, verb, m.By})
 }
 
-// hit counts a fault that an engine has. The parameter `faultTime` is the kind of the fault. The
-// fault counts once for each construct that the open runs of the engine use now.
-func (k *kin) hit(trouble string, n *node) {
+// hit counts a fault of the given kind, which strikes an engine. The fault counts once for each
+// construct that the open runs of the engine use now.
+func (k *kin) hit(kind string, n *node) {
 	if k == nil {
 		return
 	}
@@ -158,13 +158,13 @@ func (k *kin) hit(trouble string, n *node) {
 	defer w.mu.Unlock()
 	for _, s := range w.order {
 		if k.home[s.row.Owner] == n {
-			k.hitLocked(trouble, s, "")
+			k.hitLocked(kind, s, "")
 		}
 	}
 }
 
 // hitRun counts a fault that a run has, once for each construct that the run uses now.
-func (k *kin) hitRun(trouble string, run status.RunID) {
+func (k *kin) hitRun(kind string, run status.RunID) {
 	if k == nil {
 		return
 	}
@@ -172,12 +172,12 @@ func (k *kin) hitRun(trouble string, run status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.stories[run]; s != nil {
-		k.hitLocked(trouble, s, "")
+		k.hitLocked(kind, s, "")
 	}
 }
 
 // hitCall counts a fault of a call, once for each construct that the step of the call uses.
-func (k *kin) hitCall(trouble string, call invoke.Call) {
+func (k *kin) hitCall(kind string, call invoke.Call) {
 	if k == nil {
 		return
 	}
@@ -185,21 +185,21 @@ func (k *kin) hitCall(trouble string, call invoke.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := w.stories[call.Run]; s != nil {
-		k.hitLocked(trouble, s, call.Request.Step)
+		k.hitLocked(kind, s, call.Request.Step)
 	}
 }
 
 // hitLocked counts a fault that a run has, once for each construct. If the parameter `step` is not
 // empty, only the constructs of this step count. Otherwise the constructs of the workflow count,
 // and those of all steps that have begun and not ended.
-func (k *kin) hitLocked(trouble string, s *runLog, step string) {
+func (k *kin) hitLocked(kind string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
 	}
 	flow := k.flowOf(s)
 	if announces(s) {
 		for _, c := range noticeUses(k.moduleOf(s.flow).Flows[s.flow.Notifies], s.name) {
-			k.hits[trouble+": "+c]++
+			k.hits[kind+": "+c]++
 		}
 	}
 	if flow == nil {
@@ -208,7 +208,7 @@ func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 	if step == "" {
 		for _, c := range flow.Uses {
 			if !strings.HasPrefix(c, "notify") {
-				k.hits[trouble+": "+c]++
+				k.hits[kind+": "+c]++
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func (k *kin) hitLocked(trouble string, s *runLog, step string) {
 		}
 		if st := flow.Step(v.Name); active && st != nil {
 			for _, c := range st.Uses {
-				k.hits[trouble+": "+c]++
+				k.hits[kind+": "+c]++
 			}
 		}
 	}

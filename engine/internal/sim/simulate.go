@@ -179,8 +179,8 @@ func (n *node) run(ctx context.Context, node *engine.Node) {
 	n.set(nil)
 	stop()
 	wg.Wait()
-	if troubles := node.Quarantined(); len(troubles) > 0 {
-		w.fault("engine %d left runs alone: %v", n.n, troubles)
+	if runs := node.Quarantined(); len(runs) > 0 {
+		w.fault("engine %d quarantined runs: %v", n.n, runs)
 	}
 	if err != nil && !errors.Is(err, engine.ErrStopping) && !errors.Is(err, errLost) && ctx.Err() == nil && sub.Err() == nil {
 		w.fault("engine %d: Run = %v", n.n, err)

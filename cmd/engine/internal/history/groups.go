@@ -191,8 +191,8 @@ func AllGroups(r *Run) []*Run {
 	return all
 }
 
-// NoticesOfGroups adds to the notices of a run those of its groups, as far as ReadGroups has read them: that
-// the run of a group needs a person is announced by the notify blocks of the workflow around the group.
+// NoticesOfGroups adds the notices of groups to the notices of their run. It knows only the groups that
+// ReadGroups has read. A notice of a group says that the group's run needs a person.
 func NoticesOfGroups(ctx context.Context, s *session.Session, r *Run) error {
 	for _, group := range AllGroups(r) {
 		if !group.Flow.Announces() {
