@@ -13,8 +13,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// quiet makes a step that calls no agent.
-func quiet(name string, options ...option) *spec {
+// uncalled makes a step that calls no agent.
+func uncalled(name string, options ...option) *spec {
 	s := do(name)
 	s.Do, s.Undo, s.NoUndo = dsl.NoCall, nil, true
 	s.settings.Retry.MaxAttempts = 1
@@ -27,20 +27,20 @@ func quiet(name string, options ...option) *spec {
 
 // value makes a step whose output is what an action's input would be.
 func value(name string, options ...option) *spec {
-	s := quiet(name, options...)
+	s := uncalled(name, options...)
 	s.Value = inputOf(s)
 	return s
 }
 
 func timer(name string, d time.Duration, options ...option) *spec {
-	s := quiet(name, options...)
+	s := uncalled(name, options...)
 	s.Until = func(*dsl.Scope) (dsl.Limit, error) { return dsl.Limit{After: d}, nil }
 	return s
 }
 
 // await makes a step that waits for one of some signals, whose payload must not be "bad".
 func await(name, signals string, options ...option) *spec {
-	s := quiet(name, options...)
+	s := uncalled(name, options...)
 	names := strings.Split(signals, " ")
 	s.Wait = &dsl.Wait{
 		Names: names, Signals: func(*dsl.Scope) ([]string, error) { return names, nil }, Payload: anyOutput,

@@ -16,7 +16,7 @@ func newRemote(seed uint64, moody, stubborn bool) *remote {
 	codes := sdk.Errors("refused")
 	sdk.Action(a, "do", r.do, sdk.Idempotent(), sdk.Cancellable(), sdk.CompensatedBy("undo"), codes)
 	sdk.Action(a, "once", r.once, sdk.CompensatedBy("undo"), codes)
-	sdk.Action(a, "look", r.once, sdk.Lookup(r.lookup), sdk.CompensatedBy("undo"), codes)
+	sdk.Action(a, "lookup", r.once, sdk.Lookup(r.lookup), sdk.CompensatedBy("undo"), codes)
 	sdk.Action(a, "pay", r.do, sdk.Idempotent(), codes)
 	sdk.Action(a, "keep", r.do, sdk.Idempotent(), codes)
 	sdk.Action(a, "undo", r.undo, sdk.Idempotent(), sdk.ByKey(), codes)

@@ -28,10 +28,10 @@ type planStep struct {
 	body   string // source text of what a step without a call does; "" = the step makes a call
 }
 
-// quiet holds what steps without a call do: they compute a value, wait for a time, or wait for a
+// uncalled holds what steps without a call do: they compute a value, wait for a time, or wait for a
 // signal. If no signal comes until the deadline, a wait step with on_timeout = "continue" ends, and
 // any other wait step fails.
-var quiet = []string{
+var uncalled = []string{
 	"value = { at = run.started_at }",
 	"timer { duration = \"3s\" }",
 	"timer { duration = \"2m\" }",
@@ -44,12 +44,12 @@ var quiet = []string{
 // actions are the actions of the remote service. They differ in what the engine may do when an
 // outcome is unknown, and in how an effect is undone. The key is the idempotency key.
 var actions = []string{
-	"do",   // idempotent; may be interrupted; its undo needs only the key
-	"do",   // the usual case is listed twice, so that it is chosen more often
-	"once", // not idempotent; its undo needs only the key
-	"look", // not idempotent; its outcome can be looked up; its undo needs only the key
-	"pay",  // idempotent; its undo needs the output
-	"keep", // idempotent; it has no undo
+	"do",     // idempotent; may be interrupted; its undo needs only the key
+	"do",     // the usual case is listed twice, so that it is chosen more often
+	"once",   // not idempotent; its undo needs only the key
+	"lookup", // not idempotent; its outcome can be looked up; its undo needs only the key
+	"pay",    // idempotent; its undo needs the output
+	"keep",   // idempotent; it has no undo
 }
 
 // newPlan generates a workflow with 1 to 5 steps and random dependencies between them.
@@ -65,7 +65,7 @@ func newPlan(rng *rand.Rand) plan {
 			}
 		}
 		if i > 0 && rng.IntN(4) == 0 {
-			s.action, s.body = "", quiet[rng.IntN(len(quiet))]
+			s.action, s.body = "", uncalled[rng.IntN(len(uncalled))]
 			p.steps = append(p.steps, s)
 			s.write(&b, rng, p.steps)
 			continue
@@ -124,7 +124,7 @@ func (s planStep) write(b *strings.Builder, rng *rand.Rand, all []planStep) {
 	case s.action == "pay":
 		b.WriteString("    compensate {\n      action = agent.far.refund\n      input { id = self.output.id }\n    }\n")
 	}
-	if rng.IntN(3) == 0 && s.action != "once" && s.action != "look" {
+	if rng.IntN(3) == 0 && s.action != "once" && s.action != "lookup" {
 		fmt.Fprintf(b, "    retry {\n      max_attempts = %d\n    }\n", 1+rng.IntN(4))
 	}
 	name := fmt.Sprintf("%q", s.name)

@@ -29,26 +29,26 @@ func connect(w *world, n *node) store.Store {
 
 // Open passes the call to the store.
 func (w *richWire) Open(ctx context.Context, after notice.Notice, limit int) ([]notice.Notice, error) {
-	return over(ctx, w.wire, partOther, "open notices", func() ([]notice.Notice, error) { return w.world.store.Open(ctx, after, limit) })
+	return over(ctx, w.wire, callerOther, "open notices", func() ([]notice.Notice, error) { return w.world.store.Open(ctx, after, limit) })
 }
 
 // Announced passes the call to the store.
 func (w *richWire) Announced(ctx context.Context, done ...notice.Notice) error {
-	_, err := over(ctx, w.wire, partOther, "announced", func() (nothing, error) { return nothing{}, w.world.store.Announced(ctx, done...) })
+	_, err := over(ctx, w.wire, callerOther, "announced", func() (nothing, error) { return nothing{}, w.world.store.Announced(ctx, done...) })
 	return err
 }
 
 // OfRun passes the call to the store.
 func (w *richWire) OfRun(ctx context.Context, run status.RunID) ([]notice.Kept, error) {
-	return over(ctx, w.wire, partOther, "notices", func() ([]notice.Kept, error) { return w.world.store.OfRun(ctx, run) })
+	return over(ctx, w.wire, callerOther, "notices", func() ([]notice.Kept, error) { return w.world.store.OfRun(ctx, run) })
 }
 
 // ShareSlots passes the call to the store.
 func (w *richWire) ShareSlots(ctx context.Context, e store.EngineID, ask quota.SlotAsk) (quota.SlotShare, error) {
-	return over(ctx, w.wire, partOther, "share slots", func() (quota.SlotShare, error) { return w.world.store.ShareSlots(ctx, e, ask) })
+	return over(ctx, w.wire, callerOther, "share slots", func() (quota.SlotShare, error) { return w.world.store.ShareSlots(ctx, e, ask) })
 }
 
 // TakeCalls passes the call to the store.
 func (w *richWire) TakeCalls(ctx context.Context, e store.EngineID, ask quota.CallAsk) (quota.CallGrant, error) {
-	return over(ctx, w.wire, partOther, "take calls", func() (quota.CallGrant, error) { return w.world.store.TakeCalls(ctx, e, ask) })
+	return over(ctx, w.wire, callerOther, "take calls", func() (quota.CallGrant, error) { return w.world.store.TakeCalls(ctx, e, ask) })
 }

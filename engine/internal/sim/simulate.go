@@ -257,7 +257,7 @@ func (w *world) submit(ctx context.Context, name string) (status.RunID, error) {
 // Meanwhile it checks that an engine notices each due run in time (I8).
 func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
-		settled, paused := w.look(accepted)
+		settled, paused := w.checkRuns(accepted)
 		if settled {
 			return
 		}
@@ -268,10 +268,10 @@ func (w *world) watch(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// look checks all runs once. It returns true if the method `watch` can stop waiting: all runs have
-// ended or need a person, or look has found a fault. It also returns the paused runs that have no
-// unanswered verb.
-func (w *world) look(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
+// checkRuns checks all runs once. It returns true if the method `watch` can stop waiting: all runs
+// have ended or need a person, or checkRuns has found a fault. It also returns the paused runs that
+// have no unanswered verb.
+func (w *world) checkRuns(accepted map[string]status.RunID) (settled bool, paused []*runLog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	settled = w.judges().containedLocked()
@@ -324,7 +324,7 @@ func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 // needs a person. All faults have ended, so every run must end.
 func (w people) care(ctx context.Context) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
-		ended, needy := w.kin.look(ctx)
+		ended, needy := w.kin.checkRuns(ctx)
 		if ended {
 			return
 		}
@@ -339,9 +339,9 @@ func (w people) care(ctx context.Context) {
 	}
 }
 
-// look checks all runs once. It returns true if nothing is left to do, or if it has found a fault. It
-// also returns the runs that need a person and have no unanswered verb.
-func (k *kin) look(ctx context.Context) (ended bool, needy []*runLog) {
+// checkRuns checks all runs once. It returns true if nothing is left to do, or if it has found a
+// fault. It also returns the runs that need a person and have no unanswered verb.
+func (k *kin) checkRuns(ctx context.Context) (ended bool, needy []*runLog) {
 	w := k.w
 	ctx = context.WithoutCancel(ctx)
 	w.mu.Lock()

@@ -13,7 +13,7 @@ import (
 // checks. The engine must not have been declared dead (I3). The run must have the same state from
 // the snapshot as from its first row (promise 10).
 func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.Snapshot) error {
-	_, err := over(ctx, w, partOther, fmt.Sprintf("as %d keeps a snapshot of %d/%d", e, x.Run, x.Next), func() (nothing, error) {
+	_, err := over(ctx, w, callerOther, fmt.Sprintf("as %d keeps a snapshot of %d/%d", e, x.Run, x.Next), func() (nothing, error) {
 		dead := w.world.registry().isBuried(e)
 		err := w.world.store.KeepSnapshot(ctx, e, x)
 		switch {
@@ -29,10 +29,10 @@ func (w *wire) KeepSnapshot(ctx context.Context, e store.EngineID, x snapshots.S
 
 // Snapshotted passes the call to the store.
 func (w *wire) Snapshotted(ctx context.Context, runs ...status.RunID) ([]status.RunID, error) {
-	return over(ctx, w, partOther, "snapshotted", func() ([]status.RunID, error) { return w.world.store.Snapshotted(ctx, runs...) })
+	return over(ctx, w, callerOther, "snapshotted", func() ([]status.RunID, error) { return w.world.store.Snapshotted(ctx, runs...) })
 }
 
 // LoadShort passes the call to the store.
 func (w *wire) LoadShort(ctx context.Context, run status.RunID) (snapshots.Loaded, error) {
-	return over(ctx, w, partOther, "load short", func() (snapshots.Loaded, error) { return w.world.store.LoadShort(ctx, run) })
+	return over(ctx, w, callerOther, "load short", func() (snapshots.Loaded, error) { return w.world.store.LoadShort(ctx, run) })
 }

@@ -24,18 +24,18 @@ type wire struct {
 	node  *node
 }
 
-// A part (this type) says which component of an engine calls the store. Calls of partMembers can be
-// frozen while the other calls continue.
-type part int
+// A caller is the component of an engine that calls the store. Calls of callerMembers can be frozen
+// while the other calls continue.
+type caller int
 
 const (
-	partOther   part = iota
-	partMembers      // calls of the Supervisor
+	callerOther   caller = iota
+	callerMembers        // calls of the Supervisor
 )
 
 // away handles one message between an engine and the store. It waits as long as the message is
 // delayed. It returns an error if the message is lost or ctx ends.
-func (w *wire) away(ctx context.Context, p part) error {
+func (w *wire) away(ctx context.Context, c caller) error {
 	if err := ctx.Err(); err != nil { // as database/sql does
 		return err
 	}
@@ -47,7 +47,7 @@ func (w *wire) away(ctx context.Context, p part) error {
 	if err := w.world.frozen[w.node.n].wait(ctx); err != nil {
 		return err
 	}
-	if p == partMembers {
+	if c == callerMembers {
 		if err := w.world.still[w.node.n].wait(ctx); err != nil {
 			return err
 		}
@@ -60,14 +60,14 @@ func (w *wire) away(ctx context.Context, p part) error {
 
 // over calls f, which calls the store, and adds a line to the trace. The message to the store and
 // the answer can be delayed or lost. The parameter `what` is the name of the call in the trace.
-func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T, error)) (T, error) {
+func over[T any](ctx context.Context, w *wire, c caller, what string, f func() (T, error)) (T, error) {
 	var none T
-	if err := w.away(ctx, p); err != nil {
+	if err := w.away(ctx, c); err != nil {
 		return none, err
 	}
 	v, err := f()
 	w.world.trace("e%d %s %v", w.node.n, what, err)
-	if lost := w.away(ctx, p); lost != nil {
+	if lost := w.away(ctx, c); lost != nil {
 		return none, lost
 	}
 	return v, err
@@ -76,7 +76,7 @@ func over[T any](ctx context.Context, w *wire, p part, what string, f func() (T,
 type nothing struct{}
 
 func (w *wire) Join(ctx context.Context, address string, lease time.Duration, writers int) (store.EngineID, error) {
-	return over(ctx, w, partMembers, "join", func() (store.EngineID, error) {
+	return over(ctx, w, callerMembers, "join", func() (store.EngineID, error) {
 		e, err := w.Full.Join(ctx, address, lease, writers)
 		if w.world.kin != nil && err == nil {
 			w.world.kin.moves(e, w.node)
@@ -90,7 +90,7 @@ func (w *wire) Join(ctx context.Context, address string, lease time.Duration, wr
 // the store's time is late by this duration.
 func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, limit int) (store.Tick, error) {
 	asked, read := time.Now(), time.Time{}
-	tick, err := over(ctx, w, partMembers, "tick", func() (store.Tick, error) {
+	tick, err := over(ctx, w, callerMembers, "tick", func() (store.Tick, error) {
 		read = time.Now()
 		return w.Full.Tick(ctx, e, lease, limit)
 	})
@@ -103,7 +103,7 @@ func (w *wire) Tick(ctx context.Context, e store.EngineID, lease time.Duration, 
 // Fence passes the call to the store, and records which engine the store has declared dead. No
 // row of that engine may be committed afterwards.
 func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
-	return over(ctx, w, partMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
+	return over(ctx, w, callerMembers, fmt.Sprintf("fence %d", dead), func() (bool, error) {
 		ok, err := w.Full.Fence(ctx, dead)
 		if ok && err == nil {
 			w.world.registry().bury(dead)
@@ -113,7 +113,7 @@ func (w *wire) Fence(ctx context.Context, dead store.EngineID) (bool, error) {
 }
 
 func (w *wire) Leave(ctx context.Context, e store.EngineID) error {
-	_, err := over(ctx, w, partMembers, "leave", func() (nothing, error) {
+	_, err := over(ctx, w, callerMembers, "leave", func() (nothing, error) {
 		err := w.Full.Leave(ctx, e)
 		if err == nil {
 			w.world.registry().bury(e)
@@ -146,13 +146,13 @@ func (w *wire) Runs(ctx context.Context, f store.RunFilter) ([]store.RunRow, err
 	default:
 		return w.Full.Runs(ctx, f)
 	}
-	return over(ctx, w, partMembers, name, func() ([]store.RunRow, error) { return w.Full.Runs(ctx, f) })
+	return over(ctx, w, callerMembers, name, func() ([]store.RunRow, error) { return w.Full.Runs(ctx, f) })
 }
 
 // Pass passes the call to the store, and records whether the engine may now scan the runs of
 // other engines. The store permits such a scan to one engine in each period (S45).
 func (w *wire) Pass(ctx context.Context, name string, period time.Duration) (bool, error) {
-	may, err := over(ctx, w, partMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
+	may, err := over(ctx, w, callerMembers, "pass "+name, func() (bool, error) { return w.Full.Pass(ctx, name, period) })
 	if may && err == nil {
 		w.world.registry().permit(w.node, true)
 	}
@@ -194,29 +194,29 @@ func (w *wire) Load(ctx context.Context, runs ...status.RunID) ([]store.Loaded, 
 	if len(runs) == 1 {
 		name = "load"
 	}
-	return over(ctx, w, partOther, name, func() ([]store.Loaded, error) { return w.Full.Load(ctx, runs...) })
+	return over(ctx, w, callerOther, name, func() ([]store.Loaded, error) { return w.Full.Load(ctx, runs...) })
 }
 
 func (w *wire) PutInHand(ctx context.Context, e store.EngineID, runs []status.RunID) error {
-	_, err := over(ctx, w, partOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Full.PutInHand(ctx, e, runs) })
+	_, err := over(ctx, w, callerOther, fmt.Sprintf("hold %v", runs), func() (nothing, error) { return nothing{}, w.Full.PutInHand(ctx, e, runs) })
 	return err
 }
 
 func (w *wire) Suspects(ctx context.Context, self store.EngineID, runs []status.RunID) (map[status.RunID]store.Suspicion, error) {
-	return over(ctx, w, partOther, "suspects", func() (map[status.RunID]store.Suspicion, error) { return w.Full.Suspects(ctx, self, runs) })
+	return over(ctx, w, callerOther, "suspects", func() (map[status.RunID]store.Suspicion, error) { return w.Full.Suspects(ctx, self, runs) })
 }
 
 func (w *wire) Absolve(ctx context.Context, runs ...status.RunID) error {
-	_, err := over(ctx, w, partOther, fmt.Sprintf("absolve %v", runs), func() (nothing, error) { return nothing{}, w.Full.Absolve(ctx, runs...) })
+	_, err := over(ctx, w, callerOther, fmt.Sprintf("absolve %v", runs), func() (nothing, error) { return nothing{}, w.Full.Absolve(ctx, runs...) })
 	return err
 }
 
 func (w *wire) Messages(ctx context.Context, run status.RunID, after store.MessageID, limit int) ([]store.Message, error) {
-	return over(ctx, w, partOther, "messages", func() ([]store.Message, error) { return w.Full.Messages(ctx, run, after, limit) })
+	return over(ctx, w, callerOther, "messages", func() ([]store.Message, error) { return w.Full.Messages(ctx, run, after, limit) })
 }
 
 func (w *wire) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
-	return over(ctx, w, partOther, "post", func() (store.MessageID, error) {
+	return over(ctx, w, callerOther, "post", func() (store.MessageID, error) {
 		id, err := w.Full.Post(ctx, m)
 		if w.world.kin != nil && err == nil {
 			w.world.kin.posted(id, m)
@@ -226,12 +226,12 @@ func (w *wire) Post(ctx context.Context, m store.Message) (store.MessageID, erro
 }
 
 func (w *wire) Discard(ctx context.Context, run status.RunID, ids []store.MessageID) error {
-	_, err := over(ctx, w, partOther, "discard", func() (nothing, error) { return nothing{}, w.Full.Discard(ctx, run, ids) })
+	_, err := over(ctx, w, callerOther, "discard", func() (nothing, error) { return nothing{}, w.Full.Discard(ctx, run, ids) })
 	return err
 }
 
 func (w *wire) KeepLate(ctx context.Context, l store.LateReply) error {
-	_, err := over(ctx, w, partOther, "keep late", func() (nothing, error) {
+	_, err := over(ctx, w, callerOther, "keep late", func() (nothing, error) {
 		w.world.registry().late()
 		return nothing{}, w.Full.KeepLate(ctx, l)
 	})
@@ -270,7 +270,7 @@ type wireWriter struct {
 }
 
 func (w *wireWriter) Commit(ctx context.Context, batch []store.Transition) ([]store.Outcome, error) {
-	out, err := over(ctx, w.wire, partOther, what(w.engine, batch), func() ([]store.Outcome, error) {
+	out, err := over(ctx, w.wire, callerOther, what(w.engine, batch), func() ([]store.Outcome, error) {
 		dead := w.wire.world.registry().isBuried(w.engine)
 		waiting := w.wire.world.registry().waiting(ctx, batch)
 		out, err := w.Writer.Commit(ctx, batch)

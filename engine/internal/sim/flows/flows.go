@@ -313,7 +313,7 @@ func (w *writer) one(s scope) {
 		w.child(s, &st)
 	case w.chance(25):
 		st.Name = fmt.Sprintf("q%d", w.next)
-		w.quiet(s, &st)
+		w.uncalled(s, &st)
 	default:
 		st.Name = fmt.Sprintf("s%d", w.next)
 		w.action(s, &st)

@@ -6,7 +6,7 @@ import (
 )
 
 // actions are the actions of the remote service that change something. Package sim describes them.
-var actions = []string{"do", "do", "once", "look", "pay", "keep", "ask", "long", "book"}
+var actions = []string{"do", "do", "once", "lookup", "pay", "keep", "ask", "long", "book"}
 
 // action writes a step that calls an agent.
 func (w *writer) action(s scope, st *Step) {

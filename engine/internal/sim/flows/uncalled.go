@@ -2,8 +2,8 @@ package flows
 
 import "strings"
 
-// quiet writes a step that calls no agent.
-func (w *writer) quiet(s scope, st *Step) {
+// uncalled writes a step that calls no agent.
+func (w *writer) uncalled(s scope, st *Step) {
 	use := func(names ...string) { st.Uses = append(st.Uses, names...) }
 	w.open(s, st, "step")
 	w.order(s, st)
