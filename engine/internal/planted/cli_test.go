@@ -243,6 +243,19 @@ var cliFaults = []fault{
 		by: catches("cmd/engine", "^TestScriptSQLite$/^group-verbs$"),
 	},
 	{
+		name: "the new run of a restart has the priority of the ended run",
+		in:   "engine.(*Restarting).request",
+		old:  "Past: past, Priority: &priority,", new: "Past: past,",
+		also: []edit{{"engine.(*Restarting).request", "priority := past.Run.Line.Priority()", ""}},
+		by:   catches("cmd/engine", "^TestScriptSQLite$/^restart-tick$"),
+	},
+	{
+		name: "the new run of a restart has the tick of the ended run",
+		in:   "engine.(*Restarting).request",
+		old:  "; scheduled {", new: "; !scheduled {",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^restart-tick$"),
+	},
+	{
 		name: "a refusal of --extend does not advise --extend",
 		in:   "cmd/engine/internal/verbs.Verb.remedy",
 		old:  `"say by how much to extend"`, new: `"extend"`,
