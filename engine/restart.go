@@ -70,13 +70,13 @@ func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
 // prepare reads the ended run and returns the submission of the new run. It returns a *RestartError if
 // the results cannot be taken over.
 func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, error) {
-	told, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
+	loaded, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
 	if err != nil {
 		return submit.Request{}, fmt.Errorf("restart run %s: %w", naming.RunName(r.Run), err)
 	}
-	past := &moving.Past{Run: told.State.Run(), Nodes: told.State.Nodes(), Flow: told.Flow}
+	past := &moving.Past{Run: loaded.State.Run(), Nodes: loaded.State.Nodes(), Flow: loaded.Flow}
 	from := moving.From{Run: r.Run, Step: r.Step, Reason: r.Reason, Again: r.Again}
-	plan := past.Succession(r.Definition.Workflow(told.Flow.Name), from)
+	plan := past.Succession(r.Definition.Workflow(loaded.Flow.Name), from)
 	if len(plan.Refusals) > 0 {
 		return submit.Request{}, &RestartError{Run: past.Run.Name, Refusals: plan.Refusals}
 	}

@@ -29,7 +29,7 @@ func notedSource() fs.FS { return fstest.MapFS{"noted.hcl": {Data: []byte(noted)
 // A sending is one way to send events: how many clients send, and how many events each of their
 // transactions holds.
 type sending struct {
-	row           string // name of this way of sending, in the rows of figures
+	row           string // name of this way of sending; part of the name of a row in the results
 	clients, size int
 }
 

@@ -98,7 +98,7 @@ func circuit(s gobreaker.State) Circuit {
 }
 
 // note adds a change of state to the list `pending`. The library gobreaker holds its own lock while
-// it calls the method `note`. So the method `notify` reports the change later, without this lock.
+// it calls the method `note`. So the method `report` reports the change later, without this lock.
 func (b *breaker) note(from, to Circuit, failures int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -214,7 +214,7 @@ func (w *world) mustInvoke(c invoke.Call) sdk.Reply {
 	return reply
 }
 
-// mustResult invokes until the call is sent: a pause after a crash passes.
+// eventually invokes until the call is sent: a pause after a crash passes.
 func (w *world) eventually(c invoke.Call) sdk.Reply {
 	w.t.Helper()
 	for limit := time.Now().Add(patience); ; {

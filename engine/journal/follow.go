@@ -137,7 +137,7 @@ func (f *following) load(ctx context.Context) ([]store.Row, error) {
 // returns the number of rows before the first error, and this error.
 func (f *following) applyRows(ctx context.Context, rows []store.Row) (int, error) {
 	for i, row := range rows {
-		if err := f.story.tell(ctx, f.Reader, row, f.from, f.fn); err != nil {
+		if err := f.story.applyRow(ctx, f.Reader, row, f.from, f.fn); err != nil {
 			return i, err
 		}
 	}
@@ -154,7 +154,7 @@ func followError(ctx context.Context, run status.RunID, err error) error {
 
 // applyRow verifies one row and applies its records to the state. It passes the facts of the row to
 // fn, except facts whose number is less than the parameter `from`.
-func (st *Run) tell(ctx context.Context, rd Reader, row store.Row, from int, fn func(int, []story.Fact)) error {
+func (st *Run) applyRow(ctx context.Context, rd Reader, row store.Row, from int, fn func(int, []story.Fact)) error {
 	if err := st.verify(rd.Sealer, row); err != nil {
 		return err
 	}

@@ -162,9 +162,9 @@ func sinceOf(ctx context.Context, st store.Store, id string) (value string, last
 	return value, store.EngineID(n), nil
 }
 
-// historyGrace is a time after the start of the first engine that tags rows. Runs that are created
-// in this time may have rows without a tag. The reason is that engines without a key, or of an
-// earlier version, may still run: an engine is refused only when it starts.
+// historyGrace is how long runs may still be created whose rows have no tag. It begins when the
+// first engine starts that tags rows. It is needed because engines without a key, or of an earlier
+// version, may still run then: an engine is refused only when it starts.
 const historyGrace = 24 * time.Hour
 
 // pinHistory records in a store the first run whose rows must all be tagged. Engines refuse

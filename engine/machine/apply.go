@@ -43,7 +43,8 @@ func (c *Change) Event() Event { return c.event }
 // At returns the time of the record.
 func (c *Change) At() model.Instant { return c.at }
 
-// Before returns the run as it was before the record.
+// Before returns the run as it was before the record. The result is correct only until Apply
+// changes the state.
 func (c *Change) Before() *model.Run { return &c.s.run }
 
 // After returns the run as it is after the record.

@@ -202,7 +202,7 @@ func (d forward) wakeUp() {
 }
 
 // drain starts nodes that wait for agents, if the agents can take calls now. Nodes start in the
-// order of their ranks (slots.searchDir). Nodes with the same rank start in the order of the graph.
+// order of their ranks (slots.rank). Nodes with the same rank start in the order of the graph.
 func (d slots) drain() {
 	if d.halted() {
 		return

@@ -17,7 +17,7 @@ import (
 // ready is until = self.output == "ready".
 func ready(sc *dsl.Scope) (bool, error) { return string(sc.Self.Output.JSON()) == `"ready"`, nil }
 
-// node returns a node by its name.
+// nodeOf returns a node by its name.
 func (p *play) nodeOf(name string) *model.Node {
 	p.t.Helper()
 	return p.s.Nodes()[p.find(name)]

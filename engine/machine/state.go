@@ -63,7 +63,7 @@ type schedule struct {
 	limits lazyHeap // nodes whose forward work or undo has a deadline, ordered by that deadline
 	wakes  lazyHeap // nodes in a pause, ordered by the end of the pause
 	// queues[h] holds the nodes that wait for the agent in Run.Holds[h]. They are ordered by rank
-	// (slots.searchDir).
+	// (slots.rank).
 	queues []lazyHeap
 }
 

@@ -198,7 +198,7 @@ type Retainer interface {
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods find
 	// nothing of the run. Another run can use its name. Another run can use its unique key, too,
-	// unless the removed run still holds the key (naming.PutInHand). A run stays if it is open, finished
+	// unless the removed run still holds the key (naming.KeyScope). A run stays if it is open, finished
 	// later, has waiting messages, or is a child of a run that exists. It also stays while one of its
 	// replies waits for a sink (replies.KeepFor).
 	//

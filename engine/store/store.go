@@ -365,7 +365,7 @@ type Submitted struct {
 	Run    status.RunID
 	Name   string
 	Exists bool // Run is an earlier run that has the name or the key; nothing was written
-	// Gone is true if Run still holds the key (naming.PutInHand), but retention has removed it. Then Exists
+	// Gone is true if Run still holds the key (naming.KeyScope), but retention has removed it. Then Exists
 	// is true, too.
 	Gone bool
 }

@@ -361,7 +361,7 @@ func TestTransientFaults(t *testing.T) {
 	})
 }
 
-// TestDeadline: past complete-by nothing is said (S28), and nothing committed.
+// TestS28Deadline: past complete-by nothing is said (S28), and nothing committed.
 func TestS28Deadline(t *testing.T) {
 	db, dsn := schema(t)
 	a := open(t, in{"dsn": dsn})

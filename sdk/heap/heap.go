@@ -12,7 +12,7 @@ import (
 	"runtime/metrics"
 )
 
-// Values for the parameter `space` of Pace: how many bytes a process may allocate between two
+// Values for the parameter `growth` of Pace: how many bytes a process may allocate between two
 // collections. Larger values would save only little more CPU time. With these values, an
 // engine under load collects once a second, and an agent three times a second.
 const (
@@ -29,8 +29,8 @@ const goDefault = 100
 
 // Pace makes the garbage collector run less often in a process with a small heap. A collection
 // begins when the process has allocated a certain number of bytes since the previous
-// collection. This number is the parameter `space` or the size of the live objects, whichever is
-// larger. For example, if `space` is 64 MiB and the live objects have 10 MiB, a collection begins
+// collection. This number is the parameter `growth` or the size of the live objects, whichever is
+// larger. For example, if `growth` is 64 MiB and the live objects have 10 MiB, a collection begins
 // at 74 MiB. With Go's default it would begin at 20 MiB.
 //
 // Pace returns when ctx ends, and restores the former setting. It does nothing if the environment
@@ -112,7 +112,7 @@ func watch(ctx context.Context, ended chan<- struct{}) {
 const least = 4 << 20
 
 // percent returns a value for GOGC. With this value, the next collection begins after the program
-// has allocated as many bytes as the parameter `space` says. The result is at least Go's default.
+// has allocated as many bytes as the parameter `growth` says. The result is at least Go's default.
 // The parameter `live` is the size of the live objects, in bytes.
 func percent(growth int, live uint64) int {
 	p := float64(growth) / float64(max(live, least)) * 100

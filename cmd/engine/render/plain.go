@@ -89,7 +89,7 @@ func (p *Plain) Note(text string) { p.write(Clean(text) + "\n") }
 // steps are running, one line counts them.
 const manyStill = 8
 
-// Tick writes the "still running" lines that are due at the time now.
+// Tick writes the "still running" lines that are due at the time in the parameter `now`.
 func (p *Plain) Tick(now time.Time) {
 	if !p.board.story.told(story.Fact{}) {
 		return

@@ -80,9 +80,10 @@ type Compiled struct {
 	Named    []int                // step indexes that are keys of the map StepRefs, ascending
 	Each     bool                 // true = the expression uses each.*
 	EachKey  bool                 // true = the expression uses each.key
-	// A set of bits. Each bit means a group with for_each whose each.key the expression or one of its
-	// locals uses: bit 1 is a group of the workflow, bit 2 a group inside of it, and so on. Own for_each
-	// of the step is not in this set: see EachKey.
+	// GroupKeys is a set of bits, one for each depth of groups: bit 1 means the group in the
+	// workflow, bit 2 the group inside of it, and so on. A bit is set if the expression, or one of
+	// its locals, uses the each.key of that group. The each.key of the step's own for_each has no
+	// bit here: see EachKey.
 	GroupKeys uint64
 	Self      bool // true = the expression uses self.*
 	SelfInput bool // true = the expression uses self.input

@@ -300,7 +300,7 @@ func (w *runWorld) root(name string) (cty.Value, error) {
 	return cty.NilVal, fmt.Errorf("%s has no value here", name)
 }
 
-// eventValue returns the value of event.
+// eventValue returns the value of `event` in expressions: the sent event in the parameter e.
 func (w *runWorld) eventValue(e *Event) (cty.Value, error) {
 	if e.kept == cty.NilVal {
 		e.load = value.LoadOf(e.Data)

@@ -242,10 +242,10 @@ func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 	}
 }
 
-// codes sets the error codes in the schema of a declared action. They are the codes of the used
-// action, the codes of the fail_when blocks, and the codes in the attribute `errors`. If the used
-// action allows any code, the codes that the input block names are added. It warns about a code in
-// `errors` that cannot occur.
+// codes sets the error codes in the schema of a declared action. They are the codes of the plugin's
+// action that the declared action uses, the codes of the fail_when blocks, and the codes in the
+// attribute `errors`. If the plugin's action allows any code, the codes that the input block names
+// are added. The method `codes` warns about a code in `errors` that cannot occur.
 func (a *linkedAction) codes(wl *workflowLinker) {
 	d, used := a.form.decl, a.form.used
 	var conditions []*decl.Condition

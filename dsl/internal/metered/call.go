@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl/internal/value"
 )
 
-// A given node is an expression node that was evaluated already. It holds the result.
+// The type given is an expression node that was evaluated already. It holds the result.
 type given struct {
 	*hclsyntax.ParenthesesExpr
 	v     cty.Value

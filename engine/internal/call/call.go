@@ -42,11 +42,11 @@ type Member interface {
 	// returns false if this membership has ended; then the call was not passed on.
 	Conclude(c *Call) bool
 	// Deliver passes an answer to a run. Answers reach the run in the order in which Deliver was
-	// called. If the parameter `recorded` is not nil, the Member calls this function once, with nil or
+	// called. If the parameter `done` is not nil, the Member calls this function once, with nil or
 	// the error of the delivery. It does not call the function if the membership ends first.
 	// Deliver does not block. It returns false if this membership has ended; then the answer was
 	// not passed on.
-	Deliver(run status.RunID, a Answer, told func(error)) bool
+	Deliver(run status.RunID, a Answer, done func(error)) bool
 	// Done returns a channel that is closed when this membership has ended.
 	Done() <-chan struct{}
 }

@@ -81,7 +81,7 @@ func (j *judge) fault(format string, args ...any) {
 // run checks one run. It returns the run's status, the number of attempts that started, and the
 // number of wait steps that a signal ended. If the run cannot be read, all results are zero.
 func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, signals int) {
-	told, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
+	loaded, err := journal.Load(ctx, j.w.store, j.w.sealer, j.w.defs, r.ID)
 	if err != nil {
 		j.fault("%s: an accepted run is lost: %v (I1)", r.Name, err)
 		return 0, 0, 0
@@ -91,7 +91,7 @@ func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, 
 		j.fault("%s: %v (I1)", r.Name, err)
 		return 0, 0, 0
 	}
-	state := told.State
+	state := loaded.State
 	if state.Status() != head.State {
 		j.fault("%s: the journal says %v, the row %v (I10)", r.Name, state.Status(), head.State)
 	}
@@ -100,9 +100,9 @@ func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, 
 	if due, ok := state.NextDue(); ok && !head.State.Final() && !state.Run().Lost() && head.NextCheck.After(due) {
 		j.fault("%s: the row's bound %v is later than what is due at %v (promise 13)", r.Name, head.NextCheck, due)
 	}
-	started, failures, parked := count(told.Flow, told.Records)
+	started, failures, parked := count(loaded.Flow, loaded.Records)
 	for i := range state.NodeCount() {
-		node := story.Node(state, told.Flow, i)
+		node := story.Node(state, loaded.Flow, i)
 		if node.Each {
 			continue
 		}
@@ -116,10 +116,10 @@ func (j *judge) run(ctx context.Context, r Run) (end status.RunState, attempts, 
 		j.effect(r, state, node)
 	}
 	if state.Status() == status.RunCompensated {
-		j.order(r, told.Flow, state)
+		j.order(r, loaded.Flow, state)
 	}
 	j.alerts(ctx, r, parked)
-	return state.Status(), attempts, j.waits(r, told.Records)
+	return state.Status(), attempts, j.waits(r, loaded.Records)
 }
 
 // count reads the records of a run. It returns how many attempts of each step started, and how

@@ -444,8 +444,9 @@ func (w *waiter) leaves() *leaving {
 	return w.leave
 }
 
-// undo makes a child run that has succeeded turn back. If the child cannot be undone, the call
-// fails.
+// undo makes the child run turn back, if the child has succeeded. If the child cannot be undone,
+// the call fails. If the child has ended in another way, the call succeeds, and only reports what
+// remains of the child's effects.
 func (w *waiter) undo(ctx context.Context, child status.RunID, e *ending) error {
 	switch {
 	case e.status != status.RunSucceeded:

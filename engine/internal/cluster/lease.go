@@ -181,11 +181,11 @@ func (t *Membership) isBusy() bool {
 }
 
 // passed reports a scan of the engine's own runs to the function Config.Passed. The parameter
-// `recorded` is the number of runs that got the event TimePassed. The parameter `took` is the duration
+// `due` is the number of runs that got the event TimePassed. The parameter `took` is the duration
 // of the scan.
-func (t *Membership) passed(told int, took time.Duration) {
+func (t *Membership) passed(due int, took time.Duration) {
 	t.mu.Lock()
-	stats := Pass{Took: took, Due: told, Lag: t.lag}
+	stats := Pass{Took: took, Due: due, Lag: t.lag}
 	t.mu.Unlock()
 	t.n.cfg.Passed(stats)
 }

@@ -42,7 +42,7 @@ type SupervisorOptions struct {
 	Busy func() bool
 	// Passed is called after every scan with the number of runs that got TimePassed and
 	// with the duration of the scan; nil = not called.
-	Passed func(told int, took time.Duration)
+	Passed func(due int, took time.Duration)
 	// Logger logs scans that failed; nil = they are not logged.
 	Logger *slog.Logger
 }

@@ -19,7 +19,7 @@ import (
 
 // A takeoverScope says which runs a takeover may take.
 type takeoverScope struct {
-	// The function in the field `from` gets the row of a run, and reports whether the run may be
+	// The function in the field `from` gets the Head of a run, and reports whether the run may be
 	// taken over.
 	from func(h store.Head) bool
 	// passed is true if the owners of the runs are alive, but the runs are overdue.

@@ -10,7 +10,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/naming"
 )
 
-// shown is the largest number of operations before the failure that the function `explain` shows.
+// shown is how many operations the function `explain` shows at most: the last ones before the
+// failure.
 const shown = 12
 
 // explain says where the search for an order failed. It shows the last operations of the longest

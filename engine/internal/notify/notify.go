@@ -223,10 +223,11 @@ type subject struct {
 	info dsl.RunInfo
 }
 
-// around returns the run that a notification names. If the run is the run of a group, this is the run
-// around the group, at any depth, of the given workflow: people know only this run, and the
-// notify block uses its variables. Otherwise it is the run itself. If the store has no such run any more,
-// around returns only its name, without variables.
+// around returns the run that a notification names. Usually this is the run in the parameter `run`.
+// But people do not know the run of a group. So for such a run, around goes from parent to parent
+// until it finds a run of the workflow in the parameter `workflow`. The notify block uses the
+// variables of that run. If the store has not kept that run, around returns only its name, without
+// variables.
 func (a *Announcer) around(ctx context.Context, run *journal.Run, workflow string) (subject, error) {
 	for run.Flow.Name != workflow {
 		parent := run.State.Run().Parent

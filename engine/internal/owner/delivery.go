@@ -165,7 +165,7 @@ type inbox struct {
 	// received contains the messages that were read. Each is being decided, or cannot be decided
 	// here.
 	received map[store.MessageID]bool
-	stuck    int                      // number of messages in the field `granted` that cannot be decided here
+	stuck    int                      // number of messages in the field `received` that cannot be decided here
 	gone     map[store.MessageID]bool // messages that were consumed after the present reading began
 	read     time.Time                // store time at which the last reading began
 	// nextRead is the store time until which the engine does not read the inbox. It is set after the

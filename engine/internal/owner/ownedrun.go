@@ -27,8 +27,8 @@ const (
 	phaseQuarantined                 // a decision or a commit went wrong here; the field `err` says why
 )
 
-// An ownedRun is a run in the memory of the engine that owns it. Only its
-// shard's goroutine uses it.
+// An ownedRun is a run in the memory of an engine that owns the run or is about to take it over
+// (see the field `owned`). Only the goroutine of the run's shard uses an ownedRun.
 type ownedRun struct {
 	id    status.RunID
 	phase runPhase
@@ -52,7 +52,7 @@ type ownedRun struct {
 
 	stored int64 // size of the run's journal, in bytes
 	short  shortcut
-	weight int64 // estimated memory of the run, in bytes; shard.granted is the sum for all runs
+	weight int64 // estimated memory of the run, in bytes; shard.memory is the sum for all runs
 
 	pending []*delivery           // events that wait for their decision
 	commit  *pendingCommit        // transition that is being committed; nil = none
@@ -135,8 +135,8 @@ type Adoption struct {
 const AlertSnapshot = "snapshot_refused"
 
 const (
-	// snapshotBytes is the size of rows, in bytes, after which a run gets a snapshot even if it has
-	// fewer rows than Options.SnapshotRows.
+	// snapshotBytes is a size in bytes. If the rows since the last snapshot are at least as large, the
+	// run gets a snapshot even if they are fewer rows than Options.SnapshotRows.
 	snapshotBytes = 4 << 20
 	// rowsPerFactor limits how many bytes snapshots add to what a run writes. The rows since the last
 	// snapshot must be F times as large as a snapshot, where F is Options.SnapshotRows divided by
@@ -268,7 +268,7 @@ func (r *ownedRun) callSpec(inv machine.Invoke, capacity invoke.Capacity, startB
 		Sensitive: slices.Clip(r.sensitive), Refusals: r.refusals[inv.Attempt.Node], Silence: r.state.Silence(inv.Attempt), Capacity: capacity, StartBy: startBy}
 }
 
-// weigh estimates again how much memory the run needs. The parameter `granted` is the sum of the
+// weigh estimates again how much memory the run needs. The parameter `memory` is the sum of the
 // estimates for all runs of the shard, in bytes. weigh corrects this sum. The parameter `present`
 // is false if the run is not in memory any more.
 func (r *ownedRun) weigh(memory *atomic.Int64, present bool) {

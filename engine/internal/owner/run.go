@@ -304,7 +304,9 @@ func leave(sh *shard, r *ownedRun) {
 	now := n.Clock.Now()
 	switch {
 	case !sh.gate.down(r):
-		if len(r.refusals) == 0 { // otherwise calls were not sent, so the agent still does not work
+		// If the engine could not send calls of this run, the agent still does not work, although
+		// no step waits for it now. Then the field `down` keeps its time.
+		if len(r.refusals) == 0 {
 			r.down = time.Time{}
 		}
 		return
@@ -376,7 +378,7 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, messages, rest []*delivery
-	// The variable `space` counts the bytes that are left for answers that came in time. The answers
+	// The variable `left` counts the bytes that are left for answers that came in time. The answers
 	// share one row of the journal with the takeover, so they must leave space for the takeover.
 	left := sh.s.n.cfg.Options.MaxBatchBytes
 	for _, d := range r.pending {

@@ -89,8 +89,8 @@ func (sh *shard) idle() <-chan struct{} {
 }
 
 // close ends the shard's work on its runs. It gives back the slots of the runs, and answers the
-// callers that wait. The parameter `owned` may be nil. If not, close adds to this map each run that
-// this engine owned and has not quarantined, with the number of the run's next row.
+// callers that wait. To the map `owned`, close adds each run that this engine owned and has not
+// quarantined, with the number of the run's next row. If `owned` is nil, close adds nothing.
 func (sh *shard) close(owned map[status.RunID]int32) {
 	for _, id := range slices.Sorted(maps.Keys(sh.runs)) {
 		r := sh.runs[id]

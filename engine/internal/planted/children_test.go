@@ -179,7 +179,7 @@ var childrenFaults = []fault{
 	{
 		name: "a child run has the definition with which its call began",
 		in:   "engine/internal/submit.(*Maker).parentWorkflow",
-		old:  "err != nil || wf.Digest == digest { return id, err", new: "err != nil || move.Workflow == told.State.Run().Moves[len(told.State.Run().Moves)-1].Workflow || wf == nil { return id, err",
+		old:  "err != nil || wf.Digest == digest { return id, err", new: "err != nil || move.Workflow == loaded.State.Run().Moves[len(loaded.State.Run().Moves)-1].Workflow || wf == nil { return id, err",
 		by: catches("engine", "^TestChildOfACallBeforeAMigration$"),
 	},
 	{

@@ -33,21 +33,21 @@ func (w judges) judge(ctx context.Context, accepted map[string]status.RunID) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		run := accepted[name]
-		told, err := journal.Load(ctx, w.store, nil, defs, run)
+		loaded, err := journal.Load(ctx, w.store, nil, defs, run)
 		if err != nil {
 			w.fault("%s: an accepted run is lost: %v (I1)", name, err)
 			continue
 		}
-		state := told.State
+		state := loaded.State
 		ended := state.Status()
 		if !ended.Final() && !ended.NeedsHuman() {
 			w.fault("%s is %v after everything healed: stuck (I8)", name, ended)
 		}
-		w.judgeStory(name, run, state, len(told.Records))
-		w.judgeWaits(name, run, state, told.Flow)
+		w.judgeStory(name, run, state, len(loaded.Records))
+		w.judgeWaits(name, run, state, loaded.Flow)
 		for _, key := range slices.Sorted(maps.Keys(w.remote.keys)) {
 			if e := w.remote.keys[key]; e.run == name {
-				w.judgeEffect(name, run, ended, e, state, told.Flow)
+				w.judgeEffect(name, run, ended, e, state, loaded.Flow)
 			}
 		}
 		if ended == status.RunCompensated && w.kin == nil {
@@ -64,8 +64,8 @@ func (w judges) judgePoison(ctx context.Context) {
 	if w.conditions.venom == harmless {
 		return
 	}
-	told, err := journal.Load(ctx, w.store, nil, definitions(w.world), w.poisonous)
-	state := told.State
+	loaded, err := journal.Load(ctx, w.store, nil, definitions(w.world), w.poisonous)
+	state := loaded.State
 	switch {
 	case err != nil:
 		w.fault("%s: it is lost: %v (I1)", poisonName, err)

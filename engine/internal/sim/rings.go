@@ -24,8 +24,9 @@ func bellsOf(k *kin, flow *dsl.Workflow, state string) (numbers []int) {
 	return numbers
 }
 
-// namedBy returns the name with which a notification names a run: the name of the run itself, or of the
-// outermost run if the run belongs to a group.
+// namedBy returns the name with which a notification names a run. This is the name of the run
+// itself. But for the run of a group, it is the name of the nearest run around it that is not the
+// run of a group.
 func namedBy(w *world, s *runLog) string {
 	for p := s; p != nil; p = w.stories[p.kin.parent] {
 		if s = p; p.flow == nil || !strings.Contains(strings.TrimPrefix(p.flow.Name, "kit."), ".") {

@@ -14,10 +14,10 @@ const wakePause = time.Second
 type IdleHint struct {
 	most time.Duration // how long the finding of a tick is valid
 
-	mu     sync.Mutex // protects the fields below
-	told   time.Time  // time of the last tick, if it found no work; otherwise zero
-	woken  time.Time  // time of the last wake-up
-	wakers []func()   // wake the goroutines that look for work
+	mu        sync.Mutex // protects the fields below
+	foundNone time.Time  // time of the last tick, if it found no work; otherwise zero
+	woken     time.Time  // time of the last wake-up
+	wakers    []func()   // wake the goroutines that look for work
 }
 
 // NewIdleHint returns an IdleHint. The parameter `most` says how long the finding of a tick is valid.
@@ -29,10 +29,10 @@ func (h *IdleHint) Looked(found bool) {
 	defer h.mu.Unlock()
 	now := time.Now()
 	if !found {
-		h.told = now
+		h.foundNone = now
 		return
 	}
-	h.told = time.Time{}
+	h.foundNone = time.Time{}
 	if now.Sub(h.woken) < wakePause {
 		return // they were woken just before; if work is left, the next tick wakes them again
 	}
@@ -46,7 +46,7 @@ func (h *IdleHint) Looked(found bool) {
 func (h *IdleHint) NoWork() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.told.IsZero() && time.Since(h.told) < h.most
+	return !h.foundNone.IsZero() && time.Since(h.foundNone) < h.most
 }
 
 // Wakes adds functions that the method Looked calls to wake goroutines.

@@ -44,11 +44,11 @@ func (s *Sources) sameRun(ctx context.Context, r intake.Run, res store.Submitted
 	if len(r.Given) == 0 {
 		return nil
 	}
-	told, err := journal.Load(ctx, s.cfg.Store, s.cfg.Sealer, s.cfg.Defs, res.Run)
+	loaded, err := journal.Load(ctx, s.cfg.Store, s.cfg.Sealer, s.cfg.Defs, res.Run)
 	if err != nil {
 		return &submit.Unanswered{Err: fmt.Errorf("read run %s, which has the name of a submission: %w", res.Name, err)}
 	}
-	other, err := differing(r.Given, r.Vars, told.State.Vars())
+	other, err := differing(r.Given, r.Vars, loaded.State.Vars())
 	switch {
 	case err != nil:
 		return &submit.Unanswered{Err: err}

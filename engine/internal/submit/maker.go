@@ -190,11 +190,11 @@ func (m *Maker) parentWorkflow(ctx context.Context, run status.RunID, digest str
 	if wf, err := defs.Workflow(ctx, row.Workflow); err != nil || wf.Digest == digest {
 		return row.Workflow, err
 	}
-	told, err := journal.LoadState(ctx, full, m.cfg.Sealer, defs, run)
+	loaded, err := journal.LoadState(ctx, full, m.cfg.Sealer, defs, run)
 	if err != nil {
 		return 0, err
 	}
-	for _, move := range told.State.Run().Moves {
+	for _, move := range loaded.State.Run().Moves {
 		id := store.WorkflowID(move.Workflow)
 		if wf, err := defs.Workflow(ctx, id); err != nil || wf.Digest == digest {
 			return id, err

@@ -9,7 +9,7 @@ import (
 // A queue holds the open runs of one owner as a heap: the run with the earliest next_check
 // is the first. So a tick reads only the runs that are due, and not all runs.
 type queue struct {
-	runs []*run // the heap; run.searchDir is the index of a run in this list
+	runs []*run // the heap; run.index is the index of a run in this list
 }
 
 // before reports whether the run r must come earlier in a queue than the run in the parameter

@@ -104,8 +104,8 @@ func originOf(n *naming.Names) int64 {
 	return -int64(n.Trigger)
 }
 
-// keyScopeOf returns a naming.PutInHand as one number: 4 * Retain + Scope, with Retain in microseconds. The
-// statements split the number again.
+// keyScopeOf returns a naming.KeyScope as one number: 4 * Retain + Scope, with Retain in
+// microseconds. The statements split the number again.
 func keyScopeOf(h naming.KeyScope) int64 { return h.Retain.Microseconds()<<2 | int64(h.Scope) }
 
 // moves reports whether a transition changes the row of an existing run.

@@ -324,7 +324,7 @@ func (c *commit) send(ctx context.Context, ifNone bool) (alive bool, landed map[
 }
 
 // setOutcomes sets the outcomes of items[from:to]. Its parameters `alive` and `landed` are the
-// results of the method `send`. The method `mustCharge` returns ErrFenced if the engine was declared
+// results of the method `send`. The method `setOutcomes` returns ErrFenced if the engine was declared
 // dead and nothing is committed. If `open` is true, an earlier try may have committed these
 // transitions.
 func (c *commit) setOutcomes(ctx context.Context, from, to int, open, alive bool, landed map[status.RunID]bool) error {
@@ -472,7 +472,7 @@ func (c *commit) meet(ctx context.Context) {
 	left := c.doubt[:0]
 	for _, i := range c.doubt {
 		// If the found run has the id of this submission, an earlier try may have committed the
-		// submission. Then the submission stays in the field `doubt`, and the method `exclusive`
+		// submission. Then the submission stays in the field `doubt`, and the method `commitSingly`
 		// checks it. A submission also stays there if it takes over the results and the key of
 		// the found run.
 		if s, ok := met[i]; ok && s.Run != c.items[i].Run && s.Run != c.items[i].Names.From {
@@ -486,7 +486,7 @@ func (c *commit) meet(ctx context.Context) {
 
 // commitSingly commits one submission or admission from the field `doubt` in a separate transaction, and
 // sets the outcome. If another run has the name, key or id of the submission, the transaction finds
-// that run. The method `exclusive` returns an error if ctx has ended, if the database has lost commits,
+// that run. The method `commitSingly` returns an error if ctx has ended, if the database has lost commits,
 // or if the server cannot be reached and nothing of the batch is committed.
 func (c *commit) commitSingly(ctx context.Context, i int) error {
 	s := submission{w: c.w, t: c.items[i], token: c.w.token()}

@@ -16,7 +16,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/schedules"
 )
 
-// published makes a workflow w with one variable n, and returns the store.
+// publishedWorkflow makes a workflow w with one variable n, and returns the store.
 func publishedWorkflow(t *testing.T, dsn string) *Store {
 	t.Helper()
 	s := open(t, dsn)

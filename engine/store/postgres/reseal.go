@@ -131,8 +131,9 @@ func (s *resealer) late(ctx context.Context, ids pq.Int64Array) ([]store.LateRep
 }
 
 // Reseal replaces data of one run in one transaction. If it replaces rows of the journal, it first
-// appends the row with the number d.Next to the journal. It returns ErrStale, and changes nothing,
-// if the journal cannot get this row because it has more or fewer rows, or if the run was removed.
+// appends the row with the number d.Next to the journal. This works only if the journal has exactly
+// d.Next rows. If the journal has another number of rows, or if the run was removed, Reseal changes
+// nothing and returns ErrStale.
 func (s *resealer) Reseal(ctx context.Context, d rekey.Resealed) error {
 	tx, err := s.begin(ctx)
 	if err != nil {

@@ -216,10 +216,10 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 
 // ages returns two times. The result `latest` limits which runs are removed: each of them finished
 // before this time. It is zero if no run may be removed. The result `earliest` decides how wide the
-// partitions of the journal are: the earlier it is, the wider they are. The shortest retention
-// would give many narrow partitions, and each partition makes all reads slower. So `earliest` is the
-// time given to Retain. If that time is zero, `earliest` is the present time minus the longest
-// retention of all workflows.
+// partitions of the journal are: the earlier it is, the wider they are. It is the time given to
+// Retain. If that time is zero, `earliest` is the present time minus the longest retention of all
+// workflows. The shortest retention would give many narrow partitions, and each partition makes all
+// reads slower.
 func (s *retention) ages(ctx context.Context, before time.Time) (latest, earliest time.Time, err error) {
 	var (
 		least, most int64

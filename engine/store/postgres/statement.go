@@ -70,7 +70,7 @@ WITH own AS MATERIALIZED (
   RETURNING 1
 )`
 	// contextHeld says whether the run `r` holds the unique key of `c`, a row of the table `context`
-	// (naming.PutInHand.Holds). The columns of `r` are NULL if the run does not exist any more.
+	// (naming.KeyScope.Holds). The columns of `r` are NULL if the run does not exist any more.
 	contextHeld = `coalesce(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
     AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain * interval '1 microsecond' > pg_catalog.clock_timestamp())), false)`
 	// contextFree says whether the unique key of `c`, a row of the table `context`, is free; NULL =

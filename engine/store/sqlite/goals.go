@@ -14,7 +14,7 @@ import (
 
 const (
 	// contextHeld says whether the run `r` holds the unique key in the row `c` of the table
-	// `context` at the time ?3 (naming.PutInHand.Holds).
+	// `context` at the time ?3 (naming.KeyScope.Holds).
 	contextHeld = `(r.state < 10 OR c.reset_at IS NULL AND (c.scope = 2 OR c.scope = 0 AND coalesce(r.state, c.ended) = 10
   AND (c.retain IS NULL OR coalesce(r.finished_at, c.ended_at) + c.retain > ?3)))`
 	goalFields = `

@@ -190,7 +190,7 @@ func (s *file) openWrite(ctx context.Context, path string) (err error) {
 // openRead opens a file that another process may be writing. It tries up to four modes. "rw"
 // and "ro" fail if SQLite cannot share the index of the WAL: the file or its directory is not
 // writable, or the disk is full. If both fail, openRead tries the mode immutable, but only if
-// the WAL is empty. The last mode is `commitSingly`, but only if the disk is full.
+// the WAL is empty. The last mode is `exclusive`, but only if the disk is full.
 func (s *file) openRead(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err

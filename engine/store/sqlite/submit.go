@@ -16,7 +16,7 @@ const (
 	runNameHolder  = `SELECT run_id FROM run_name WHERE name = ?1`
 	runNameAdd     = `INSERT INTO run_name (run_id, name, key, parent, "trigger") VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	// contextHolder returns the run that took a key last, whether retention has removed this run, the
-	// name of this run, and whether it holds the key at the time ?3 (naming.PutInHand.Holds). It also
+	// name of this run, and whether it holds the key at the time ?3 (naming.KeyScope.Holds). It also
 	// returns the open run that waits for the key, and its name; 0 = none.
 	contextHolder = `
 SELECT c.run_id, r.run_id IS NULL, coalesce(n.name, c.run, ''), coalesce(` + contextHeld + `, 0), coalesce(w.run_id, 0), coalesce(wn.name, '')

@@ -258,7 +258,7 @@ func (w aged) whole(a actor, name, key string) status.RunID {
 }
 
 // forgets makes a store remove runs that ended before the given time. The parameter `gone` is the
-// expected number of removed runs. The parameter `granted` is the expected number of runs that were
+// expected number of removed runs. The parameter `held` is the expected number of runs that were
 // examined but not removed.
 func (w aged) forgets(s store.Full, before time.Time, gone, held int) {
 	w.Helper()

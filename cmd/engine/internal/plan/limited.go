@@ -43,7 +43,7 @@ func (l *limited) text() string {
 	return s
 }
 
-// json returns a limit for --json.
+// json returns the limit in the form in which the output of --json shows it.
 func (l *limited) json() map[string]any {
 	m := map[string]any{"keyed": l.keyed, "when_full": "queue"}
 	if l.reject {

@@ -23,7 +23,8 @@ type Waiting struct {
 	At   time.Time // when it was submitted or sent, by the store's clock
 }
 
-// looked is the largest number of events that Oldest reads. Quarantined events do not wait.
+// looked is the largest number of events that Oldest reads. It reads more than one event, because
+// the oldest ones may be quarantined, and a quarantined event does not wait.
 const looked = 1000
 
 // Oldest returns the oldest submission and the oldest event that wait; none of a kind = none waits,

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These constants decide when a watch measures. The method `read` measures the tree and reads
+// These constants decide when a watch measures. The method `measure` measures the tree and reads
 // approximately twenty files. The method `glance` measures the machine and reads no file.
 const (
 	glance    = 50 * time.Millisecond // time between two measurements of the machine

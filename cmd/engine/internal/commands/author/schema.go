@@ -158,8 +158,8 @@ func fieldNotes(f schema.Field) string {
 	return strings.Join(notes, ", ")
 }
 
-// typeName returns a type as a workflow writes it, without the attributes of an object: these have
-// rows of their own.
+// typeName returns the name of a type in the words of the language, such as list(string). It leaves
+// out the attributes of an object, because each attribute has its own row in the table.
 func typeName(t schema.Type) string {
 	switch {
 	case t.Elem != nil:
