@@ -55,30 +55,10 @@ func fitsInside(group *dsl.Step, s *signal) error {
 	return first
 }
 
-// Takes reports whether a step of the run itself, and not of a group, can take the signal, now or later.
-// The parameter `wf` must be the workflow of the run. The Scratch may be nil.
-func (s *Scratch) Takes(wf *dsl.Workflow, state *State, ev SignalReceived) bool {
-	d := s.decider()
-	d.open(wf, state, Input{})
-	x := ev.signal(0)
-	return handover{d}.own(&x)
-}
-
-// own reports whether a step of the run itself can take the signal s, now or later. Such a step comes
-// before all groups.
-func (d handover) own(s *signal) bool {
-	for i, step := range d.wf.Steps {
-		if step.Awaits(s.Name) && !d.get(i).Ended() && s.Fits(step.Wait) == nil {
-			return true
-		}
-	}
-	return false
-}
-
 // begun reports whether the run that node n of a group starts next may exist already. Then this run has
 // got its signals.
 func begun(n *model.Node) bool {
-	return n.Open() || !n.Loop.Between && !n.Handed.Absent && n.Calls > n.Loop.Calls && n.Handed.Gen == n.Gen
+	return n.Open() || !n.Handed.Absent && n.Calls > 0 && n.Handed.Gen == n.Gen
 }
 
 // starts reports whether the group i may still start a run that does not exist yet. It leaves out the node
@@ -104,18 +84,12 @@ func (d handover) starts(i, except int) bool {
 	return false
 }
 
-// last reports whether no group starts after node i that may take a signal of this name. Then node i
-// takes all of them.
-func (d handover) last(i int, name string) bool {
-	n := d.get(i)
-	if step := d.step(n); step.Repeat != nil {
-		settings, err := d.settings(n)
-		if err != nil || settings.MaxIterations == 0 || int(n.Loop.Iteration)+1 < settings.MaxIterations {
-			return false // a later iteration may take the signal
-		}
-	}
+// last reports whether nothing starts after node i that may take a signal of this name: no other group, and
+// no step that waits for the end of this group. Then node i takes all signals that are left. The
+// parameter `behind` is true for the steps that depend on the group.
+func (d handover) last(i int, name string, behind []bool) bool {
 	for k, step := range d.wf.Steps {
-		if step.AwaitsInside(name) && d.starts(k, i) {
+		if step.AwaitsInside(name) && d.starts(k, i) || behind[k] && step.Awaits(name) && d.room(k) > 0 {
 			return false
 		}
 	}
@@ -123,9 +97,10 @@ func (d handover) last(i int, name string) bool {
 }
 
 // give hands early signals over to the run that the next call of node i starts. If the run exists
-// already, it keeps the signals that it has. For each name, a run takes at most as many signals as it has
-// steps that wait for the name. Otherwise the first of several groups would take all signals, and those
-// that it does not need would end with it.
+// already, it keeps the signals that it has. Signals that are reserved for steps of the run itself stay in
+// the list. For each name, the group's run takes at most as many signals as it has steps that wait for the
+// name. Otherwise the first of several groups would take all signals, and those that it does not need would
+// end with it.
 func (d handover) give(i int) {
 	n := d.get(i)
 	step := d.step(n)
@@ -136,10 +111,17 @@ func (d handover) give(i int) {
 	if n.Handed.Absent { // they were for a run that does not exist
 		h.Signals = slices.Clone(n.Handed.Signals)
 	}
+	early := d.early()
+	behind := make([]bool, len(d.wf.Steps)) // steps that depend on the group
+	var own model.Takers                    // steps of the run itself that come before the group
+	if len(early) > 0 {
+		d.follow(n.Of(), behind)
+		own = d.takers(behind) // without steps that depend on the group: the group may need the signal to end
+	}
 	left := map[string]int{} // by name: how many signals the run may still take
 	room := func(name string) bool {
 		if _, known := left[name]; !known {
-			left[name] = d.share(i, name)
+			left[name] = d.share(i, name, behind)
 		}
 		return left[name] > 0
 	}
@@ -147,8 +129,9 @@ func (d handover) give(i int) {
 		room(s.Name)
 		left[s.Name]--
 	}
-	for _, s := range d.early() {
-		if !step.AwaitsInside(s.Name) || !room(s.Name) || fitsInside(step, &s) != nil || d.own(&s) {
+	for _, s := range early {
+		inside := step.AwaitsInside(s.Name)
+		if inside && !room(s.Name) || own.Take(&s) >= 0 || !inside || fitsInside(step, &s) != nil {
 			continue
 		}
 		left[s.Name]--
@@ -175,9 +158,9 @@ func (d handover) retract(i int) {
 }
 
 // share returns how many signals of a name the run of node i may take: one for each step that waits for
-// the name, or all of them if no later run may take them.
-func (d handover) share(i int, name string) int {
-	if d.last(i, name) {
+// the name, or all of them if nothing that starts later may take them.
+func (d handover) share(i int, name string, behind []bool) int {
+	if d.last(i, name, behind) {
 		return maxSignals
 	}
 	return len(d.step(d.get(i)).WaitsInside(name))

@@ -78,20 +78,103 @@ func TestSignalWaitsForAGroup(t *testing.T) {
 
 // A step of the run itself comes before the groups, as long as it can take the signal.
 func TestOwnStepComesBeforeGroups(t *testing.T) {
-	own := await("own", "go", after("g"))
+	own := await("own", "go", after("b"))
 	own.Wait.Payload = func(data []byte) (dsl.Value, error) {
 		if string(data) != `1` {
 			return dsl.Value{}, errBroken
 		}
 		return dsl.NewValue(data, nil, nil), nil
 	}
-	p := start(t, flow(do("a"), do("g", groupOf(await("w", "go")), after("a")), own), "do a")
+	p := start(t, flow(do("a"), do("b"), do("g", groupOf(await("w", "go")), after("a")), own), "do a", "do b")
 	p.signal("go", `1`).signal("go", `2`)
 	p.ok("a", "do g").carries("g", "2 go").early(1)
-	p.ok("g").is("succeeded")
+	p.ok("g").ok("b").is("succeeded")
 	if got := p.output("own"); got != `1` {
 		t.Errorf("the output of the run's own step is %s, want 1", got)
 	}
+}
+
+// A step of the run itself keeps only as many signals from the groups as it can take.
+func TestOwnStepsReserveWhatTheyCanTake(t *testing.T) {
+	in := groupOf(await("w", "go"))
+	world := func(own ...any) *play {
+		p := start(t, flow(append([]any{do("a"), do("b"), do("g", in, after("a"))}, own...)...), "do a", "do b")
+		for range 4 {
+			p.signal("go", `1`)
+		}
+		return p.ok("a", "do g")
+	}
+	world(await("own", "go", after("b"))).carries("g", "2 go", "3 go", "4 go").early(1)
+	world(await("own", "go", after("b")), await("next", "go", after("own"))).carries("g", "3 go", "4 go").early(1, 2)
+	world(await("own", "go", after("b"), repeat(dsl.Repeat{Interval: every(time.Minute)}, 3))).carries("g").early(1, 2, 3, 4)
+	world(await("own", "go", after("b"), each("k", "l"))).carries("g").early(1, 2, 3, 4) // b may change how many there are
+
+	// The instances are known, and one of them has taken its signal.
+	p := start(t, flow(do("a"), do("g", in, after("a")), await("own", "go", each("k", "l", "m"), parallel(1)), timer("x", time.Hour)), "do a")
+	p.signal("go", `1`).state("own[k] succeeded", "own[l] waiting")
+	p.event(machine.PauseRequested{By: "ann"})
+	p.event(machine.ResumeRequested{By: "ann"})
+	p.signal("go", `2`).signal("go", `3`).signal("go", `4`).ok("a", "do g").carries("g", "4 go")
+}
+
+// A step that depends on a group, directly or not, keeps no signal from the group: the group may need it to
+// end. So each step gets one signal, in the order of the steps.
+func TestStepBehindAGroupGetsNoSignalBeforeIt(t *testing.T) {
+	in := groupOf(await("w", "go"))
+	p := start(t, flow(do("a"), do("g", in, after("a")), do("b", after("g")), await("own", "go", after("b"))), "do a")
+	p.signal("go", `1`).signal("go", `2`)
+	p.ok("a", "do g").carries("g", "1 go").early(2)
+	p.ok("g", "do b").ok("b").is("succeeded")
+	if got := p.output("own"); got != `2` {
+		t.Errorf("the output of the step behind the group is %s, want 2", got)
+	}
+	signals := []model.Signal{{Name: "go", Payload: js(`1`)}, {Name: "go", Payload: js(`2`)}}
+	p = startChild(t, flow(do("h", in), await("own", "go", after("h"))), machine.Started{Signals: signals}, "do h")
+	p.carries("h", "1 go").early(2).ok("h").is("succeeded")
+}
+
+// A run needs a signal most if a step waits for it. It needs none for a step for which it keeps a signal.
+func TestNeedOfARun(t *testing.T) {
+	in := groupOf(await("w", "go"))
+	needs := func(p *play, data string, want machine.Need) {
+		t.Helper()
+		if got := new(machine.Scratch).Need(p.wf, p.s, machine.SignalReceived{Name: "go", Payload: js(data)}); got != want {
+			t.Errorf("the need is %d, want %d\n%s", got, want, p.dump())
+		}
+	}
+	p := start(t, flow(do("a"), await("own", "go", after("a"))), "do a")
+	needs(p, `1`, machine.NeedSoon)
+	needs(p, `"bad"`, machine.NeedNone)
+	p.signal("go", `1`)
+	needs(p, `1`, machine.NeedNone)
+
+	p = start(t, flow(await("own", "go"), await("next", "go", after("own"))))
+	needs(p, `1`, machine.NeedNow)
+	needs(p, `"bad"`, machine.NeedNone)
+
+	p = start(t, flow(do("a"), do("g", in, after("a")), await("own", "go", after("g"))), "do a")
+	needs(p, `1`, machine.NeedLater)
+	p.signal("go", `1`)
+	needs(p, `1`, machine.NeedLater)
+	p.signal("go", `2`)
+	needs(p, `1`, machine.NeedNone)
+	p.ok("a", "do g").carries("g", "1 go")
+	needs(p, `1`, machine.NeedNone)
+	p.ok("g")
+	needs(p, `1`, machine.NeedNone)
+
+	p = start(t, flow(do("a"), do("g", in, after("a")), await("own", "go", after("g"))), "do a").ok("a", "do g")
+	needs(p, `1`, machine.NeedLater)
+	p.ok("g")
+	needs(p, `1`, machine.NeedNow)
+
+	p = start(t, flow(do("a"), do("g", in, each("k", "l"), parallel(1), after("a"))), "do a")
+	for range 3 {
+		p.signal("go", `1`)
+		needs(p, `1`, machine.NeedLater) // a may change how many keys there are
+	}
+	p.ok("a", "do g[k]")
+	needs(p, `1`, machine.NeedNone)
 }
 
 // A signal with an error code needs no payload, and its code and reason reach the group.
@@ -141,21 +224,6 @@ func TestSignalGoesToAGroupThatStartsNow(t *testing.T) {
 	p := start(t, flow(timer("cool", time.Minute), do("g", groupOf(await("w", "go")), after("cool"))))
 	p.now = p.now.Add(time.Minute)
 	p.signal("go", `1`, "do g").carries("g", "1 go").early()
-}
-
-// Each iteration of a group starts a run of its own, which takes the signals for one iteration. The last
-// one that max_iterations allows takes the rest.
-func TestIterationsOfAGroupShareSignals(t *testing.T) {
-	p := start(t, flow(do("a"), do("g", groupOf(await("w", "go")), repeat(dsl.Repeat{Interval: every(time.Minute)}, 3), after("a"))), "do a")
-	for range 4 {
-		p.signal("go", `1`)
-	}
-	p.ok("a", "do g").carries("g", "1 go")
-	p.signal("go", `1`).refused("which is a run of its own")
-	p.ok("g").early(2, 3, 4).signal("go", `1`) // between two iterations
-	p.wait(time.Minute, "do g").carries("g", "2 go")
-	p.ok("g").wait(time.Minute, "do g").carries("g", "3 go", "4 go", "5 go")
-	p.ok("g").is("succeeded")
 }
 
 // A retry with a new key starts another run. The signals of the former run have ended with it.
@@ -208,7 +276,7 @@ func TestSignalsOfGroupsCountInTheBound(t *testing.T) {
 // its own in the same way.
 func TestGroupStartsWithSignals(t *testing.T) {
 	signals := []model.Signal{
-		{Number: 7, Name: "go", Payload: js(`"early"`), By: "ann"}, {Number: 8, Name: "deep", Payload: js(`1`)}, {Number: 9, Name: "go", Payload: js(`"late"`)},
+		{Number: 7, Name: "go", Payload: js(`"early"`), By: "ann"}, {Number: 8, Name: "deep", ID: "id-8", Payload: js(`1`)}, {Number: 9, Name: "go", Payload: js(`"late"`)},
 	}
 	wf := flow(await("w", "go"), do("h", groupOf(await("d", "deep"))), await("x", "go", after("w")), await("y", "go", after("x")))
 	p := startChild(t, wf, machine.Started{Signals: signals}, "do h")
@@ -220,6 +288,10 @@ func TestGroupStartsWithSignals(t *testing.T) {
 	if got := p.view("y"); got.Signal != "go" || p.s.Nodes()[p.find("y")].Signal.Number != 4 {
 		t.Errorf("the next signal of the run is %+v", p.s.Nodes()[p.find("y")].Signal)
 	}
+	if got := p.call("h", 0).Signals[0].ID; got != "id-8" {
+		t.Errorf("the call of the group has a signal with id %q, want id-8", got)
+	}
+	p.event(machine.SignalReceived{Name: "deep", ID: "id-8", Payload: js(`1`)}).early() // the run knows the id
 	void := startChild(t, wf, machine.Started{Void: true}).is("cancelled")
 	void.early()
 }

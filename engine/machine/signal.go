@@ -52,7 +52,7 @@ type shift struct {
 
 // signalBytes returns an estimate of the memory for an early signal, in bytes.
 func signalBytes(x *signal) int64 {
-	return int64(len(x.Payload.JSON())+len(x.Name)+len(x.Fail)+len(x.Reason)+len(x.By)) + signalCost
+	return int64(len(x.Payload.JSON())+len(x.Name)+len(x.ID)+len(x.Fail)+len(x.Reason)+len(x.By)) + signalCost
 }
 
 // knows reports whether the run has accepted a signal with this id before, and still remembers the
@@ -156,7 +156,8 @@ func inOrder(list, more []signal) []signal {
 }
 
 // arrive adds the signals that the event e brings to the list: one new signal, or the signals with which
-// the run of a group starts.
+// the run of a group starts. The run also remembers the ids of the latter, which the run around the group has
+// accepted: the same signal must not count again if it is sent to the group.
 func (s *signals) arrive(e Event) {
 	switch ev := e.(type) {
 	case Started:
@@ -164,6 +165,7 @@ func (s *signals) arrive(e Event) {
 		s.last = int32(len(s.list))
 		for k := range s.list {
 			s.bytes += signalBytes(&s.list[k])
+			s.remember(s.list[k].ID, false)
 		}
 	case SignalReceived:
 		if s.knows(ev.ID) {
@@ -189,7 +191,7 @@ func numbered(list []signal) []signal {
 
 // signal returns the signal that the event brings, with the given number.
 func (e SignalReceived) signal(number int32) signal {
-	return signal{Number: number, Name: e.Name, Payload: e.Payload, Fail: e.Fail, Reason: e.Reason, By: e.By}
+	return signal{Number: number, Name: e.Name, ID: e.ID, Payload: e.Payload, Fail: e.Fail, Reason: e.Reason, By: e.By}
 }
 
 func (s *signals) clone() signals {

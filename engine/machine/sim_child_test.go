@@ -84,6 +84,7 @@ type kid struct {
 	succeeds  bool
 	cancelled bool
 	signals   []int32     // numbers of the signals with which it started
+	starved   error       // says that it should have started with more signals; nil = it has enough
 	kept      status.Kept // effects that stay when the child ends without success
 	undoKept  status.Kept // effects that stay when the child is undone after its success
 }

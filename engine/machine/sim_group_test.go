@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/story"
@@ -70,16 +71,58 @@ func (w *world) noRoom(inv machine.Invoke, k *call) bool {
 // from its start.
 func (w *world) hand(inv machine.Invoke, of *kid) {
 	of.signals = numbersOf(inv)
+	of.starved = w.starved(inv)
 	if len(of.signals) > 0 {
 		handovers.given.Add(1)
 	}
 	w.note("    the child run starts with the signals %v", of.signals)
 }
 
-// checkCarried checks that every call for a child run carries the signals with which the run started.
+// starved returns an error if the run of a group starts with too few signals: the run around it keeps more
+// signals for steps of its own than these steps can take before the group has ended.
+func (w *world) starved(inv machine.Invoke) error {
+	group := w.wf.Steps[inv.Step]
+	got, kept := map[string]int{}, map[string]int{}
+	for _, s := range inv.Signals {
+		got[s.Name]++
+	}
+	for _, s := range w.s.EarlySignals() {
+		if slices.ContainsFunc(group.WaitsInside(s.Name), func(x *dsl.Wait) bool { return s.Fits(x) == nil }) {
+			kept[s.Name]++
+		}
+	}
+	for name, count := range kept {
+		steps := 0
+		for i, step := range w.wf.Steps {
+			if !step.Awaits(name) || w.s.Nodes()[i].Ended() || w.behind(i, inv.Step) {
+				continue
+			}
+			if steps++; step.Repeat != nil || step.ForEach != nil {
+				steps += machine.MaxSignals
+			}
+		}
+		if count > steps && got[name] < len(group.WaitsInside(name)) {
+			return fmt.Errorf("group %s starts with %d signals %s, and the run keeps %d for %d steps", group.Name, got[name], name, count, steps)
+		}
+	}
+	return nil
+}
+
+// behind reports whether step i depends on the step `on`, directly or not.
+func (w *world) behind(i, on int) bool {
+	return slices.ContainsFunc(w.wf.Steps[i].After, func(j int) bool { return j == on || w.behind(j, on) })
+}
+
+// checkCarried checks that every call for a child run carries the signals with which the run started, with
+// the ids that their senders gave.
 func (w *world) checkCarried(inv machine.Invoke) error {
 	if of := w.kids[inv.IdempotencyKey]; inv.Purpose == sdk.PurposeDo && of != nil && !slices.Equal(of.signals, numbersOf(inv)) {
 		return fmt.Errorf("a call carries the signals %v, and its child run has started with %v", numbersOf(inv), of.signals)
+	}
+	for _, s := range inv.Signals {
+		if s.ID != w.ids[s.Number] {
+			return fmt.Errorf("signal %d has the id %q, and its sender gave %q", s.Number, s.ID, w.ids[s.Number])
+		}
 	}
 	return nil
 }
@@ -112,6 +155,9 @@ func (w *world) checkHanded() error {
 		}
 	}
 	for key, of := range w.kids {
+		if of.starved != nil {
+			return of.starved
+		}
 		for _, number := range of.signals {
 			if err := holds(number, "the child run "+key); err != nil {
 				return err

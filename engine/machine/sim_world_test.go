@@ -48,6 +48,7 @@ type world struct {
 	signals  int   // signals sent
 	sent     []machine.SignalReceived
 	taken    map[string]bool   // ids of signals that the run has taken
+	ids      map[int32]string  // ids of signals, by the number that the run gave them
 	wishes   map[int]time.Time // by node: before it the agent does not want to be called
 	rests    map[int]resting   // by node: before it the next iteration of a loop may not begin
 	engine   int32
@@ -85,6 +86,7 @@ func newWorld(c *chooser) *world {
 	w := &world{
 		c: c, wf: randomFlow(c), s: machine.NewState(), now: noon, engine: 1,
 		taken:  map[string]bool{},
+		ids:    map[int32]string{},
 		ledger: map[string]*account{}, undone: map[string]int{}, keys: map[string]string{}, misses: map[machine.AttemptID]bool{}, wishes: map[int]time.Time{}, rests: map[int]resting{},
 	}
 	if c.chance(8) { // until the world heals
@@ -224,6 +226,7 @@ func (w *world) signal(name string) error {
 	w.sent = append(w.sent, ev)
 	before, final := w.s.Signals(), w.s.Status().Final()
 	again := ev.ID != "" && w.taken[ev.ID]
+	w.ids[int32(before)+1] = ev.ID
 	if err := w.deliver(ev); err != nil {
 		return err
 	}

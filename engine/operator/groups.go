@@ -12,7 +12,6 @@ import (
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/engine/store"
-	"github.com/saga-engine/engine/engine/store/naming"
 	"github.com/saga-engine/engine/engine/story"
 )
 
@@ -32,13 +31,17 @@ type Receiver struct {
 // Receiver returns the run that takes the signal ev, which a person or a program sends to the parameter `run`. For
 // people, a group is a part of its run. But it is a run of its own, so Receiver looks for that run:
 //
-//   - If a step of the run itself takes the signal, now or later, the run is the Receiver.
-//   - Otherwise the Receiver is the first run of a group, at any depth, in which a step waits for the
-//     signal now. If there is none, it is the first one that keeps the signal for a later step.
-//   - Otherwise it is the first run of a group that keeps the signal for a group in it that has not
-//     started. If there is none, it is the run itself. Groups that have started come first, because
-//     the others may wait for their end.
-//   - If the signal has an id, and the run or the run of a group knows the id, that one is the Receiver.
+//   - The Receiver is the first of these runs, at any depth, in which a step waits for the signal now. The
+//     run itself comes before its groups.
+//   - If there is none, it is the first run in which a step lacks a signal that it takes later. A step for
+//     which a run keeps a signal already lacks none. A step that depends on an open group does not count
+//     here, if a step in the group awaits the name: the group may need the signal to end.
+//   - If there is none, it is the first run that keeps the signal for such a step, or for a group in it
+//     that has not started. Here a group comes before the run around it, because the latter may wait for
+//     the end of the group.
+//   - If there is none, no step lacks a signal. Then the Receiver is the first run that keeps the signal.
+//   - If the signal has an id, and the run, the run of a group of it or a run around it knows the id, that one
+//     is the Receiver.
 //
 // If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
 // nothing, and runs may change before the signal reaches them. So the caller must ask again if the
@@ -49,15 +52,18 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 		return Receiver{}, err
 	}
 	own := Receiver{Run: run, Name: top.Head.Name, Known: story.KnowsSignal(top.State, ev.ID)}
+	if ev.ID != "" && !own.Known {
+		if to, found, err := o.knownAround(ctx, top, ev.ID); err != nil || found {
+			return to, err
+		}
+	}
 	if own.Known || !slices.ContainsFunc(top.Flow.Steps, func(s *dsl.Step) bool { return s.AwaitsInside(ev.Name) }) {
 		return own, nil
 	}
 	own.Again = true
 	if ev.ID != "" {
-		w := &groupWalk{Operator: o, ev: ev}
-		w.visit = w.knows
-		if err := w.inside(ctx, top); err != nil || w.found {
-			return w.to, err
+		if to, found, err := o.known(ctx, top, ev.ID, ev.Name); err != nil || found {
+			return to, err
 		}
 	}
 	err = o.Try(ctx, run, ev) // nil also if only a group that has not started can take the signal
@@ -67,52 +73,60 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 		return own, err
 	}
 	w := &groupWalk{Operator: o, ev: ev}
-	if err == nil && new(machine.Scratch).Takes(top.Flow, top.State, ev) {
-		return own, nil
+	if err := w.offer(ctx, own, top, err == nil); err != nil {
+		return Receiver{}, err
 	}
-	w.visit = w.takes
-	if err := w.inside(ctx, top); err != nil || w.found {
-		return w.to, err
+	for need := machine.NeedNow; ; need-- {
+		switch {
+		case w.best[need].Run != 0:
+			return w.best[need], nil
+		case need == machine.NeedNone:
+			refused.Reason = strings.Join(append([]string{refused.Reason}, w.reasons()...), "; ")
+			return Receiver{}, refused
+		}
 	}
-	switch {
-	case w.keeper.Run != 0:
-		return w.keeper, nil
-	case w.around.Run != 0:
-		return w.around, nil
-	case err == nil: // the run keeps the signal for a group in it
-		return own, nil
-	}
-	refused.Reason = strings.Join(append([]string{refused.Reason}, w.reasons()...), "; ")
-	return Receiver{}, refused
 }
 
-// A groupWalk visits the runs of groups, at any depth: the groups of a run in the order of their steps
-// and keys, and after each of them the groups in it. It visits only groups in which a step may wait for
-// the signal.
+// A groupWalk visits a run and the runs of its groups, at any depth: the groups of a run in the order of
+// their steps and keys, and after each of them the groups in it. It visits only groups in which a step may
+// wait for the signal.
 type groupWalk struct {
 	*Operator
-	ev    machine.SignalReceived
-	visit func(ctx context.Context, group string, r journal.Run) error // is called for each run of a group
+	ev machine.SignalReceived
 
-	to      Receiver // the run that takes the signal, or knows its id
-	found   bool     // the field `to` is set; the walk ends
-	keeper  Receiver // the first run that would keep the signal for a later step of its own; Run 0 = none
-	around  Receiver // the first run of a group that would keep the signal for a group in it that has not started; Run 0 = none
-	refused []string // why runs of groups refuse the signal
-	begins  []string // groups that have started, but whose run is not in the store yet
-	ended   []string // groups that have ended
+	best    [machine.NeedNow + 1]Receiver // for each Need, the first run that has it; Run 0 = none
+	refused []string                      // why runs of groups refuse the signal
+	begins  []string                      // groups that have started, but whose run is not in the store yet
+	ended   []string                      // groups that have ended
 }
 
-// inside visits the groups of the run r.
-func (w *groupWalk) inside(ctx context.Context, r journal.Run) error {
+// offer notes how much the run r needs the signal, and visits its groups. The parameter `accepts` is true if
+// the run would accept the signal.
+func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accepts bool) error {
+	need := machine.NeedNone
+	if accepts {
+		need = new(machine.Scratch).Need(r.Flow, r.State, w.ev)
+	}
+	note := func() {
+		if accepts && w.best[need].Run == 0 {
+			w.best[need] = to
+		}
+	}
+	if need != machine.NeedLater {
+		note()
+	}
 	for n := range story.Nodes(r.State, r.Flow) {
-		if w.found || n.Each && n.Count >= 0 || n.Step >= len(r.Flow.Steps) || !r.Flow.Steps[n.Step].AwaitsInside(w.ev.Name) {
+		if w.best[machine.NeedNow].Run != 0 {
+			return nil
+		}
+		if n.Each && n.Count >= 0 || n.Step >= len(r.Flow.Steps) || !r.Flow.Steps[n.Step].AwaitsInside(w.ev.Name) {
 			continue
 		}
 		if err := w.group(ctx, n); err != nil {
 			return err
 		}
 	}
+	note()
 	return nil
 }
 
@@ -133,7 +147,7 @@ func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 	if err != nil {
 		return fmt.Errorf("find the run of group %s: %w", n.Name, err)
 	}
-	if row.State.Final() && w.ev.ID == "" {
+	if row.State.Final() {
 		w.ended = append(w.ended, n.Name)
 		return nil
 	}
@@ -141,88 +155,18 @@ func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 	if err != nil {
 		return err
 	}
-	if err := w.visit(ctx, n.Name, r); err != nil || w.found {
-		return err
-	}
-	return w.inside(ctx, r)
-}
-
-// knows ends the walk at a run that knows the id of the signal, or in whose inbox a signal with this id
-// waits.
-func (w *groupWalk) knows(ctx context.Context, _ string, r journal.Run) error {
-	known := story.KnowsSignal(r.State, w.ev.ID)
-	if !known {
-		if r.Head.State.Final() {
-			return nil
-		}
-		if waits, err := w.waits(ctx, r.Head.Run); err != nil || !waits {
-			return err
-		}
-	}
-	w.to, w.found = Receiver{Run: r.Head.Run, Name: r.Head.Name, Known: known}, true
-	return nil
-}
-
-// waits reports whether a signal with the id of the walk waits in the inbox of a run.
-func (w *groupWalk) waits(ctx context.Context, run status.RunID) (bool, error) {
-	const page = 1000
-	for after := store.MessageID(0); ; {
-		list, err := w.Store.Messages(ctx, run, after, page)
-		if err != nil {
-			return false, fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
-		}
-		for _, m := range list {
-			after = m.ID
-			if m.Kind != store.MessageVerb {
-				continue
-			}
-			e, err := journal.DecodeMessage(w.Sealer, run, m.Data)
-			if err != nil {
-				return false, err
-			}
-			if s, ok := e.(machine.SignalReceived); ok && s.ID == w.ev.ID {
-				return true, nil
-			}
-		}
-		if len(list) < page {
-			return false, nil
-		}
-	}
-}
-
-// takes ends the walk at a run in which a step waits for the signal now. It sets the fields `keeper` and
-// `around` to the first runs that would keep the signal.
-func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) error {
-	if r.Head.State.Final() {
-		w.ended = append(w.ended, group)
-		return nil
-	}
-	err := w.Try(ctx, r.Head.Run, w.ev)
+	err = w.Try(ctx, r.Head.Run, w.ev)
 	var refused *RefusedError
 	switch {
-	case errors.As(err, &refused):
-		if !slices.ContainsFunc(r.Flow.Steps, func(s *dsl.Step) bool { return s.Awaits(w.ev.Name) }) {
-			return nil // only a group in this group waits for the signal
-		}
-		w.refused = append(w.refused, fmt.Sprintf("run %s of group %s: %s", r.Head.Name, group, refused.Reason))
+	case r.Head.State.Final():
+		w.ended = append(w.ended, n.Name)
 		return nil
-	case err != nil:
+	case err != nil && !errors.As(err, &refused):
 		return err
+	case err != nil && slices.ContainsFunc(r.Flow.Steps, func(s *dsl.Step) bool { return s.Awaits(w.ev.Name) }):
+		w.refused = append(w.refused, fmt.Sprintf("run %s of group %s: %s", r.Head.Name, n.Name, refused.Reason))
 	}
-	to := Receiver{Run: r.Head.Run, Name: r.Head.Name, Again: true}
-	for n := range story.Nodes(r.State, r.Flow) {
-		if slices.Contains(n.Awaits, w.ev.Name) {
-			w.to, w.found = to, true
-			return nil
-		}
-	}
-	switch own := new(machine.Scratch).Takes(r.Flow, r.State, w.ev); {
-	case own && w.keeper.Run == 0:
-		w.keeper = to
-	case !own && w.around.Run == 0:
-		w.around = to
-	}
-	return nil
+	return w.offer(ctx, Receiver{Run: r.Head.Run, Name: r.Head.Name, Again: true}, r, err == nil)
 }
 
 // mostReasons is the highest number of groups that a refusal names.

@@ -23,6 +23,7 @@ type Image struct {
 type Signal struct {
 	Number  int32 // a run numbers its signals from 1, in the order in which it accepted them
 	Name    string
+	ID      string // id that the sender gave; "" = none
 	Payload dsl.Value
 	Fail    string // error code with which the wait step fails; "" = the step succeeds
 	Reason  string

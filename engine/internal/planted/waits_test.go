@@ -161,20 +161,56 @@ var waitsFaults = []fault{
 	{
 		name: "the id of a signal counts once over all groups of a run",
 		in:   "engine/operator.(*Operator).Receiver",
-		old:  `if ev.ID != "" {`, new: `if ev.ID == "-" {`,
+		old:  "if to, found, err := o.known(ctx, top, ev.ID, ev.Name); err != nil || found {", new: "if to, found, err := o.known(ctx, top, ev.ID, ev.Name); err != nil || !found && found {",
 		by: catches("engine", "^TestSignalReachesAGroup$"),
 	},
 	{
 		name: "a signal with an id that is in the inbox of a group goes to no other group",
-		in:   "engine/operator.(*groupWalk).waits",
-		old:  "ok && s.ID == w.ev.ID", new: "ok && s.ID == w.ev.Name",
+		in:   "engine/operator.(*Operator).waits",
+		old:  "ok && s.ID == id", new: "ok && s.ID == s.Name",
 		by: catches("engine", "^TestSignalOfGroupsThatWait$"),
 	},
 	{
 		name: "a group that waits for a signal comes before one that keeps it",
-		in:   "engine/operator.(*groupWalk).takes",
-		old:  "slices.Contains(n.Awaits, w.ev.Name)", new: "n.Node >= 0",
+		in:   "engine/machine.(*Scratch).Need",
+		old:  "return NeedNow", new: "return NeedSoon",
 		by: catches("engine", "^TestSignalOfGroupsThatWait$"),
+	},
+	{
+		name: "the id of a signal counts once over all runs of a group that was retried",
+		in:   "engine/operator.(*Operator).known",
+		old:  "if other[row.WorkflowName] ||", new: "if other[row.WorkflowName] || row.State.Final() && row.Run == rows[0].Run ||",
+		by: catches("engine", "^TestIDOfASignalCountsOnceOverAllRunsOfAGroup$"),
+	},
+	{
+		name: "an id that a run knows counts in the runs of its groups",
+		in:   "engine/operator.(*Operator).Receiver",
+		old:  `if ev.ID != "" && !own.Known {`, new: `if ev.ID == "-" && !own.Known {`,
+		by: catches("engine", "^TestIDOfASignalCountsOnceOverAllRunsOfAGroup$"),
+	},
+	{
+		name: "the run of a group knows the ids of the signals with which it starts",
+		in:   "engine/machine.(*signals).arrive",
+		old:  "s.remember(s.list[k].ID, false)", new: "",
+		by: catches("engine/machine", "^TestGroupStartsWithSignals$"),
+	},
+	{
+		name: "the journal has the ids of the signals with which a group starts",
+		in:   "engine/internal/wire.(*encoder).started",
+		old:  "if haveIDs(ev.Signals) {", new: "if haveIDs(ev.Signals[:0]) {",
+		by: catches("engine/machine", "^TestGroupStartsWithSignals$"),
+	},
+	{
+		name: "a step for which the run keeps a signal lacks none",
+		in:   "engine/machine.(*Scratch).Need",
+		old:  "takers.Take(&early[k])", new: "_ = k",
+		by: catches("engine/machine", "^TestNeedOfARun$"),
+	},
+	{
+		name: "a step that depends on a group gets its signal after the group",
+		in:   "engine/machine.(*Scratch).Need",
+		old:  "case lacks(d.takers(behind)):", new: "case lacks(d.takers(nil)):",
+		by: catches("engine", "^TestSignalGoesToTheStepThatLacksOne$"),
 	},
 	{
 		name: "explain names the command for a signal that a group waits for",
@@ -185,13 +221,13 @@ var waitsFaults = []fault{
 	{
 		name: "a step in a group that waits comes before a group that has not started",
 		in:   "engine/operator.(*Operator).Receiver",
-		old:  "if err == nil && new(machine.Scratch).Takes(top.Flow, top.State, ev) {", new: "if err == nil {",
+		old:  "for need := machine.NeedNow; ; need-- {", new: "for need := machine.NeedLater; ; need-- {",
 		by: catches("engine", "^TestSignalReachesAGroup$"),
 	},
 	{
 		name: "a group that has started comes before one that has not",
-		in:   "engine/operator.(*Operator).Receiver",
-		old:  "case w.around.Run != 0:", new: "case w.around.Run != 0 && err != nil:",
+		in:   "engine/operator.(*groupWalk).offer",
+		old:  "if need != machine.NeedLater {", new: "if need <= machine.NeedNow {",
 		by: catches("engine", "^TestStartedGroupsComeFirst$"),
 	},
 	{

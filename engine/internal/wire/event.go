@@ -47,6 +47,7 @@ const (
 	kindGroupStarted    // a Started of a group's run with early signals; it also has a priority and a limit
 	kindChildEnded      // an AttemptOK or AttemptFailed with a field Kept, which the ordinary event follows
 	kindParentWaits     // the parent of a child run waits until another time than before
+	kindGroupStartedIDs // a GroupStarted whose signals have ids
 )
 
 // started encodes the start of a run. Most runs have no parent, no priority and no limit. The kind of
@@ -56,7 +57,11 @@ func (e *encoder) started(ev machine.Started) {
 	switch {
 	case len(ev.Signals) > 0: // such a run is the run of a group: it has no StartBy, no From and no replies
 		inLine = true
-		e.uint(kindGroupStarted)
+		if haveIDs(ev.Signals) {
+			e.uint(kindGroupStartedIDs)
+		} else {
+			e.uint(kindGroupStarted)
+		}
 	case replies: // such a run is never a child run, so no parent is written
 		e.uint(kindStartedReplying)
 	case by:
@@ -100,7 +105,7 @@ func (e *encoder) started(ev machine.Started) {
 		e.time(ev.StartBy)
 	}
 	if len(ev.Signals) > 0 {
-		putSignals(e, ev.Signals)
+		putSignals(e, ev.Signals, haveIDs(ev.Signals))
 	}
 	if ev.From.Run != 0 {
 		putFrom(e, &ev)
@@ -248,7 +253,7 @@ func (d *decoder) event() machine.Event {
 	switch kind := d.uint(); kind {
 	case kindStarted:
 		return machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
-	case kindStartedInLine, kindChildStarted, kindChildStartedInLine, kindStartedBy, kindGroupStarted:
+	case kindStartedInLine, kindChildStarted, kindChildStartedInLine, kindStartedBy, kindGroupStarted, kindGroupStartedIDs:
 		ev := machine.Started{RunID: status.RunID(d.uint()), Name: d.string(), Key: d.string(), Vars: d.value(), Trigger: d.string(), StartedBy: d.string()}
 		if kind != kindStartedInLine {
 			p := d.parent()
@@ -260,8 +265,8 @@ func (d *decoder) event() machine.Event {
 		if kind == kindStartedBy {
 			ev.StartBy = d.time()
 		}
-		if kind == kindGroupStarted {
-			ev.Signals = getSignals(d)
+		if kind == kindGroupStarted || kind == kindGroupStartedIDs {
+			ev.Signals = getSignals(d, kind == kindGroupStartedIDs)
 		}
 		return ev
 	case kindRestarted:

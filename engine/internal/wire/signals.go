@@ -1,12 +1,15 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // putSignals writes a list of signals, and getSignals reads it. Snapshots have such a list, and so has
-// the start of a group's run.
-func putSignals(e *encoder, list []model.Signal) {
+// the start of a group's run. The parameter `ids` says whether the ids of the signals follow. They were
+// added later, so older rows and snapshots have none.
+func putSignals(e *encoder, list []model.Signal, ids bool) {
 	e.uint(uint64(len(list)))
 	for k := range list {
 		x := &list[k]
@@ -16,14 +19,25 @@ func putSignals(e *encoder, list []model.Signal) {
 		e.string(x.Fail)
 		e.string(x.Reason)
 		e.string(x.By)
+		if ids {
+			e.string(x.ID)
+		}
 	}
 }
 
-func getSignals(d *decoder) []model.Signal {
+// haveIDs reports whether one of the signals has an id.
+func haveIDs(list []model.Signal) bool {
+	return slices.ContainsFunc(list, func(x model.Signal) bool { return x.ID != "" })
+}
+
+func getSignals(d *decoder, ids bool) []model.Signal {
 	var list []model.Signal
 	for range d.count() {
-		list = append(list, model.Signal{Number: int32(d.index()), Name: d.string(), Payload: d.value(),
-			Fail: d.string(), Reason: d.string(), By: d.string()})
+		x := model.Signal{Number: int32(d.index()), Name: d.string(), Payload: d.value(), Fail: d.string(), Reason: d.string(), By: d.string()}
+		if ids {
+			x.ID = d.string()
+		}
+		list = append(list, x)
 	}
 	return list
 }

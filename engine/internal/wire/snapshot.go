@@ -11,8 +11,8 @@ import (
 // ImageFormat is the number of the present format of an encoded image. An image is the state of a
 // run, as a snapshot holds it. A reader accepts only this number, because the state can always be
 // computed from the journal again. Format 1 had the ids of signals in ascending order; format 2 has
-// them in the order in which the run accepted the signals.
-const ImageFormat = 2
+// them in the order in which the run accepted the signals. Format 3 also has the ids of early signals.
+const ImageFormat = 3
 
 // AppendState encodes the image of a state, and appends the bytes to b. The state must not be changed
 // afterwards, so the caller passes a Clone.
@@ -62,7 +62,7 @@ func putImage(e *encoder, im *model.Image) []byte {
 	e.uint(mask)
 	put(e, runCodec, mask, &im.Run)
 	putNodes(e, im)
-	putSignals(e, im.Signals)
+	putSignals(e, im.Signals, true)
 	e.uint(uint64(len(im.SignalIDs)))
 	for _, id := range im.SignalIDs {
 		e.bytes([]byte(id))
@@ -136,7 +136,7 @@ func decodeImage(data []byte) (model.Image, error) {
 		d.fail()
 	}
 	getNodes(d, &im)
-	im.Signals = getSignals(d)
+	im.Signals = getSignals(d, true)
 	for range d.count() {
 		im.SignalIDs = append(im.SignalIDs, string(d.bytes()))
 	}

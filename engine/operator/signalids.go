@@ -1,0 +1,118 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/saga-engine/engine/engine/journal"
+	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/store"
+	"github.com/saga-engine/engine/engine/store/naming"
+	"github.com/saga-engine/engine/engine/story"
+)
+
+// This file looks for the run that has accepted a signal with a given id. The id of a signal counts once
+// over a run and all its groups.
+
+// page is how many rows or messages are read at a time.
+const page = 1000
+
+// inGroup reports whether a run of the workflow `flow` is the run of a group of the workflow `around`.
+func inGroup(flow, around string) bool { return strings.HasPrefix(flow, around+".") }
+
+// known looks for the run of a group, at any depth in the run r, that knows the id of a signal. It asks the
+// store for all child runs, also for those that r has started before a retry.
+func (o *Operator) known(ctx context.Context, r journal.Run, id, signal string) (to Receiver, found bool, err error) {
+	other := map[string]bool{} // workflows of child runs that cannot know the id
+	for _, step := range r.Flow.Steps {
+		if step.Child != nil && !step.AwaitsInside(signal) {
+			other[step.Child.Workflow.Name] = true
+		}
+	}
+	for after := status.RunID(0); ; {
+		rows, err := store.Complete(o.Store).Runs(ctx, store.RunFilter{Parent: r.Head.Run, After: after, Limit: page})
+		if err != nil {
+			return Receiver{}, false, fmt.Errorf("read the child runs of %s: %w", r.Head.Name, err)
+		}
+		for _, row := range rows {
+			after = row.Run
+			if other[row.WorkflowName] || !inGroup(row.WorkflowName, r.Flow.Name) {
+				continue
+			}
+			child, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, row.Run)
+			if err != nil {
+				return Receiver{}, false, err
+			}
+			if to, found, err = o.knows(ctx, child, id); err != nil || found {
+				return to, found, err
+			}
+			if to, found, err = o.known(ctx, child, id, signal); err != nil || found {
+				return to, found, err
+			}
+		}
+		if len(rows) < page {
+			return Receiver{}, false, nil
+		}
+	}
+}
+
+// knownAround looks for a run around the run r that knows the id of a signal. If r is not the run of a
+// group, there is none.
+func (o *Operator) knownAround(ctx context.Context, r journal.Run, id string) (to Receiver, found bool, err error) {
+	for r.State.Run().Parent.Run != 0 {
+		around, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, r.State.Run().Parent.Run)
+		if errors.Is(err, store.ErrNotFound) { // the run was removed
+			return Receiver{}, false, nil
+		}
+		if err != nil {
+			return Receiver{}, false, err
+		}
+		if !inGroup(r.Flow.Name, around.Flow.Name) {
+			return Receiver{}, false, nil
+		}
+		if to, found, err = o.knows(ctx, around, id); err != nil || found {
+			return to, found, err
+		}
+		r = around
+	}
+	return Receiver{}, false, nil
+}
+
+// knows reports whether the run r has accepted a signal with this id, or has one in its inbox.
+func (o *Operator) knows(ctx context.Context, r journal.Run, id string) (to Receiver, found bool, err error) {
+	to = Receiver{Run: r.Head.Run, Name: r.Head.Name, Known: story.KnowsSignal(r.State, id)}
+	if to.Known || r.Head.State.Final() {
+		return to, to.Known, nil
+	}
+	found, err = o.waits(ctx, r.Head.Run, id)
+	return to, found, err
+}
+
+// waits reports whether a signal with this id waits in the inbox of a run.
+func (o *Operator) waits(ctx context.Context, run status.RunID, id string) (bool, error) {
+	for after := store.MessageID(0); ; {
+		list, err := o.Store.Messages(ctx, run, after, page)
+		if err != nil {
+			return false, fmt.Errorf("read the inbox of run %s: %w", naming.RunName(run), err)
+		}
+		for _, m := range list {
+			after = m.ID
+			if m.Kind != store.MessageVerb {
+				continue
+			}
+			e, err := journal.DecodeMessage(o.Sealer, run, m.Data)
+			if err != nil {
+				return false, err
+			}
+			if s, ok := e.(machine.SignalReceived); ok && s.ID == id {
+				return true, nil
+			}
+		}
+		if len(list) < page {
+			return false, nil
+		}
+	}
+}
