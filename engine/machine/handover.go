@@ -55,18 +55,12 @@ func fitsInside(group *dsl.Step, s *signal) error {
 	return first
 }
 
-// begun reports whether the run that node n of a group starts next may exist already. Then this run has
-// got its signals.
-func begun(n *model.Node) bool {
-	return n.Open() || !n.Handed.Absent && n.Calls > 0 && n.Handed.Gen == n.Gen
-}
-
 // starts reports whether the group i may still start a run that does not exist yet. It leaves out the node
 // in the parameter `except`.
 func (d handover) starts(i, except int) bool {
 	n := d.get(i)
 	pending := func(k int, n *model.Node) bool {
-		return k != except && !n.Ended() && n.Undo == model.UndoNone && !begun(n)
+		return k != except && !n.Ended() && n.Undo == model.UndoNone && !model.GroupBegun(n)
 	}
 	switch {
 	case n.Ended() || n.Undo != model.UndoNone:
@@ -104,7 +98,7 @@ func (d handover) last(i int, name string, behind []bool) bool {
 func (d handover) give(i int) {
 	n := d.get(i)
 	step := d.step(n)
-	if begun(n) || !step.Listens() {
+	if model.GroupBegun(n) || !step.Listens() {
 		return
 	}
 	h := model.Handover{Gen: n.Gen}

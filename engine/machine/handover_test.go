@@ -276,7 +276,7 @@ func TestSignalsOfGroupsCountInTheBound(t *testing.T) {
 // its own in the same way.
 func TestGroupStartsWithSignals(t *testing.T) {
 	signals := []model.Signal{
-		{Number: 7, Name: "go", Payload: js(`"early"`), By: "ann"}, {Number: 8, Name: "deep", ID: "id-8", Payload: js(`1`)}, {Number: 9, Name: "go", Payload: js(`"late"`)},
+		{Number: 7, Name: "go", ID: "id-7", Payload: js(`"early"`), By: "ann"}, {Number: 8, Name: "deep", ID: "id-8", Payload: js(`1`)}, {Number: 9, Name: "go", Payload: js(`"late"`)},
 	}
 	wf := flow(await("w", "go"), do("h", groupOf(await("d", "deep"))), await("x", "go", after("w")), await("y", "go", after("x")))
 	p := startChild(t, wf, machine.Started{Signals: signals}, "do h")
@@ -284,6 +284,7 @@ func TestGroupStartsWithSignals(t *testing.T) {
 	if w, x := p.output("w"), p.output("x"); w != `"early"` || x != `"late"` {
 		t.Errorf("the outputs are %s and %s, want those of the signals in order", w, x)
 	}
+	p.event(machine.SignalReceived{Name: "go", ID: "id-7", Payload: js(`1`)}).early().state("y waiting") // the run knows the id
 	p.signal("go", `3`)
 	if got := p.view("y"); got.Signal != "go" || p.s.Nodes()[p.find("y")].Signal.Number != 4 {
 		t.Errorf("the next signal of the run is %+v", p.s.Nodes()[p.find("y")].Signal)
@@ -291,7 +292,6 @@ func TestGroupStartsWithSignals(t *testing.T) {
 	if got := p.call("h", 0).Signals[0].ID; got != "id-8" {
 		t.Errorf("the call of the group has a signal with id %q, want id-8", got)
 	}
-	p.event(machine.SignalReceived{Name: "deep", ID: "id-8", Payload: js(`1`)}).early() // the run knows the id
 	void := startChild(t, wf, machine.Started{Void: true}).is("cancelled")
 	void.early()
 }

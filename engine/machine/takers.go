@@ -108,7 +108,7 @@ func (d handover) pending(i int) int {
 	case !n.Expanded:
 		return model.Unlimited
 	}
-	return d.instances(n, func(n *model.Node) bool { return !n.Ended() && n.Undo == model.UndoNone && !begun(n) })
+	return d.instances(n, func(n *model.Node) bool { return !n.Ended() && n.Undo == model.UndoNone && !model.GroupBegun(n) })
 }
 
 // instances returns for how many instances of node n a condition holds.

@@ -1,47 +1,70 @@
 package moving
 
 import (
-	"slices"
-
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
 // signals refuses the move if the run keeps an early signal that a step would take later, and no step
 // of the new definition takes it. The sender was told that the run has the signal, so the run must not
-// lose it. A signal that no step of the old definition takes either is not a reason to refuse.
+// lose it. A signal that no step of the old definition takes either is not a reason to refuse. Each wait
+// takes one signal, so a definition with fewer waits takes fewer signals.
 func (c *comparison) signals() {
-	if c.plan.Flow == nil {
+	if c.plan.Flow == nil || len(c.moment.Signals) == 0 {
 		return
 	}
+	was, names := c.takers(c.now)
+	will, _ := c.takers(c.plan.Flow)
 	for k := range c.moment.Signals {
 		s := &c.moment.Signals[k]
-		was := c.taker(c.now, s)
-		if was == "" || c.taker(c.plan.Flow, s) != "" {
+		i, next := was.Take(s), will.Take(s)
+		if i < 0 || next >= 0 {
 			continue
 		}
-		c.refuse(was, "let a step of the new definition wait for this signal with this payload; or migrate the run when step "+was+" has taken it",
-			"the run keeps signal %s for step %s, and no step of the new definition takes it", s.Name, was)
+		c.refuse(names[i], "let a step of the new definition wait for this signal with this payload; or migrate the run when step "+names[i]+" has taken it",
+			"the run keeps signal %s for step %s, and no step of the new definition takes it", s.Name, names[i])
 	}
 }
 
-// taker returns the name of a step of the workflow that has not ended and can take the signal, or the
-// name of a group with such a step; "" = there is none.
-func (c *comparison) taker(wf *dsl.Workflow, s *model.Signal) string {
+// takers returns the wait steps of the workflow that can still take early signals of the run, also those
+// in groups that have not started. For each it returns the name of the step, or of the group.
+func (c *comparison) takers(wf *dsl.Workflow) (list model.Takers, names []string) {
 	for i, step := range wf.Steps {
-		if i < len(c.nodes) && (c.nodes[i].Ended() || c.nodes[i].Item) {
+		room := c.room(i, step)
+		if room == 0 {
 			continue
 		}
-		var waits []*dsl.Wait
-		switch {
-		case step.Awaits(s.Name):
-			waits = []*dsl.Wait{step.Wait}
-		case step.AwaitsInside(s.Name):
-			waits = step.WaitsInside(s.Name)
+		if step.Wait != nil {
+			list = append(list, model.Taker{Step: step, Room: room})
+		} else {
+			list = append(list, model.TakersInside(step, room)...)
 		}
-		if slices.ContainsFunc(waits, func(w *dsl.Wait) bool { return s.Fits(w) == nil }) {
-			return step.Name
+		for len(names) < len(list) {
+			names = append(names, step.Name)
 		}
 	}
-	return ""
+	return list, names
+}
+
+// room returns how many early signals step i can still take if it is a wait step. If it is a group, room
+// returns how many runs of it may start.
+func (c *comparison) room(i int, step *dsl.Step) int {
+	free := func(n *model.Node) bool { return !n.Ended() && !(step.Child != nil && model.GroupBegun(n)) }
+	switch {
+	case i < len(c.nodes) && (c.nodes[i].Item || c.nodes[i].Ended()):
+		return 0
+	case step.Repeat != nil, step.ForEach != nil && (i >= len(c.nodes) || !c.nodes[i].Expanded):
+		return model.Unlimited
+	case step.ForEach == nil && i < len(c.nodes) && !free(c.nodes[i]):
+		return 0
+	case step.ForEach == nil:
+		return 1
+	}
+	room := 0
+	for k := range c.nodes[i].Count {
+		if free(c.nodes[c.nodes[i].First+k]) {
+			room++
+		}
+	}
+	return room
 }

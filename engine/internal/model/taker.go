@@ -46,3 +46,9 @@ func (t Takers) Take(s *Signal) int {
 	}
 	return -1
 }
+
+// GroupBegun reports whether the run that node n of a group starts next may exist already. Then this run
+// has got its signals.
+func GroupBegun(n *Node) bool {
+	return n.Open() || !n.Handed.Absent && n.Calls > 0 && n.Handed.Gen == n.Gen
+}

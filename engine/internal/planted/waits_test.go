@@ -239,7 +239,7 @@ var waitsFaults = []fault{
 	{
 		name: "a call with the same key carries the same signals",
 		in:   "engine/machine.handover.give",
-		old:  "if begun(n) || !step.Listens() {", new: "if !step.Listens() {",
+		old:  "if model.GroupBegun(n) || !step.Listens() {", new: "if !step.Listens() {",
 		by: catches("engine/machine", "^TestRetryOfAGroupGetsOtherSignals$"),
 	},
 	{
@@ -247,6 +247,18 @@ var waitsFaults = []fault{
 		in:   "engine/machine.fitsInside",
 		old:  "if err == nil {", new: "if err == nil || first == nil {",
 		by: catches("engine/machine", "^TestSignalWaitsForAGroup$"),
+	},
+	{
+		name: "a run is not moved to a definition with fewer waits than it keeps signals for",
+		in:   "engine/internal/model.Takers.Take",
+		old:  "x.Room--", new: "",
+		by: catches("engine/machine", "^TestMigrateRefusesFewerWaits$"),
+	},
+	{
+		name: "a group that has started takes no signal of a run that is moved",
+		in:   "engine/moving.(*comparison).room",
+		old:  "step.Child != nil && model.GroupBegun(n)", new: "step.Child == nil && model.GroupBegun(n)",
+		by: catches("engine/machine", "^TestMigrateRefusesFewerWaits$"),
 	},
 	{
 		name: "a full inbox refuses signals before it refuses other verbs",
