@@ -9,6 +9,7 @@ import (
 
 	"github.com/saga-engine/engine/engine/machine"
 	"github.com/saga-engine/engine/engine/machine/status"
+	"github.com/saga-engine/engine/engine/story"
 )
 
 // groupFlow has a group with a limit of open runs for each region. Its steps take 1 s, so that a second
@@ -94,6 +95,11 @@ func TestConcurrencyOfGroupsRejects(t *testing.T) {
 		s := w.wait(a, second, status.RunSucceeded)
 		if got := output(t, s, "ends"); got != `{"c":"caught"}` {
 			t.Errorf("ends = %s, want the group caught", got)
+		}
+		for v := range story.Nodes(s, w.def.Workflow("load")) {
+			if v.Child != "" {
+				t.Errorf("%s names the child run %s, which does not exist", v.Name, v.Child)
+			}
 		}
 		a.kill(t)
 		b := w.start()

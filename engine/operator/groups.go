@@ -140,7 +140,11 @@ func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 		return nil
 	}
 	row, err := store.Complete(w.Store).Find(ctx, n.Child)
-	if errors.Is(err, store.ErrNotFound) { // no engine has submitted the run yet
+	switch {
+	case errors.Is(err, store.ErrNotFound) && !n.FinishedAt.IsZero(): // the run was removed
+		w.ended = append(w.ended, n.Name)
+		return nil
+	case errors.Is(err, store.ErrNotFound): // no engine has submitted the run yet
 		w.begins = append(w.begins, n.Name)
 		return nil
 	}

@@ -281,12 +281,28 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // childName returns the public name of the child run that a node starts, or has started. The step
-// of the node must start child runs.
+// of the node must start child runs. If the run has taken over the step from an ended run (engine
+// restart), the child run has the names of that run.
 func childName(s *machine.State, wf *dsl.Workflow, n *model.Node) string {
 	key, _ := machine.Keys(wf, s.Run(), n)
-	name := wf.Steps[n.Step].KeyName()
+	parent, name := s.Name(), wf.Steps[n.Step].KeyName()
+	if from, step := s.Run().Legacy(n.Step); from != nil {
+		parent, name = from.Name, step
+	}
 	if n.Item {
 		name = fmt.Sprintf("%s[%q]", name, n.Key)
 	}
-	return naming.ChildName(s.Name(), name, key)
+	return naming.ChildName(parent, name, key)
+}
+
+// startedNoChild reports whether the last call of a node for a child run has failed before the child run
+// existed, for example because of no_room. The failure of a child run has data: the name and the state of
+// the run. A node that was taken over from an ended run has no attempts.
+func startedNoChild(n *model.Node) bool {
+	for k := len(n.Attempts) - 1; k >= 0; k-- {
+		if a := &n.Attempts[k]; a.Kind == model.CallDo {
+			return a.Status == model.AttemptFailed && a.Gen == n.Gen && n.Data.V.IsNull()
+		}
+	}
+	return n.Handed.Absent || n.State == status.StepCaught && n.Data.V.IsNull()
 }

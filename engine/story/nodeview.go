@@ -32,7 +32,8 @@ type NodeView struct {
 	// not known. For other steps both are 0.
 	Iteration, Iterations int
 
-	// Child is the public name of the child run that the node has started; "" = it has started none.
+	// Child is the public name of the child run that the node has started; "" = it has started none,
+	// or the engine refused to start it, for example because of no_room.
 	// If the node has started several child runs, Child is the name of the last one.
 	Child string
 
@@ -145,7 +146,7 @@ func Node(s *machine.State, wf *dsl.Workflow, i int) NodeView {
 		if loops(wf, n) && n.Fwd.Ready != 0 {
 			v.Iteration, v.Iterations = int(n.Loop.Iteration)+1, mostIterations(wf, n, &dsl.Scope{Vars: r.Vars.V})
 		}
-		if wf.Steps[n.Step].Child != nil && !v.Each && n.Fwd.Began != 0 {
+		if wf.Steps[n.Step].Child != nil && !v.Each && n.Fwd.Began != 0 && !startedNoChild(n) {
 			v.Child = childName(s, wf, n)
 		}
 		work, undo := machine.Keys(wf, r, n)

@@ -261,6 +261,24 @@ var waitsFaults = []fault{
 		by: catches("engine/machine", "^TestMigrateRefusesFewerWaits$"),
 	},
 	{
+		name: "a run of engine restart names the child runs of the run before",
+		in:   "engine/story.childName",
+		old:  "parent, name = from.Name, step", new: "name = step",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^signal-order$"),
+	},
+	{
+		name: "a group that was refused names no child run",
+		in:   "engine/story.startedNoChild",
+		old:  "a.Gen == n.Gen && n.Data.V.IsNull()", new: "a.Gen == n.Gen && !n.Data.V.IsNull()",
+		by: catches("engine", "^TestConcurrencyOfGroupsRejects$"),
+	},
+	{
+		name: "a refused group that a run of engine restart has taken over names no child run",
+		in:   "engine/story.startedNoChild",
+		old:  "n.State == status.StepCaught && n.Data.V.IsNull()", new: "n.State == status.StepCaught && n.Gen < 0",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^signal-order$"),
+	},
+	{
 		name: "a full inbox refuses signals before it refuses other verbs",
 		in:   "engine/operator.bounds",
 		old:  "maxWaitingSignals,", new: "maxWaitingVerbs,",
