@@ -35,7 +35,7 @@
 //	state, apply, record              the state of a run, and how records change it
 //	draft, loader                     reused memory, for decisions and for folding records
 //	decider, scope                    a decision, and its expressions
-//	takers, handover                  early signals for groups
+//	handover                          early signals for groups
 //	slots, attempt, ending            what a decision does to one node or to the run
 //	nodeend, turn                     the end of a node; the run turns back
 //	retry, undo                       what follows a failed attempt; the undo of a node

@@ -10,6 +10,7 @@ import (
 	"github.com/saga-engine/engine/dsl"
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine"
+	"github.com/saga-engine/engine/engine/machine/status"
 )
 
 // groupOf makes a step start the run of a group with these steps.
@@ -136,45 +137,45 @@ func TestStepBehindAGroupGetsNoSignalBeforeIt(t *testing.T) {
 // A run needs a signal most if a step waits for it. It needs none for a step for which it keeps a signal.
 func TestNeedOfARun(t *testing.T) {
 	in := groupOf(await("w", "go"))
-	needs := func(p *play, data string, want machine.Need) {
+	needs := func(p *play, data string, want status.Need) {
 		t.Helper()
 		if got := new(machine.Scratch).Need(p.wf, p.s, machine.SignalReceived{Name: "go", Payload: js(data)}); got != want {
 			t.Errorf("the need is %d, want %d\n%s", got, want, p.dump())
 		}
 	}
 	p := start(t, flow(do("a"), await("own", "go", after("a"))), "do a")
-	needs(p, `1`, machine.NeedSoon)
-	needs(p, `"bad"`, machine.NeedNone)
+	needs(p, `1`, status.NeedSoon)
+	needs(p, `"bad"`, status.NeedNone)
 	p.signal("go", `1`)
-	needs(p, `1`, machine.NeedNone)
+	needs(p, `1`, status.NeedNone)
 
 	p = start(t, flow(await("own", "go"), await("next", "go", after("own"))))
-	needs(p, `1`, machine.NeedNow)
-	needs(p, `"bad"`, machine.NeedNone)
+	needs(p, `1`, status.NeedNow)
+	needs(p, `"bad"`, status.NeedNone)
 
 	p = start(t, flow(do("a"), do("g", in, after("a")), await("own", "go", after("g"))), "do a")
-	needs(p, `1`, machine.NeedLater)
+	needs(p, `1`, status.NeedLater)
 	p.signal("go", `1`)
-	needs(p, `1`, machine.NeedLater)
+	needs(p, `1`, status.NeedLater)
 	p.signal("go", `2`)
-	needs(p, `1`, machine.NeedNone)
+	needs(p, `1`, status.NeedNone)
 	p.ok("a", "do g").carries("g", "1 go")
-	needs(p, `1`, machine.NeedNone)
+	needs(p, `1`, status.NeedNone)
 	p.ok("g")
-	needs(p, `1`, machine.NeedNone)
+	needs(p, `1`, status.NeedNone)
 
 	p = start(t, flow(do("a"), do("g", in, after("a")), await("own", "go", after("g"))), "do a").ok("a", "do g")
-	needs(p, `1`, machine.NeedLater)
+	needs(p, `1`, status.NeedLater)
 	p.ok("g")
-	needs(p, `1`, machine.NeedNow)
+	needs(p, `1`, status.NeedNow)
 
 	p = start(t, flow(do("a"), do("g", in, each("k", "l"), parallel(1), after("a"))), "do a")
 	for range 3 {
 		p.signal("go", `1`)
-		needs(p, `1`, machine.NeedLater) // a may change how many keys there are
+		needs(p, `1`, status.NeedLater) // a may change how many keys there are
 	}
 	p.ok("a", "do g[k]")
-	needs(p, `1`, machine.NeedNone)
+	needs(p, `1`, status.NeedNone)
 }
 
 // A signal with an error code needs no payload, and its code and reason reach the group.

@@ -37,3 +37,25 @@ func TestKinGoldenJournal(t *testing.T) {
 	}
 	foldGolden(t, path, 3)
 }
+
+// A journal of the run of a group whose early signals have ids folds to the same states for ever.
+func TestSignalIDsGoldenJournal(t *testing.T) {
+	path := filepath.Join("testdata", "journal-v3-ids.txt")
+	if *updateKin {
+		begin := machine.Started{Until: noon.Add(second(60)), Signals: []model.Signal{
+			{Name: "go", ID: "s-1", Payload: js(`1`)}, {Name: "deep", ID: "s-2", Payload: js(`2`), By: "ann"}, {Name: "deep", Payload: js(`3`)},
+		}}
+		p := startChild(t, flow(await("w", "go"), do("a"), do("g", groupOf(await("x", "deep")), after("a"))), begin, "do a")
+		p.event(machine.SignalReceived{Name: "deep", ID: "s-2", Payload: js(`2`)}).early(2, 3)
+		p.ok("a", "do g").carries("g", "2 deep", "3 deep")
+		p.event(machine.PauseRequested{By: "ann"}, "pause g").event(machine.ResumeRequested{By: "ann"}, "resume g")
+		for k := range int32(6) {
+			p.event(machine.TakenOver{By: k + 2, From: k + 1}, "do g")
+		}
+		p.ok("g").is("succeeded")
+		if err := os.WriteFile(path, []byte(p.golden()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foldGolden(t, path, 3)
+}

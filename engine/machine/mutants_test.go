@@ -176,8 +176,6 @@ var mutants = []mutant{
 		"\n\t\td.take(s.Number)", "", nil},
 	{"a step behind a group keeps the signals that the group needs to end", "handover.go",
 		"own = d.takers(behind)", "own = d.takers(nil)", nil},
-	{"a step of the run keeps more signals from a group than it can take", "../internal/model/taker.go",
-		"x.Room--", "", nil},
 	{"a signal for a group loses its id", "signal.go",
 		"ID: e.ID, ", "", nil},
 	{"a takeover sends the call for a group without its signals", "dispatch.go",

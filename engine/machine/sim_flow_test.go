@@ -36,7 +36,7 @@ func randomFlow(c *chooser) *dsl.Workflow {
 func stepName(i int) string { return "s" + string(rune('a'+i)) }
 
 // signalNames are those that random waits listen for.
-var signalNames = []string{"go", "stop", "go stop"}
+var signalNames = []string{"go", "stop", "go stop", "inside"}
 
 // randomQuiet makes a step that calls no agent.
 func randomQuiet(c *chooser, i int) *spec {
@@ -81,7 +81,7 @@ func randomQuiet(c *chooser, i int) *spec {
 		if c.chance(40) {
 			options = append(options, goesOn)
 		}
-		return await(stepName(i), signalNames[c.n(3)], options...)
+		return await(stepName(i), signalNames[c.n(4)], options...)
 	}
 	return value(stepName(i), options...)
 }

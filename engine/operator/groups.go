@@ -76,11 +76,11 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	if err := w.offer(ctx, own, top, err == nil); err != nil {
 		return Receiver{}, err
 	}
-	for need := machine.NeedNow; ; need-- {
+	for need := status.NeedNow; ; need-- {
 		switch {
 		case w.best[need].Run != 0:
 			return w.best[need], nil
-		case need == machine.NeedNone:
+		case need == status.NeedNone:
 			refused.Reason = strings.Join(append([]string{refused.Reason}, w.reasons()...), "; ")
 			return Receiver{}, refused
 		}
@@ -94,16 +94,16 @@ type groupWalk struct {
 	*Operator
 	ev machine.SignalReceived
 
-	best    [machine.NeedNow + 1]Receiver // for each Need, the first run that has it; Run 0 = none
-	refused []string                      // why runs of groups refuse the signal
-	begins  []string                      // groups that have started, but whose run is not in the store yet
-	ended   []string                      // groups that have ended
+	best    [status.NeedNow + 1]Receiver // for each Need, the first run that has it; Run 0 = none
+	refused []string                     // why runs of groups refuse the signal
+	begins  []string                     // groups that have started, but whose run is not in the store yet
+	ended   []string                     // groups that have ended
 }
 
 // offer notes how much the run r needs the signal, and visits its groups. The parameter `accepts` is true if
 // the run would accept the signal.
 func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accepts bool) error {
-	need := machine.NeedNone
+	need := status.NeedNone
 	if accepts {
 		need = new(machine.Scratch).Need(r.Flow, r.State, w.ev)
 	}
@@ -112,11 +112,11 @@ func (w *groupWalk) offer(ctx context.Context, to Receiver, r journal.Run, accep
 			w.best[need] = to
 		}
 	}
-	if need != machine.NeedLater {
+	if need != status.NeedLater {
 		note()
 	}
 	for n := range story.Nodes(r.State, r.Flow) {
-		if w.best[machine.NeedNow].Run != 0 {
+		if w.best[status.NeedNow].Run != 0 {
 			return nil
 		}
 		if n.Each && n.Count >= 0 || n.Step >= len(r.Flow.Steps) || !r.Flow.Steps[n.Step].AwaitsInside(w.ev.Name) {

@@ -173,7 +173,7 @@ var waitsFaults = []fault{
 	{
 		name: "a group that waits for a signal comes before one that keeps it",
 		in:   "engine/machine.(*Scratch).Need",
-		old:  "return NeedNow", new: "return NeedSoon",
+		old:  "return status.NeedNow", new: "return status.NeedSoon",
 		by: catches("engine", "^TestSignalOfGroupsThatWait$"),
 	},
 	{
@@ -221,13 +221,13 @@ var waitsFaults = []fault{
 	{
 		name: "a step in a group that waits comes before a group that has not started",
 		in:   "engine/operator.(*Operator).Receiver",
-		old:  "for need := machine.NeedNow; ; need-- {", new: "for need := machine.NeedLater; ; need-- {",
+		old:  "for need := status.NeedNow; ; need-- {", new: "for need := status.NeedLater; ; need-- {",
 		by: catches("engine", "^TestSignalReachesAGroup$"),
 	},
 	{
 		name: "a group that has started comes before one that has not",
 		in:   "engine/operator.(*groupWalk).offer",
-		old:  "if need != machine.NeedLater {", new: "if need <= machine.NeedNow {",
+		old:  "if need != status.NeedLater {", new: "if need <= status.NeedNow {",
 		by: catches("engine", "^TestStartedGroupsComeFirst$"),
 	},
 	{
@@ -277,6 +277,12 @@ var waitsFaults = []fault{
 		in:   "engine/story.startedNoChild",
 		old:  "n.State == status.StepCaught && n.Data.V.IsNull()", new: "n.State == status.StepCaught && n.Gen < 0",
 		by: catches("cmd/engine", "^TestScriptSQLite$/^signal-order$"),
+	},
+	{
+		name: "a step of the run keeps no more signals from a group than it can take",
+		in:   "engine/machine.handover.room",
+		old:  "case free(n):\n\t\treturn 1", new: "case free(n):\n\t\treturn 2",
+		by: catches("engine/machine", "^TestOwnStepsReserveWhatTheyCanTake$"),
 	},
 	{
 		name: "a full inbox refuses signals before it refuses other verbs",
