@@ -55,8 +55,8 @@ func (d caller) attach(i int) bool {
 		inv := d.invocation(i, a.Kind, d.action(n, a.Kind), int(a.Number), a.CompleteBy)
 		inv.Attempt.Call = int(a.Call)
 		inv.NoCompensate = d.run.NoUndo && turned && a.Kind == model.CallDo
-		if d.run.Paused && d.step(n).Child.Group {
-			inv.Paused, inv.PauseReason = true, d.run.PauseWhy
+		if d.step(n).Child.Group && holdsGroups(&d.run) {
+			inv.Pause = d.pauseOfGroup(i, a)
 		}
 		d.commands = append(d.commands, inv)
 		if !turned && waitsForChild(a) {
@@ -69,17 +69,42 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// pauseGroups makes the runs of all groups follow the pause of this run, or its end: a group is a part
-// of its run. Child runs of other steps are runs of their own, so they are not paused.
-func (d caller) pauseGroups(on bool, reason string) {
-	for i := range d.count() {
+// holdsGroups reports whether no step in a group of the run may start: the run is paused, or it is
+// parked. A group is a part of its run, so it starts nothing while the run starts nothing.
+func holdsGroups(r *model.Run) bool {
+	return r.Paused || r.Parked && r.Phase == model.PhaseForward
+}
+
+// pauseOfGroup returns the command that makes the run of a group follow this run: the group must be
+// paused, or its pause is over. The attempt `a` of node i waits for the run of the group.
+func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
+	p := PauseChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, On: holdsGroups(&d.run)}
+	if p.Parked = p.On && !d.run.Paused; !p.Parked {
+		p.Reason = d.run.PauseWhy
+	}
+	return p
+}
+
+// leadChildren tells the open child runs what this decision changes for them. The groups of a run that
+// is paused or parked now must be paused. Child runs of other steps are runs of their own, so they are
+// not paused. If the deadline of the run has changed, all child runs get another deadline.
+func (d caller) leadChildren() {
+	before, now := &d.s.run, &d.run
+	parked := before.Parked != now.Parked
+	if now.Phase == model.PhaseForward && (parked || before.Deadline != now.Deadline) {
+		d.boundChildren()
+	}
+	if holdsGroups(before) == holdsGroups(now) {
+		return
+	}
+	for i, old := range d.s.nodes {
 		n := d.get(i)
 		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
 			continue
 		}
-		for _, a := range n.Attempts {
-			if a.Status == model.AttemptOpen && d.isChild(n, a.Kind) {
-				d.commands = append(d.commands, PauseChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, On: on, Reason: reason})
+		for k := range n.Attempts { // a call that this decision makes needs no command
+			if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.Call <= old.Calls && d.isChild(n, a.Kind) {
+				d.commands = append(d.commands, d.pauseOfGroup(i, a))
 			}
 		}
 	}

@@ -213,12 +213,9 @@ func (d mover) migrated(ev Migrated) {
 		d.verbs().refuse("migrate", ev.By, "%s", moreOf(plan.Refusals))
 		return
 	}
-	switch {
-	case !plan.NewDeadline:
-	case bounds(d).byParent(): // the parent of this child run still waits only until then
-		d.run.Deadline = model.Earliest(plan.Deadline, d.run.Deadline)
-	default:
-		d.run.Deadline, d.run.Overdue = plan.Deadline, false
+	if plan.NewDeadline {
+		_, until := bounds(d).parts()
+		bounds(d).set(plan.Deadline, until)
 	}
 	if vars := (model.StoredValue{V: plan.Vars}); !model.SameStored(vars, d.run.Vars) {
 		d.run.Vars = vars

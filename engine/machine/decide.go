@@ -41,6 +41,7 @@ func Decide(wf *dsl.Workflow, s *State, in Input) Record {
 		d.live()
 	}
 	d.advance()
+	d.caller().leadChildren()
 	return d.record()
 }
 

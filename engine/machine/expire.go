@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"time"
+
 	"github.com/saga-engine/engine/engine/internal/model"
 	"github.com/saga-engine/engine/engine/machine/status"
 	"github.com/saga-engine/engine/sdk"
@@ -165,7 +167,10 @@ func (d caller) boundChildren() {
 			if !waitsForChild(a) {
 				continue
 			}
-			by := model.Earliest(a.Started.Add(childTimeout), d.forward().forwardBound(i))
+			by := a.Started.Add(childTimeout)
+			if !d.run.Parked { // while a run is parked, no deadline of its forward work expires
+				by = model.Earliest(by, d.forward().forwardBound(i))
+			}
 			if by != a.CompleteBy && by > d.at {
 				a.CompleteBy = by
 				d.commands = append(d.commands, bound(i, a))
@@ -174,12 +179,39 @@ func (d caller) boundChildren() {
 	}
 }
 
-// bounds knows which deadline of a child run comes from its parent.
+// bounds knows the two origins of the deadline of a run: its own deadline, and the time until which
+// its parent waits. The earlier one is the deadline.
 type bounds struct{ *decider }
 
+// parts returns the own deadline of the run, and the time until which its parent waits; 0 = none. The
+// own deadline comes from the workflow. A person may have extended it, or a move may have changed it.
+func (d bounds) parts() (own, until model.Instant) {
+	r := &d.run
+	switch {
+	case r.Parent.Run == 0:
+		return r.Deadline, 0
+	case r.Bound != (model.Bound{}):
+		return r.Bound.Own, r.Bound.Until
+	}
+	// An older engine has started the run, and has stored only the earlier one of the two times.
+	if own, ok := d.written(); !ok || r.Deadline < own {
+		return own, r.Deadline
+	}
+	return r.Deadline, 0
+}
+
+// set gives the run the deadline that follows from the two times.
+func (d bounds) set(own, until model.Instant) {
+	r := &d.run
+	r.Deadline = model.Earliest(own, until)
+	if r.Parent.Run != 0 {
+		r.Bound = model.Bound{Own: own, Until: until}
+	}
+	r.Overdue = r.Overdue && r.Deadline <= d.at
+}
+
 // parentWaits sets the deadline of a child run after the parent has changed the time until which it
-// waits. The deadline of the child's own workflow still counts, and so does an extension of it by a
-// person.
+// waits. The own deadline of the child still counts.
 func (d bounds) parentWaits(ev ParentWaits) {
 	r := &d.run
 	switch {
@@ -190,29 +222,34 @@ func (d bounds) parentWaits(ev ParentWaits) {
 		d.verbs().refuse(verbExtend, ev.By, "the run turns back, so its deadline has no effect any more")
 		return
 	}
-	deadline := r.Deadline
-	if d.byParent() {
-		deadline, _ = d.own()
-	}
-	r.Deadline = model.Earliest(deadline, model.ToInstant(ev.Until))
-	r.Overdue = r.Overdue && r.Deadline <= d.at
-	d.caller().boundChildren()
+	own, _ := d.parts()
+	d.set(own, model.ToInstant(ev.Until))
 }
 
 // byParent reports whether the deadline of the run is the time until which its parent waits.
-// That is so if this time comes before the deadline that the workflow sets.
 func (d bounds) byParent() bool {
-	r := &d.run
-	if r.Parent.Run == 0 || r.Deadline == 0 {
-		return false
-	}
-	own, ok := d.own()
-	return !ok || r.Deadline < own
+	own, until := d.parts()
+	return until != 0 && (own == 0 || until < own)
 }
 
-// own returns the deadline that the workflow of the run sets. The result `ok` is false if it
+// refuses returns why a person cannot give the run this much more time; "" = the person can. The parent
+// of a child run does not wait longer.
+func (d bounds) refuses(by time.Duration) string {
+	_, until := d.parts()
+	switch {
+	case by <= 0 || until == 0:
+		return ""
+	case d.byParent():
+		return "the deadline is the time until which the parent " + d.run.Parent.Name + " waits"
+	case d.at.Add(by) > until:
+		return "the parent " + d.run.Parent.Name + " does not wait so long"
+	}
+	return ""
+}
+
+// written returns the deadline that the workflow of the run sets. The result `ok` is false if it
 // sets none, or if the expression cannot be evaluated.
-func (d bounds) own() (at model.Instant, ok bool) {
+func (d bounds) written() (at model.Instant, ok bool) {
 	if d.wf.Deadline == nil {
 		return 0, false
 	}

@@ -38,7 +38,7 @@ func (d forward) accept(ev Started) {
 	}
 	d.arrived = numbered(ev.Signals)
 	if ev.Parent != 0 {
-		r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))
+		bounds(d).set(r.Deadline, model.ToInstant(ev.Until))
 	}
 	if ev.Void {
 		r.Cancel = true

@@ -336,9 +336,10 @@ type Invoke struct {
 	// got them with its start.
 	Signals []signal
 	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
-	NoCompensate bool   // the run was cancelled without compensation; a command Stop follows the call
-	Paused       bool   // the child is the run of a group, and the run around the group is paused
-	PauseReason  string // with Paused: the reason that the person gave
+	NoCompensate bool // the run was cancelled without compensation; a command Stop follows the call
+	// Pause is not zero if the child is the run of a group, and the run around the group is paused or
+	// parked.
+	Pause PauseChild
 }
 
 // Stop tells the agent that the engine does not need the answer to a running call any more.
@@ -354,12 +355,27 @@ type Stop struct {
 }
 
 // PauseChild tells the engine that the run of a group must be paused, because the run around the
-// group is paused (On), or that this pause is over. Calls that a takeover sends again have the field
-// Invoke.Paused instead.
+// group is paused or parked (On), or that this pause is over. Calls that a takeover sends again have the
+// field Invoke.Pause instead.
 type PauseChild struct {
 	Attempt AttemptID // the open call that waits for the run of the group
 	On      bool
-	Reason  string // with On: the reason that the person gave
+	Parked  bool   // with On: the run around the group is parked, and not paused
+	Reason  string // with On: the reason that the person gave who paused the run; "" = none, or Parked
+}
+
+// WhyParked is the reason for the pause of a group, if the run around the group is parked.
+const WhyParked = "the run around the group is parked"
+
+// Why returns the reason for the pause, for people.
+func (p PauseChild) Why() string {
+	switch {
+	case p.Parked:
+		return WhyParked
+	case p.Reason != "":
+		return "the run around the group is paused: " + p.Reason
+	}
+	return "the run around the group is paused"
 }
 
 // BoundChild tells the engine until when a call waits for its child run now: the deadline of the run

@@ -363,9 +363,18 @@ func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.Ru
 	if w.cancelled {
 		return nil
 	}
-	err := w.post(ctx, child, "cancel", machine.CancelRequested{By: w.Name, Reason: "the parent run turns back"})
+	err := w.post(ctx, child, "cancel", machine.CancelRequested{By: w.Name, Reason: "the parent run does not wait for it any more"})
 	w.cancelled = err == nil
 	return err
+}
+
+// holdLocked returns the pause that the run of a group must have now; nil = none. A group that must turn
+// back is not paused with a parked run: its undos must not wait for a person.
+func (w *waiter) holdLocked() *machine.PauseChild {
+	if w.pause != nil && w.pause.Parked && w.stop {
+		return nil
+	}
+	return w.pause
 }
 
 // strayLocked reports whether the run of a group must be paused but is not, or the other way round. A
@@ -373,10 +382,11 @@ func (w *waiter) cancel(ctx context.Context, child status.RunID, state status.Ru
 func (w *waiter) strayLocked(state status.RunState) bool {
 	paused := state == status.RunPaused
 	w.theirs = w.theirs && paused
-	if !w.Flow.Steps[w.Invoke.Step].Child.Group || state.Final() || state.NeedsHuman() || w.theirs && w.pause == nil {
+	hold := w.holdLocked() != nil
+	if !w.Flow.Steps[w.Invoke.Step].Child.Group || state.Final() || state.NeedsHuman() || w.theirs && !hold {
 		return false
 	}
-	return paused != (w.pause != nil)
+	return paused != hold
 }
 
 // followPause makes the run of a group follow the pause of the run around it. A pause by a person stays,
@@ -384,17 +394,13 @@ func (w *waiter) strayLocked(state status.RunState) bool {
 func (w *waiter) followPause(ctx context.Context, child status.RunID, state status.RunState) error {
 	r := w.waits
 	r.mu.Lock()
-	stray, pause := w.strayLocked(state), w.pause
+	stray, pause := w.strayLocked(state), w.holdLocked()
 	r.mu.Unlock()
 	if !stray {
 		return nil
 	}
 	if pause != nil {
-		reason := "the run around the group is paused"
-		if pause.Reason != "" {
-			reason += ": " + pause.Reason
-		}
-		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: reason})
+		return w.post(ctx, child, "pause", machine.PauseRequested{By: w.Name, Reason: pause.Why()})
 	}
 	run, err := journal.Load(ctx, r.cfg.Store, r.cfg.Sealer, r.cfg.Defs, child)
 	if err != nil {

@@ -127,8 +127,8 @@ func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) ca
 	if e.Invoke.NoCompensate {
 		w.leave = &leaving{}
 	}
-	if e.Invoke.Paused {
-		w.pause = &machine.PauseChild{Attempt: e.Invoke.Attempt, On: true, Reason: e.Invoke.PauseReason}
+	if e.Invoke.Pause.On {
+		w.pause = &e.Invoke.Pause
 	}
 	r.mu.Lock()
 	old := r.waits[w.id]

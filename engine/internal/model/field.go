@@ -50,6 +50,7 @@ const (
 	RunStartByBit
 	RunAncestorsBit
 	RunReplyBit
+	RunBoundBit
 )
 
 // Each constant is the bit of one field of a node. The table NodeFields has the fields in the

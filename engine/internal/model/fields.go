@@ -161,13 +161,14 @@ var RunFields = []Field[Run]{
 		Same: func(a, b *Run) bool { return a.Reply.target() == b.Reply.target() },
 		Copy: func(dst, src *Run) { dst.Reply = src.Reply },
 	},
+	plainly(RunBoundBit, func(r *Run) *Bound { return &r.Bound }), // only for a child run
 }
 
 // HeadBits are the bits of the fields in Run.Head. RareBits are the bits of the fields in
 // Run.Rare.
 const (
 	HeadBits = RunIDBit | RunNameBit | RunKeyBit | RunVarsBit | RunTriggerBit | RunStartedByBit | RunWorkflowBit | RunStartedBit | RunParentBit | RunLineBit | RunReplyBit
-	RareBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit
+	RareBits = RunOutputsBit | RunParkedAtBit | RunFailureBit | RunUndoStartedBit | RunUndoDeadlineBit | RunHoldsBit | RunRefusedBit | RunPauseBit | RunLostBit | RunMovesBit | RunAncestorsBit | RunBoundBit
 )
 
 func sameOutput(a, b Output) bool {

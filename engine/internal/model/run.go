@@ -118,6 +118,8 @@ type Rare struct {
 	UndoStarted  Instant
 	UndoDeadline Instant
 
+	Bound Bound // only for a child run: the two times from which its deadline follows
+
 	Holds []Hold
 	// Refused[h] is the earliest time for the next call of the agent Holds[h], after the engine
 	// refused to send a call; 0 = none. The slice Refused may have fewer elements than Holds; a
@@ -129,6 +131,14 @@ type Rare struct {
 	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of the
 	// last of them has started this run; nil = this run has taken over nothing.
 	Ancestors []Ancestor
+}
+
+// A Bound holds the two times from which the deadline of a child run follows: the earlier one counts.
+// 0 = none. The zero Bound belongs to a run that has no parent, or whose journal begins with a record of
+// an engine that did not store the two times.
+type Bound struct {
+	Own   Instant // deadline of the run itself: from its workflow, or as a person or a move has changed it
+	Until Instant // time until which the parent waits
 }
 
 // NoHead is the Head of a run that uses no field of Head. NoRare is the Rare of a run

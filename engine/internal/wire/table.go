@@ -174,6 +174,11 @@ var runCodec = []codec[model.Run]{
 		put: func(e *encoder, r *model.Run) { putReply(e, r.Reply) },
 		get: func(d *decoder, r *model.Run) { r.Reply = getReply(d) },
 	},
+	{ // only for a child run: its own deadline, and the time until which its parent waits
+		bit: model.RunBoundBit,
+		put: func(e *encoder, r *model.Run) { e.instant(r.Bound.Own); e.instant(r.Bound.Until) },
+		get: func(d *decoder, r *model.Run) { r.Bound = model.Bound{Own: d.instant(), Until: d.instant()} },
+	},
 }
 
 var nodeCodec = []codec[model.Node]{
