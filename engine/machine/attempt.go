@@ -97,16 +97,33 @@ func (d caller) leadChildren() {
 	if holdsGroups(before) == holdsGroups(now) {
 		return
 	}
-	for i, old := range d.s.nodes {
+	for i := range d.count() {
 		n := d.get(i)
 		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
 			continue
 		}
-		for k := range n.Attempts { // a call that this decision makes needs no command
-			if a := &n.Attempts[k]; a.Status == model.AttemptOpen && a.Call <= old.Calls && d.isChild(n, a.Kind) {
-				d.commands = append(d.commands, d.pauseOfGroup(i, a))
+		for k := range n.Attempts {
+			a := &n.Attempts[k]
+			if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
+				continue
 			}
+			pause := d.pauseOfGroup(i, a)
+			d.amend(i, a, pause, func(inv *Invoke) { inv.Pause = pause })
 		}
+	}
+}
+
+// amend changes the call of the attempt `a` of node i, if this decision sends the call. If an earlier
+// decision has made the call, its child run may exist already: then amend also adds the command.
+func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) {
+	for k := range d.commands {
+		if inv, call := d.commands[k].(Invoke); call && inv.Attempt == (AttemptID{Node: i, Call: int(a.Call)}) {
+			change(&inv)
+			d.commands[k] = inv
+		}
+	}
+	if i < len(d.s.nodes) && a.Call <= d.s.nodes[i].Calls {
+		d.commands = append(d.commands, c)
 	}
 }
 

@@ -171,10 +171,11 @@ func (d caller) boundChildren() {
 			if !d.run.Parked { // while a run is parked, no deadline of its forward work expires
 				by = model.Earliest(by, d.forward().forwardBound(i))
 			}
-			if by != a.CompleteBy && by > d.at {
-				a.CompleteBy = by
-				d.commands = append(d.commands, bound(i, a))
+			if by == a.CompleteBy || by <= d.at {
+				continue
 			}
+			a.CompleteBy = by
+			d.amend(i, a, bound(i, a), func(inv *Invoke) { inv.CompleteBy = by.Time() })
 		}
 	}
 }
@@ -237,7 +238,7 @@ func (d bounds) byParent() bool {
 func (d bounds) refuses(by time.Duration) string {
 	_, until := d.parts()
 	switch {
-	case by <= 0 || until == 0:
+	case by <= 0 || until == 0 || d.run.Phase != model.PhaseForward: // an undo has another deadline
 		return ""
 	case d.byParent():
 		return "the deadline is the time until which the parent " + d.run.Parent.Name + " waits"

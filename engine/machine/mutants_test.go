@@ -195,7 +195,7 @@ var mutants = []mutant{
 	{"a child run that must begin no step begins", "forward.go",
 		"if ev.Void {", "if ev.Void && ev.Until.IsZero() && d.wf == nil {", nil},
 	{"a child run does not know until when its parent waits", "forward.go",
-		"r.Deadline = model.Earliest(r.Deadline, model.ToInstant(ev.Until))", "", nil},
+		"bounds(d).set(r.Deadline, model.ToInstant(ev.Until))", "bounds(d).set(r.Deadline, 0)", nil},
 	{"the journal forgets the parent", "../internal/wire/table.go",
 		"e.parent(r.Parent)", "e.parent(model.Parent{})", nil},
 	{"a child run is undone under the key of the undo", "dispatch.go",

@@ -28,7 +28,7 @@ func TestParkedRunHoldsItsGroups(t *testing.T) {
 	if got := p.bounds(); len(got) != 2 || !got["c"].Equal(noon.Add(second(130))) || !got["g"].Equal(noon.Add(second(130))) {
 		t.Errorf("the child runs are told %v when the run goes on", got)
 	}
-	p.ok("a").wait(second(60), "stop c", "stop g")
+	p.ok("a").wait(second(60), "stop c", "stop g", "undo a")
 }
 
 // A run that is paused and parked holds its groups until both are over.

@@ -335,11 +335,13 @@ type Invoke struct {
 	// Early signals with which the run of a group starts; nil = none. If the run exists already, it has
 	// got them with its start.
 	Signals []signal
-	// Only a takeover sends calls with the following fields: calls for child runs that were open before.
-	NoCompensate bool // the run was cancelled without compensation; a command Stop follows the call
-	// Pause is not zero if the child is the run of a group, and the run around the group is paused or
-	// parked.
+	// Pause.On is true if the child is the run of a group, and the run around the group is paused or
+	// parked. This is so for calls that a takeover sends again, and for calls that a decision makes
+	// which also parks the run.
 	Pause PauseChild
+	// NoCompensate is true if the run was cancelled without compensation; a command Stop follows the
+	// call. Only a takeover sends such calls: calls for child runs that were open before.
+	NoCompensate bool
 }
 
 // Stop tells the agent that the engine does not need the answer to a running call any more.
