@@ -36,8 +36,8 @@ type Result struct {
 
 // All stores runs without an owner. It joins the store, submits all runs, and leaves the store. It
 // returns one result for each request. A result without an error and without a run says that the
-// request was not tried. In this case the result `why` is the reason. The result `left` is the error
-// of leaving the store.
+// request was not tried. In this case the result `why` is the reason. The result `left` is the
+// error of leaving the store.
 func All(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left error) {
 	out = make([]Result, len(all))
 	if len(all) == 0 {
@@ -59,8 +59,8 @@ func All(ctx context.Context, cfg Batch, all []Request) (out []Result, why, left
 	if why = b.tick(ctx); why == nil {
 		why = b.run(ctx, writers)
 	}
-	// Leave the store, although this membership owns no run. Otherwise it would look like a dead
-	// engine.
+	// Leave the store, although this membership owns no run. If it did not leave, it would look
+	// like a dead engine.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Lease)
 	defer cancel()
 	if err := cfg.Store.Leave(last, b.engine); err != nil && !owner.NotOwner(err) {
@@ -94,8 +94,8 @@ func (b *batch) tick(ctx context.Context) error {
 // run submits all runs with the given number of writers. It returns an error if some submissions
 // were not tried.
 func (b *batch) run(ctx context.Context, writers int) error {
-	// When one writer fails, the context `stop` ends. The other writers start no new batch, but each
-	// of them still waits for the answer to its last batch.
+	// When one writer fails, the context `stop` ends. The other writers start no new batch, but
+	// each of them still waits for the answer to its last batch.
 	stop, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var open []store.Writer

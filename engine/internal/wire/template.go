@@ -30,8 +30,8 @@ const (
 
 // A templateFields describes a template with sets of fields, as bits. The sets `node` and `attempt`
 // contain the fields that usually change. The sets `follow` and `attemptFollow` contain the fields
-// whose values a reader computes. The template is used only for patches that change
-// all fields in the set `must`. For other patches it would save too little.
+// whose values a reader computes. The template is used only for patches that change all fields in
+// the set `must`. For other patches it would save too little.
 type templateFields struct {
 	node, follow, must     uint64
 	attempt, attemptFollow uint64
@@ -109,8 +109,8 @@ func templateOf(p *model.NodePatch, at model.Instant, event machine.Event) templ
 	return noTemplate
 }
 
-// set computes the fields in `mask` from the template, and sets them in n. Each of these fields must
-// also be in the set `templates[k].follow`.
+// set computes the fields in `mask` from the template, and sets them in n. Each of these fields
+// must also be in the set `templates[k].follow`.
 func (k template) set(n *model.Node, mask uint64, at model.Instant, call int32, output dsl.Value) {
 	switch k {
 	case stepStarts:
@@ -269,8 +269,8 @@ func attemptEndDiffers(a *model.Attempt, at model.Instant) uint64 {
 	return m
 }
 
-// setAttempt sets the fields in `mask` to the values that a template gives them. attemptStartDiffers
-// and attemptEndDiffers compare an attempt with the same values.
+// setAttempt sets the fields in `mask` to the values that a template gives them.
+// attemptStartDiffers and attemptEndDiffers compare an attempt with the same values.
 func setAttempt(a *model.Attempt, mask uint64, at model.Instant) {
 	if mask&model.AttemptStatusBit != 0 {
 		a.Status = model.AttemptOK
