@@ -16,9 +16,9 @@ import (
 type Use struct {
 	Name       string // plugin name
 	Constraint string // versions that the module accepts, such as "~> 1.2"; "" = any version
-	// Path of the binary, or of its directory, in the argument `source` of the agent block; "" =
-	// the binary is in one of the usual directories (SearchOptions). A relative path is relative to
-	// the directory of the module.
+	// Source is the path of the binary, or of its directory, as the argument `source` of the agent
+	// block names it. If it is "", the binary is in one of the usual directories (SearchOptions). A
+	// relative path is relative to the directory of the module.
 	Source string
 }
 
@@ -85,10 +85,10 @@ func (c *Catalog) overridden(name string) bool {
 }
 
 // Lock returns a new lock file for a module, made from the installed binaries and the old lock
-// file. If an agent's version in the old lock file still meets the constraint, and the parameter
-// `upgrade` is false, Lock keeps this version. Then the binary with the old checksum must be
-// installed. If the version does not meet the constraint, or if `upgrade` is true, Lock takes the
-// binary that Find would choose. But unlike Find, it also takes a binary that no lock file names.
+// file. If the old lock file has a version of an agent that still meets the constraint, and the
+// parameter `upgrade` is false, Lock keeps this version. Then the binary with the old checksum must
+// be installed. If there is no such version, or if `upgrade` is true, Lock takes the binary that
+// Find would choose. But unlike Find, it also takes a binary that no lock file names.
 //
 // Lock keeps the hashes for other platforms, unless the version or the hash for this platform has
 // changed. For an agent with an override, it keeps the old entry. It drops the entries of agents

@@ -37,7 +37,7 @@ const (
 // The key can be changed: the engine gives the new key first, and the former key behind it. Then
 // PinKey records the id of the new key in front of the id of the former key. From then on it
 // refuses an engine that has only one of these keys, or that has the two keys in the former order.
-// This ends when FinishRotation has recorded that the store needs only the new key.
+// After FinishRotation, an engine needs only the new key.
 func PinKey(ctx context.Context, st store.Store, sealer crypt.Sealer, now time.Time) error {
 	for {
 		again, err := pinOnce(ctx, st, sealer)

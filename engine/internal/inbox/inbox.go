@@ -138,9 +138,9 @@ func (x *Inbox) Run(ctx context.Context) {
 
 // Scan claims a batch of events, starts their runs, and returns how many events there were. An
 // event whose runs are in the store is removed. A bad event is quarantined, and stops no other
-// event. If an event has a list of keys, Scan works on one page of the list. The next scan of any
-// engine continues. If this engine cannot work on an event now, the event stays in the store until
-// the claim of this engine is over.
+// event. If an event has a list of keys, Scan works on one page of the list; the next scan of any
+// engine works on the next page. If this engine cannot work on an event now, the event stays in the
+// store until the claim of this engine is over.
 func (x *Inbox) Scan(ctx context.Context) (int, error) {
 	x.more = false
 	list, err := x.cfg.Store.ClaimEvents(ctx, page, lease)

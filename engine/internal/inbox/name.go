@@ -19,9 +19,9 @@ const between = "::"
 const hashed = "k-"
 
 // RunName returns the public name of the run that an event starts: WORKFLOW:ID, such as
-// order:evt-7. Other runs have such a name only if a person gives it to them. A hash of the
-// workflow and the id replaces the id if the id has characters that a name cannot have, or if the
-// name would have two colons in a row or be too long for a store.
+// order:evt-7. Other runs have such a name only if a person gives it to them. In three cases, a
+// hash of the workflow and the id replaces the id: if the id has characters that a name cannot
+// have, if the name would have two colons in a row, or if the name would be too long for a store.
 func RunName(workflow, event string) string {
 	name := workflow + ":" + event
 	if plain(event) && len(name) <= naming.MaxNameLen && !strings.Contains(":"+event, between) {

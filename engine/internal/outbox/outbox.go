@@ -144,7 +144,9 @@ func (p *Sender) pause() time.Duration {
 	defer p.mu.Unlock()
 	pause := p.cfg.Most
 	for _, s := range p.sinks {
-		if left := time.Until(s.next); !s.busy && left > -p.cfg.First { // if s.next passed longer ago, Run has looked since then
+		// If s.next has passed more than Config.First ago, Run has looked since then, so s.next
+		// does not count.
+		if left := time.Until(s.next); !s.busy && left > -p.cfg.First {
 			pause = min(pause, left)
 		}
 	}

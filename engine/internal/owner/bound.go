@@ -40,7 +40,8 @@ func (c check) bound() time.Time {
 //     `must`.
 //   - The run is due before the present next_check.
 //   - The present next_check has passed.
-//   - The run waits for no time any more. The new value shows that the run is at rest (Head.AtRest).
+//   - The run waits for no time any more. The new value shows that the run is at rest
+//     (Head.AtRest).
 func (c check) next(present time.Time, must bool) time.Time {
 	early := c.hasDue && !c.final && c.due.Before(present)
 	rests := !c.hasDue && present.Before(store.Never)

@@ -53,8 +53,8 @@ const AlertQuarantined = "quarantined"
 const AlertSlow = "slow_decision"
 
 // reportSlow adds an alert to the transition t if a decision was slow. The parameter `took` is the
-// duration of the decision. It is slow if it took slowDecision or longer. reportSlow does nothing
-// if this engine has already raised such an alert for the run.
+// duration of the decision. A decision is slow if it took slowDecision or longer. reportSlow does
+// nothing if this engine has already raised such an alert for the run.
 func (r *ownedRun) reportSlow(t *store.Transition, took time.Duration) {
 	if took < slowDecision || r.slow {
 		return

@@ -73,8 +73,9 @@ func (l *ledger) Release(spec invoke.AgentSpec, n int) {
 	}
 }
 
-// close gives back all slots of the membership, also the slots of calls in flight. For a while,
-// there may be more calls in flight than slots. But each agent also limits its calls itself.
+// close gives back all slots of the membership, also the slots of calls in flight. So for a while,
+// there may be more calls in flight than slots. This does little harm, because each agent also
+// limits its calls itself.
 func (l *ledger) close() {
 	l.mu.Lock()
 	taken := l.taken

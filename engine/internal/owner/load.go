@@ -163,10 +163,10 @@ func (sh *shard) fill(r *ownedRun, story Story) {
 	}
 }
 
-// forget drops the pending commit of a run after the run was read again. The parameter `mine` is
-// true if the journal contains the row of this commit: then the events of the commit are decided.
-// Otherwise the row was not committed, usually because another engine's row has the same number.
-// Then the events must be decided again.
+// forget drops the pending commit of a run after the run was read again. If the parameter `mine` is
+// true, the journal contains the row of this commit, so the events of the commit are decided. If
+// `mine` is false, the row was not committed, usually because another engine's row has the same
+// number. Then the events must be decided again.
 func (sh *shard) forget(r *ownedRun, mine bool) {
 	f := r.commit
 	f.release(sh.s.capacity)

@@ -180,7 +180,7 @@ func (m *Maker) workflowIDs(ctx context.Context, s Request) (map[string]store.Wo
 }
 
 // parentWorkflow returns the id of the workflow that a run had while it had the definition with the
-// given digest. The Head of the run in the store names only the first workflow of the run. If the
+// given digest. Outside of the journal, the store keeps only the first workflow of a run. If the
 // run was moved (engine migrate), only its journal names its later workflows.
 func (m *Maker) parentWorkflow(ctx context.Context, run status.RunID, digest string) (store.WorkflowID, error) {
 	full, defs := store.Complete(m.cfg.Store), m.cfg.Defs

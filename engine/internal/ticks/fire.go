@@ -98,10 +98,9 @@ func (f *Firer) Run(ctx context.Context) {
 }
 
 // rest waits until a schedule may be due. The wait ends at the tick in the parameter `due`, after a
-// hint, or when Config.MaxPause has passed. A zero `due` means that no tick is known. If the next
-// tick is later than the end of Config.MaxPause, or not known, rest calls Config.NoWork at the end
-// of Config.MaxPause: if the result is true, the pause begins again. If the parameter `known` is
-// false, rest does not call Config.NoWork.
+// hint, or when Config.MaxPause has passed. A zero `due` means that no tick is known. When
+// Config.MaxPause has passed, the pause begins again if Config.NoWork returns true and the tick is
+// not near. If the parameter `known` is false, rest does not call Config.NoWork.
 func (f *Firer) rest(ctx context.Context, due time.Time, known bool) error {
 	pause := func() time.Duration {
 		if due.IsZero() {

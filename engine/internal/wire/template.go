@@ -8,12 +8,11 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// A template is a short form for a frequent change of a node. There are two kinds: an attempt
-// starts, or the event is the answer with which an attempt and its step succeed. Such a change
-// nearly always changes the same fields, and most of the new values can be computed from the
-// record's time and event. The journal holds the number of the template and only the values
-// that cannot be computed. Without the output, a change then takes 23 bytes instead of about
-// 60.
+// A template is a short form for a frequent change of a node. There are two kinds of such changes:
+// an attempt starts, or an answer ends an attempt and its step with success. Such a change nearly
+// always changes the same fields, and most of the new values can be computed from the record's time
+// and event. The journal holds the number of the template and only the values that cannot be
+// computed. Without the output, a change then takes 23 bytes instead of about 60.
 //
 // The numbers, the masks and the computed values are persisted: they must never change.
 type template uint8
