@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	greedyTenants = 3 // number of greedy workflows, whose expressions cost nearly as much as is allowed
-	greedyRuns    = 4 // number of runs in flight of each greedy workflow, and of the workflow "hog"
+	// Number of greedy workflows, whose expressions cost nearly as much as is allowed.
+	greedyTenants = 3
+	// Number of runs in flight of each greedy workflow, and of the workflow "hog".
+	greedyRuns = 4
 )
 
 // tenants measures how long a run of the workflow "quiet" takes. It measures this three times:
