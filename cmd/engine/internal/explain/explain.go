@@ -193,7 +193,8 @@ func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run
 	return nil
 }
 
-// lacks reports whether an alert says that no living engine has all agents of the run.
+// lacks reports whether an alert says that no living engine has all agents of the run. It returns
+// false if no engine is alive at all, or if the run needs a person.
 func (x *explained) lacks() bool {
 	_, lacks := history.Missing(x.alerts, x.row)
 	return lacks && len(x.live) > 0 && !x.row.State.NeedsHuman()

@@ -27,8 +27,8 @@ import (
 type Outcome struct {
 	Run   string
 	State *machine.State
-	// Through is the name of the child run, at any depth, because of which the run needs a human; "" =
-	// the run does not need a human because of a child run.
+	// Through is the name of the child run, at any depth, because of which the run needs a human;
+	// "" = the run does not need a human because of a child run.
 	Through string
 }
 
