@@ -23,7 +23,8 @@ type access int
 const (
 	toRead  access = iota // read the state, while engines work on it
 	ToSpeak               // read the state, send verbs to its runs, and record new runs
-	toWork                // work on runs; only one process at a time can open an embedded state for this
+	// Work on runs. Only one process at a time can open an embedded state for this.
+	toWork
 )
 
 // OpenReader opens the state to read it, while engines work on it. The parameter `dir` is the
