@@ -9,7 +9,7 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Plain is a view that writes one line for each event, for pipes and log files.
+// A Plain is a view that writes lines about the facts of a run, for pipes and log files.
 type Plain struct {
 	mu    sync.Mutex // protects writes to the field `out`
 	out   io.Writer
