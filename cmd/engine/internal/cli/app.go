@@ -33,7 +33,7 @@ type App struct {
 	Now     func() time.Time
 	Exit    func(code int) // ends the process at once
 
-	Private []string // paths of the embedded state and its key file; no secret may be read from these files
+	Private []string // paths of the embedded state and its key file; no secret may be read from these
 
 	Chdir    string
 	DSN      string
