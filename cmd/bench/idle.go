@@ -15,8 +15,8 @@ import (
 	"github.com/saga-engine/engine/cmd/internal/pause"
 )
 
-// settling is the time that an engine needs for its work after the start. Then the engine is
-// idle.
+// settling is the time that an engine needs for its work after the start. After this time the
+// engine is idle.
 const settling = 15 * time.Second
 
 // An idling engine has no runs. A proxy counts the statements that the engine sends to its

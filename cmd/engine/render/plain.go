@@ -67,8 +67,8 @@ func pairs(a, b story.Fact) bool {
 	return a.Kind == story.FactAttemptFinished && b.Kind == story.FactRetryScheduled && a.Step == b.Step && a.Undo == b.Undo
 }
 
-// pairText returns the end of the line about an attempt a and the retry b after it. If the
-// attempt was successful, the text says why the engine makes another attempt nevertheless.
+// pairText returns the end of the line about an attempt a and the retry b after it. If the attempt
+// was successful, the text also says why the engine makes another attempt.
 func pairText(a, b story.Fact) string {
 	s := ""
 	if a.Status == "ok" {

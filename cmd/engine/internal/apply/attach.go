@@ -67,7 +67,8 @@ func differing(w *work, recorded dsl.Value) []string {
 }
 
 // earlierRun returns the run with the --run-id of this command. Without --run-id, it returns the
-// run with the unique key of this command. nil = there is no such run.
+// run with the unique key of this command, if the command may attach to that run. nil = there is no
+// such run.
 func earlierRun(ctx context.Context, w *work, s *session.Session) (*store.RunRow, error) {
 	if w.o.RunID != "" {
 		row, err := s.Store.Find(ctx, w.o.RunID)

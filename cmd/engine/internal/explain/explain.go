@@ -165,8 +165,8 @@ func (x *explained) engines() {
 }
 
 // room adds sentences about a run that waits for its unique key, or for a place under its
-// concurrency limit. They say which runs hold the key or the places, and when this run starts.
-// For any other run it does nothing.
+// concurrency limit. The sentences say which runs hold the key or the places, and when this run
+// starts. For any other run, room does nothing.
 func (x *explained) room(ctx context.Context, s *session.Session, r *history.Run) error {
 	key, err := history.KeyWaitOf(ctx, s, r)
 	if err != nil {

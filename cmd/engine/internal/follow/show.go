@@ -23,7 +23,8 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome holds the name of a run, and the state of the run when the command stopped showing it.
+// An Outcome holds the name of a run, and the state that the run had when the command stopped
+// showing the run.
 type Outcome struct {
 	Run   string
 	State *machine.State

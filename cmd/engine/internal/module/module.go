@@ -107,8 +107,8 @@ func (m *Module) Named(diags diag.Diagnostics) diag.Diagnostics {
 	return out
 }
 
-// Label returns the name of the module in messages. This is the name of its file if there is only
-// one, and otherwise the name of its directory.
+// Label returns the name of the module in messages: the name of its file if the module has only one
+// file, and otherwise the name of its directory.
 func (m *Module) Label() string {
 	if m.file != "" {
 		return path.Join(m.Shown, m.file)

@@ -36,8 +36,8 @@ func (y *sentVerb) afterCancel(ctx context.Context, s *session.Session) string {
 }
 
 // openPivot returns the name of the pivot of a run. The result `passed` is true if the pivot is a
-// group, and the run of this group has passed its own pivot. If the pivot of the group is a group,
-// too, it is also true if the run of that inner group has passed its pivot.
+// group, and the run of this group has passed its own pivot. A group may have another group as its
+// pivot. Then `passed` is also true if the run of that inner group has passed its pivot.
 func openPivot(ctx context.Context, s *session.Session, r *history.Run) (name string, passed bool) {
 	if r.Flow.Pivot < 0 {
 		return "", false
