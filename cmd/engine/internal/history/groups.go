@@ -115,8 +115,8 @@ func readGroup(ctx context.Context, s *session.Session, u unread) (*Run, error) 
 
 // A Kin says to which other runs a child run belongs.
 type Kin struct {
-	// What is a description of the child run with the name of its parent, such as "the run of group
-	// box of run r".
+	// A description of the child run with the name of its parent, such as "the run of group box of
+	// run r".
 	What  string
 	Group bool // the child run is the run of a group
 	// Movable is the nearest run around the child run that `engine migrate` moves: it is no run of
