@@ -54,9 +54,9 @@ type runOut struct {
 // newAgent declares the agent: its actions, inputs and error codes.
 func newAgent() *sdk.Agent {
 	a := sdk.New("exec", version).Doc("Runs programs on the engine's machine.")
-	// If the agent kills a program, the program may have done a part of its work. Then the
-	// outcome of the action `run` is unknown. So only the action `query` is declared with
-	// sdk.Cancellable, because it changes nothing.
+	// Only the action `query` is declared with sdk.Cancellable, because it changes nothing. If the
+	// agent kills a program of the action `run`, the program may have done a part of its work, and
+	// the outcome is unknown.
 	opts := func(o ...sdk.Option) []sdk.Option {
 		return append(o, sdk.Errors(codeExit, codeKilled), sdk.AnyErrors())
 	}

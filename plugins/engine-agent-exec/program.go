@@ -94,8 +94,9 @@ func find(name, cwd, search string) (string, error) {
 	return "", invalid("argv: program %q is not in %s", name, search)
 }
 
-// environ returns the environment of the program: the given variables, and the ENGINE_*
-// variables, which describe the call.
+// environ returns the environment of the program. It contains the variables in the parameter
+// `given` and the ENGINE_* variables, which describe the call. Only environ sets variables with a
+// name that begins with ENGINE_: it leaves out those in `given`.
 func environ(c *sdk.Call, given map[string]string) []string {
 	env := make([]string, 0, len(given)+8)
 	for name, value := range given {

@@ -14,14 +14,14 @@ import (
 // sets Request.Remaining.
 //
 // Invoke checks the agent's reply against the schema and returns it. If the process or the
-// connection was lost, the reply is an unknown outcome with sdk.CodeAgentLost. If the agent's
-// reply was too large or invalid, it is an unknown outcome with sdk.CodeBadReply (S35). If
-// the input is larger than the payload limit, the reply is a definite failure with
+// connection was lost, Invoke returns an unknown outcome with sdk.CodeAgentLost. If the agent's
+// reply was too large or invalid, Invoke returns an unknown outcome with sdk.CodeBadReply (S35). If
+// the input is larger than the payload limit, Invoke returns a definite failure with
 // sdk.CodeInvalid.
 //
 // When ctx is cancelled, Invoke asks the agent to stop, and still accepts a reply for
-// OpenOptions.CancelGrace. If Invoke returns an error, there is no reply. The error wraps ErrNotSent
-// if the agent has never received the call. Otherwise it wraps ctx's error, or
+// OpenOptions.CancelGrace. If Invoke returns an error, there is no reply. The error wraps
+// ErrNotSent if the agent has never received the call. Otherwise it wraps ctx's error, or
 // context.DeadlineExceeded if complete-by passes first (S28).
 func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.Event)) (sdk.Reply, error) {
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// keep is how long an answer of the store allows the engine to start calls. It counts from the
-	// question.
+	// keep is how long an answer of the store allows the engine to start calls. This time begins
+	// when the engine sends the question.
 	keep = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
@@ -30,7 +30,7 @@ const (
 	firstLinger = 40 * time.Second
 )
 
-// A slots holds the engine's part of max_concurrency of one agent.
+// slots is the engine's part of max_concurrency of one agent.
 type slots struct {
 	used    int           // slots that calls have reserved
 	peak    int           // largest value of the field `used` since the last question
@@ -85,8 +85,8 @@ func (s *slots) covers(now time.Time, left time.Duration) bool {
 	return now.Before(s.until)
 }
 
-// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the time
-// until the next question. The error is store.ErrFenced, or the error of ctx.
+// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the
+// time until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {

@@ -54,8 +54,8 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 	return out, err
 }
 
-// long works like the method `do`, but in two halves. In the first half it gives signs of life, and at the end
-// of that half it records a checkpoint.
+// long works like the method `do`, but in two halves. In the first half it gives signs of life, and
+// at the end of that half it records a checkpoint.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
 		for range 2 {

@@ -47,8 +47,8 @@ func (w handovers) judge() {
 	}
 }
 
-// waited returns which wait of a run has ended with which signal, by the number of the signal. Other
-// signals that the run has received are untaken.
+// waited returns which wait of a run has ended with which signal, by the number of the signal.
+// Other signals that the run has received are untaken.
 func (w handovers) waited(s *runLog) map[int32]string {
 	holders, ids, last := map[int32]string{}, map[string]bool{}, int32(0)
 	for _, rec := range s.records {

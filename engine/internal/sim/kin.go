@@ -33,8 +33,8 @@ func definitions(w *world) *journal.Definitions {
 	return journal.NewDefinitions(w.store, nil)
 }
 
-// newKin decides whether the world has families. It has its own generator of random numbers, so that
-// worlds without families do not change when families change.
+// newKin decides whether the world has families. It has its own generator of random numbers, so
+// that worlds without families do not change when families change.
 func newKin(w *world) *kin {
 	rng := rand.New(rand.NewPCG(w.seed, 0xfa7))
 	if rng.IntN(3) > 0 {
@@ -58,8 +58,8 @@ func newKin(w *world) *kin {
 	return k
 }
 
-// refuses reports whether the submission was refused because a limit with when_full = "reject" is
-// full. Then the run is not submitted again.
+// refuses reports whether the submission was refused because a limit with when_full = "reject" had
+// no free place. Then the run is not submitted again.
 func (k *kin) refuses(err error) bool {
 	if !errors.Is(err, naming.ErrFull) {
 		return false
@@ -126,8 +126,8 @@ func (k *kin) moves(e store.EngineID, n *node) {
 	k.home[e] = n
 }
 
-// posted records a verb that a parent has sent to its child run. Engines send no other verbs, and people
-// do not use this store.
+// posted records a verb that a parent has sent to its child run. Engines send no other verbs. The
+// verbs of people do not come here, because people send them directly to the store.
 func (k *kin) posted(id store.MessageID, m store.Message) {
 	if m.Kind != store.MessageVerb {
 		return
@@ -289,8 +289,8 @@ func (k *kin) count(counts map[string]int) {
 }
 
 // outcomes adds numbers of one run to the parameter `counts`: the error codes of its steps, and the
-// caught failures whose catch.output names self.error. It also counts groups that waited in line, and groups
-// that started with early signals.
+// caught failures whose catch.output names self.error. It also counts groups that waited in line,
+// and groups that started with early signals.
 func (k *kin) outcomes(counts map[string]int, s *runLog, flow *flows.Flow) {
 	if len(s.records) > 0 {
 		if e, ok := s.records[0].Event().(machine.Started); ok && len(e.Signals) > 0 {
@@ -321,11 +321,11 @@ func (k *kin) keep(def *dsl.Definition) {
 // moduleOf returns the module to which a workflow belongs.
 func (k *kin) moduleOf(flow *dsl.Workflow) *flows.Module { return k.byKey[flow.Digest] }
 
-// flowOf returns what is known of the workflow that a run has now; nil = the run is a notification.
+// flowOf returns the generated workflow that a run has now; nil = the run is a notification.
 func (k *kin) flowOf(s *runLog) *flows.Flow { return k.moduleOf(s.flow).Flows[s.flow.Name] }
 
-// limits returns the workflows and groups with a concurrency limit, of all variants. Variants never change
-// the limit of a workflow.
+// limits returns the workflows and groups with a concurrency limit, of all variants. Variants never
+// change the limit of a workflow.
 func (k *kin) limits() map[string]*flows.Flow {
 	all := map[string]*flows.Flow{}
 	for _, m := range k.modules {

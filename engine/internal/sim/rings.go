@@ -7,8 +7,8 @@ import (
 	"github.com/saga-engine/engine/dsl"
 )
 
-// bellsOf returns the numbers of the notify blocks that announce a state of the runs of a workflow. The
-// workflow may be a group: then the blocks are those of the workflow around it.
+// bellsOf returns the numbers of the notify blocks that announce a state of the runs of a workflow.
+// The workflow may be a group: then the blocks are those of the workflow around it.
 func bellsOf(k *kin, flow *dsl.Workflow, state string) (numbers []int) {
 	for _, block := range flow.Notifications(state) {
 		name := block.Flow.Notifies + ".notify" // the first block has this name, and the next one NAME.2

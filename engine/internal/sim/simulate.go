@@ -320,8 +320,8 @@ func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// care lets people help until every run has ended: they resume what is paused, and decide about what
-// needs a person. All faults have ended, so every run must end.
+// care lets people help until every run has ended: they resume what is paused, and decide about
+// what needs a person. All faults have ended, so every run must end.
 func (w people) care(ctx context.Context) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		ended, needy := w.kin.checkRuns(ctx)

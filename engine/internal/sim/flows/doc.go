@@ -11,6 +11,6 @@
 // of the language are in neither of them: they are pure, and package dsl
 // tests them.
 //
-// The method Variant returns a changed module, to which a run of the module may be moved. Steps that it
-// renames have moved blocks.
+// The method Variant returns a changed module, to which a run of the module may be moved. Steps
+// that it renames have moved blocks.
 package flows

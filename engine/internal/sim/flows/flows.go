@@ -16,8 +16,8 @@ type Module struct {
 	MaxConcurrency, Rate int
 	// Idempotent is true if the agent block promises that every action is idempotent.
 	Idempotent bool
-	// Changes says what Variant has changed, one name of the variable Changes for each change; nil = the
-	// module comes from New.
+	// Changes says what Variant has changed, one name of the variable Changes for each change; nil
+	// = the module comes from New.
 	Changes []string
 
 	moves []move // renamed steps, oldest first
@@ -31,7 +31,8 @@ type Flow struct {
 	// 0 = no limit.
 	Limit  int
 	Reject bool // a run for which there is no place is refused
-	// Bells has the number of each notify block, in order. A notification has this number in its text.
+	// Bells has the number of each notify block, in order. A notification has this number in its
+	// text.
 	Bells []int
 
 	at scope // where steps are added (Module.Variant)
@@ -261,7 +262,8 @@ func (w *writer) settings(f *Flow, name string) {
 	}
 }
 
-// firstCharacter is the key of a concurrency limit. It has few values, so that runs compete for places.
+// firstCharacter is the key of a concurrency limit. It has few values, so that runs compete for
+// places.
 const firstCharacter = "substr(var.tag, 0, 1)"
 
 // limit writes a concurrency block for the given workflow or group. The parameter `kind` is a

@@ -33,9 +33,10 @@ type confinement struct {
 	confined bool          // the tree may use only half of the CPUs
 }
 
-// weigh computes how much CPU time the tree has used since the last measurement. If that is
-// much, it confines the tree to half of the CPUs; if it is little, it lets the tree use all
-// CPUs again. The parameter `cpu` is the CPU time that the tree has used until now.
+// weigh computes how much CPU time the tree has used since the last measurement. If the share of
+// the tree is greater than busyShare, weigh confines the tree to half of the CPUs. If the share is
+// smaller than calmShare, weigh lets the tree use all CPUs again. The parameter `cpu` is the CPU
+// time that the tree has used until now.
 func (c *confinement) weigh(members []member, cpu time.Duration, now time.Time) {
 	passed := now.Sub(c.since)
 	if !c.since.IsZero() && passed < busyTime {

@@ -34,7 +34,7 @@ type Command struct {
 	File    *os.File // open file to run instead of Path; nil = run Path; allowed only if CanRunFile
 	Args    []string // arguments; the first is the name of the program
 	Env     []string // environment, as KEY=value; no other variables are passed on
-	Dir     string   // working directory; "" = that of the host
+	Dir     string   // working directory; "" = the working directory of the host
 	Stdout  *os.File
 	Stderr  *os.File
 	Private string // directory that the keeper removes if the host dies; "" = none
