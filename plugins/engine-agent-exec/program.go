@@ -94,9 +94,9 @@ func find(name, cwd, search string) (string, error) {
 	return "", invalid("argv: program %q is not in %s", name, search)
 }
 
-// environ returns the environment of the program. It contains the variables in the parameter
-// `given` and the ENGINE_* variables, which describe the call. Only environ sets variables with a
-// name that begins with ENGINE_: it leaves out those in `given`.
+// environ returns the environment of the program: the variables in the parameter `given`, and the
+// ENGINE_* variables, which describe the call. It leaves out the variables in `given` whose name
+// begins with ENGINE_, so that they cannot replace those of the call.
 func environ(c *sdk.Call, given map[string]string) []string {
 	env := make([]string, 0, len(given)+8)
 	for name, value := range given {

@@ -11,8 +11,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// failureData returns what the workflow reads as step.NAME.error.data after a refused request:
-// the body of the response, as JSON or as text. The parameter `how` is the input `response`. It
+// failureData returns what the workflow reads as step.NAME.error.data after a refused request: the
+// body of the response, as JSON or as text. The parameter `how` is the input `response`. This input
 // chooses between JSON and text in the same way as for the output of a call. If the body is too
 // large for error.data, failureData returns its beginning as text, with a note that says so.
 //

@@ -59,8 +59,8 @@ func Submit(ctx context.Context, q Queryer, workflow string, input any, o Option
 		}
 		args[6] = sql.NullInt32{Int32: int32(*o.Priority), Valid: true}
 	}
-	// The two queries below have fewer parameters. So they also work if the functions of the
-	// database are older than this package.
+	// A database that is older than this package may have only functions with fewer parameters. So
+	// call the function that has the fewest parameters for these options.
 	query := `SELECT engine.submit($1, $2::jsonb, $3, $4, $5, $6, $7)`
 	if o.StartBy.IsZero() && o.Priority == nil {
 		query, args = `SELECT engine.submit($1, $2::jsonb, $3, $4, $5)`, args[:5]

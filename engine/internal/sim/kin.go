@@ -20,7 +20,8 @@ import (
 	"github.com/saga-engine/engine/sdk"
 )
 
-// noNotice comes before all notices.
+// noNotice is the zero Notice. As the parameter `after` of Open, it means that the list begins with
+// the first notice.
 var noNotice notice.Notice
 
 // definitions returns a cache of compiled workflows for the checks. In a world with families, all
@@ -70,7 +71,8 @@ func (k *kin) refuses(err error) bool {
 	return true
 }
 
-// payload returns what a signal carries.
+// payload returns the payload of a signal: no value if n is 0, and otherwise an object with the
+// attribute `id`.
 func (k *kin) payload(n int) dsl.Value {
 	if n == 0 {
 		return dsl.Value{}
@@ -82,7 +84,7 @@ func (k *kin) payload(n int) dsl.Value {
 	return v
 }
 
-// stated reads an output that a person states.
+// stated decodes the output of an action, as a person states it in a verb.
 func stated(do *dsl.Action, data []byte) (dsl.Value, error) {
 	if do.Stated != nil {
 		return do.Stated(data)
@@ -163,7 +165,7 @@ func (k *kin) hit(kind string, n *node) {
 	}
 }
 
-// hitRun counts a fault that a run has, once for each construct that the run uses now.
+// hitRun counts a fault that strikes a run, once for each construct that the run uses now.
 func (k *kin) hitRun(kind string, run status.RunID) {
 	if k == nil {
 		return
@@ -189,9 +191,9 @@ func (k *kin) hitCall(kind string, call invoke.Call) {
 	}
 }
 
-// hitLocked counts a fault that a run has, once for each construct. If the parameter `step` is not
-// empty, only the constructs of this step count. Otherwise the constructs of the workflow count,
-// and those of all steps that have begun and not ended.
+// hitLocked counts a fault that strikes a run, once for each construct. If the parameter `step` is
+// not empty, only the constructs of this step count. If it is empty, the constructs of the workflow
+// count, those of its active steps, and those of its steps that compute a value.
 func (k *kin) hitLocked(kind string, s *runLog, step string) {
 	if s.rows == 0 || s.flow == nil || s.state.Status().Final() {
 		return
@@ -324,8 +326,8 @@ func (k *kin) moduleOf(flow *dsl.Workflow) *flows.Module { return k.byKey[flow.D
 // flowOf returns the generated workflow that a run has now; nil = the run is a notification.
 func (k *kin) flowOf(s *runLog) *flows.Flow { return k.moduleOf(s.flow).Flows[s.flow.Name] }
 
-// limits returns the workflows and groups with a concurrency limit, of all variants. Variants never
-// change the limit of a workflow.
+// limits returns the workflows and groups with a concurrency limit, in the module and all its
+// variants. Variants never change the limit of a workflow.
 func (k *kin) limits() map[string]*flows.Flow {
 	all := map[string]*flows.Flow{}
 	for _, m := range k.modules {

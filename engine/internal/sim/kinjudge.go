@@ -50,7 +50,8 @@ func (k *kin) beginLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// reachedLocked records the states that a run reaches with a record.
+// reachedLocked records the states that a run reaches with a record. It also records whether the
+// parent of the run has asked the run to turn back.
 func (k *kin) reachedLocked(s *runLog, rec machine.Record) {
 	if k == nil {
 		return
@@ -254,8 +255,9 @@ func (w judges) judgeFamilies(ctx context.Context) {
 	}
 }
 
-// judgeChild checks that a child run has ended as its parent needs it: it is undone if and only if
-// its parent is undone.
+// judgeChild checks that a child run has ended as its parent needs it. If the child has succeeded
+// and the parent is undone, the child must be undone, too. The child must not be undone if the
+// parent has succeeded, or if the step of the parent keeps the effects of the child.
 func (w judges) judgeChild(s *runLog) {
 	p := w.stories[s.kin.parent]
 	if p == nil {

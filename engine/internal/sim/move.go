@@ -18,9 +18,9 @@ const mostVariants = 3
 // The field `kin` is nil in a world without families.
 type mover struct{ *kin }
 
-// variant returns the definition with the given number: 0 is the module of the world, and each
-// other one is a variant of the one before it. It returns nil if the definition is not valid, which
-// is a fault of the simulation.
+// variant returns the definition with the given number. Number 0 is the module of the world, and
+// each later definition is a variant of the definition before it. If the definition is not valid,
+// variant returns nil, and records this as a fault of the simulation.
 func (k mover) variant(n int) *dsl.Definition {
 	for len(k.linked) <= n {
 		at := len(k.linked)
@@ -38,8 +38,8 @@ func (k mover) variant(n int) *dsl.Definition {
 	return k.linked[n]
 }
 
-// migrate lets people move runs to variants of their definition at random times. They begin while
-// there are faults, and may continue when the faults have ended.
+// migrate lets people move runs to variants of their definition at random times. The people begin
+// while there are faults, and may continue after the faults have ended.
 func (k mover) migrate(ctx context.Context) {
 	if k.kin == nil {
 		return

@@ -12,8 +12,8 @@ import (
 )
 
 // movedLocked gives a run its new definition, if the record migrates the run. It checks that the
-// definition is the one that the verb names, that each step keeps its node, and that no step with
-// an effect is gone. It also checks that a refused migration changes nothing.
+// record moves the run to the workflow and definition that the verb names. It also checks that a
+// refused migration changes nothing, and that no other event moves the run.
 func (k mover) movedLocked(s *runLog, rec machine.Record) {
 	if k.kin == nil {
 		return
@@ -41,7 +41,8 @@ func (k mover) movedLocked(s *runLog, rec machine.Record) {
 	}
 }
 
-// moveLocked applies a migration to what the checks know of the run.
+// moveLocked gives a run its new workflow, checks this workflow, and records which steps have new
+// names.
 func (k mover) moveLocked(s *runLog, rec machine.Record, ev machine.Migrated) {
 	next, err := k.defs.Workflow(context.WithoutCancel(k.w.ctx), store.WorkflowID(ev.Workflow))
 	if err != nil {

@@ -77,7 +77,7 @@ func (w people) signal(ctx context.Context, s *runLog) {
 	w.ask(ctx, s.id, "signal "+sig.Name+" "+sig.Fail, sig)
 }
 
-// early returns a random run with a group that has not started, but has a step that waits for the
+// early returns a random run with a group that has not started and that contains a wait for the
 // signal "go". In one of three calls, or if there is no such run, early returns nil.
 func (w people) early() *runLog {
 	if w.kin == nil || w.draw(3) == 0 {

@@ -288,8 +288,8 @@ type kin struct {
 
 	tries int        // number of times that people try to migrate a run
 	rng   *rand.Rand // chooses the variants; only the goroutine of the method `migrate` uses it
-	// The module and its variants, and their definitions, as far as people have needed them. A
-	// variant begins from the one before it.
+	// The module and its variants, and their definitions, as far as people have needed them. Each
+	// variant is made from the module before it in the list.
 	modules []*flows.Module
 	linked  []*dsl.Definition
 	byKey   map[string]*flows.Module // modules by the digests of their definitions

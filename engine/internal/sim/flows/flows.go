@@ -16,7 +16,7 @@ type Module struct {
 	MaxConcurrency, Rate int
 	// Idempotent is true if the agent block promises that every action is idempotent.
 	Idempotent bool
-	// Changes says what Variant has changed, one name of the variable Changes for each change; nil
+	// Changes lists the changes that Variant has made, by their names in the variable Changes; nil
 	// = the module comes from New.
 	Changes []string
 
@@ -185,7 +185,7 @@ func (w *writer) agent(name string) {
 `)
 }
 
-// A scope says for which block of a workflow steps are generated.
+// A scope describes the block for which steps are generated: a workflow or a group.
 type scope struct {
 	flow   *Flow
 	name   string   // name of the workflow
@@ -336,7 +336,7 @@ func (w *writer) pivot(s scope) {
 	w.last(s, len(all))
 }
 
-// last writes a step after the pivot, which is the step with the given index.
+// last writes a step that comes after the pivot. The parameter `pivot` is the index of the pivot.
 func (w *writer) last(s scope, pivot int) {
 	w.next++
 	l := Step{Name: fmt.Sprintf("l%d", w.next), After: []int{pivot}, None: true, Uses: []string{"action", "after the pivot", "retry unbounded", "retry max_attempts", "compensation none"}}
@@ -367,7 +367,8 @@ func (w *writer) outputs(s scope) {
 	w.f("%s", s.output())
 }
 
-// output returns the output of a workflow or a group, which names the last step.
+// output returns the source text of the output of a workflow or a group. The output refers to the
+// last step.
 func (s scope) output() string {
 	last := &s.flow.Steps[len(s.flow.Steps)-1]
 	of := ref(last) + ".output"

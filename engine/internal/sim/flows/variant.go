@@ -15,7 +15,7 @@ var Changes = []string{
 	"another child", "workflow deadline", "add a notify block", "remove a notify block", "change a notify block",
 }
 
-// A move is a renamed step, as a moved block says it.
+// A move holds the old and the new name of a renamed step, for a moved block.
 type move struct{ from, to string }
 
 // Variant returns a module with one to four changes. A run of the module m may be moved to the new
@@ -225,8 +225,8 @@ func (v *variation) rehome(old, now, was, is string) {
 	}
 }
 
-// alterations are the pieces of a step that a variant changes, and their new text. The sign $1
-// means the indentation.
+// alterations lists texts in a step that a variant may change. The field `old` is a pattern for the
+// old text, and the field `new` is the new text, in which ${1} means the indentation.
 var alterations = []struct {
 	old *regexp.Regexp
 	new string

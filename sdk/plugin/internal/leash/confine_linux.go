@@ -14,12 +14,12 @@ import (
 // the CPUs can give. If this share is greater than busyShare, the keeper confines the tree to
 // half of the CPUs. If the share is smaller than calmShare, the tree may use all CPUs again.
 //
-// A lower priority would not be enough. On a busy machine the kernel lets a thread run for
-// several milliseconds before another thread runs, even if the other has a higher priority.
-// Each step of a run wakes several threads: of the engine, its agent and its database. With
-// four processes in endless loops on two CPUs, a run of five steps took 25 ms instead of 3
-// ms. A lower priority of the four processes did not change that. The run took 3.3 ms while
-// the four processes were confined to one CPU.
+// A lower priority would not be enough. On a busy machine the kernel lets a thread run for several
+// milliseconds before another thread runs, even if the thread that waits has a higher priority.
+// Each step of a run wakes several threads: of the engine, its agent and its database. With four
+// processes in endless loops on two CPUs, a run of five steps took 25 ms instead of 3 ms. A lower
+// priority of the four processes did not change that. The run took 3.3 ms while the four processes
+// were confined to one CPU.
 const (
 	busyTime  = time.Second
 	busyShare = 0.75
