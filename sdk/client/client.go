@@ -1,9 +1,9 @@
 // Package client submits runs from a Go program, in the program's own transaction on the PostgreSQL
 // database of the engines.
 //
-// Submit takes a transaction of database/sql, the name of a published workflow, and the input. It
+// Submit takes a transaction of database/sql, the name of a published workflow, and the input, and
 // returns the id of the run. The run exists if and only if the transaction commits. The program
-// needs no connection to an engine. It uses its own PostgreSQL driver.
+// needs no connection to an engine, and uses its own PostgreSQL driver.
 package client
 
 import (

@@ -20,8 +20,8 @@ type CallOptions struct {
 	// OnExpired is called once, perhaps in another goroutine, when complete-by passes without a
 	// reply. It returns how long to wait for a late reply; 0 = do not wait.
 	OnExpired func() time.Duration
-	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows.
-	// The reply was checked against the schema. It is evidence that the agent answers after
+	// OnLate receives the late reply, if a reply arrives during the wait that OnExpired allows. The
+	// reply was checked against the schema. A late reply is evidence that the agent answers after
 	// complete-by (S28).
 	OnLate func(sdk.Reply)
 }

@@ -27,9 +27,9 @@ func (p *Process) Invoke(ctx context.Context, req sdk.Request, onEvent func(sdk.
 	return p.Call(ctx, req, CallOptions{OnEvent: onEvent})
 }
 
-// Call does the work of Invoke, with options. After complete-by, Call may wait for a late
-// reply before it returns. It then returns context.DeadlineExceeded, even if the late
-// reply arrives.
+// Call does the work of Invoke, with options. After complete-by, Call may wait for a late reply
+// before it returns. After this wait it returns context.DeadlineExceeded, even if the late reply
+// has arrived.
 func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return sdk.Reply{}, fmt.Errorf("plugin: invoke %s.%s: %w: %w", p.schema.Name, req.Action, ErrNotSent, err)
@@ -54,10 +54,10 @@ func (p *Process) Call(ctx context.Context, req sdk.Request, o CallOptions) (sdk
 	return w.wait()
 }
 
-// Start begins a call like Call, but does not wait for its end. The function `done` is called
-// once, with the results that Call would return, perhaps before Start returns. The function
-// `done` and the functions in o must not block, because that would delay the answers to other
-// calls. They must not call Process.Close.
+// Start begins a call like Call, but does not wait for its end. The function `done` is called once,
+// with the results that Call would return, perhaps before Start returns. The function `done` and
+// the functions in o must not block, because that would delay the answers to other calls. None of
+// these functions may call Process.Close.
 //
 // Usually the functions in o have returned before `done` is called. But if the call ends because
 // complete-by passes or because it is cancelled, o.OnEvent may run at the same time as `done`.

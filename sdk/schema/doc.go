@@ -3,6 +3,6 @@
 // checks a workflow against the schemas of its agents before any run starts.
 //
 // Package sdk makes a Schema from the tags of Go structs; package dsl reads the Schema. Authors of
-// agents rarely need this package. It needs no other module: it imports only the standard library
-// and package names of its own module.
+// agents rarely need package schema. The package needs no other module: it imports only the
+// standard library and package names of its own module.
 package schema

@@ -322,8 +322,8 @@ func (l *Limits) begin(ctx context.Context) (end func(), err error) {
 // pause is the longest time that Run waits between two calls of the method `step`.
 const pause = time.Minute
 
-// Run asks the store for parts of the limits, whenever calls need them, until ctx ends. It returns
-// store.ErrFenced if the engine was declared dead. Otherwise it returns nil.
+// Run asks the store for parts of the limits, whenever calls need them. If the engine was declared
+// dead, Run returns store.ErrFenced. When ctx ends, Run returns nil.
 func (l *Limits) Run(ctx context.Context) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -176,8 +176,8 @@ func (p *Plan) assignMap(tree any, v reflect.Value, path string) error {
 }
 
 // assignStruct stores an object in the struct v. If an optional field is missing or null,
-// assignStruct stores the default of the field. It returns an error if the object contains a
-// name that the struct does not have.
+// assignStruct stores the default of the field. If the object contains a name that the struct does
+// not have, assignStruct returns an error.
 func (p *Plan) assignStruct(tree any, v reflect.Value, path string) error {
 	object, ok := tree.(map[string]any)
 	if !ok {
