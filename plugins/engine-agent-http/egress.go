@@ -17,7 +17,7 @@ type egress struct {
 	// Allowed host names in lower case; "*.example.com" allows all names below example.com.
 	names       []string
 	ranges      []netip.Prefix // allowed addresses
-	listed      bool           // true = allow_hosts is not empty, so only the host names and ranges in it are allowed
+	listed      bool           // allow_hosts is not empty: no other hosts and ranges are allowed
 	denyPrivate bool           // private addresses are refused, except those in the field `ranges`
 }
 

@@ -105,7 +105,7 @@ func parseJSON(data []byte) (any, error) {
 // A reply is a response whose status does not count as a result.
 type reply struct {
 	resp *http.Response
-	body []byte // the body, or its beginning if the body is too large or could not be read to its end
+	body []byte // the body; only its beginning if it is too large or cannot be read to its end
 	data any    // what the workflow reads as error.data (failureData); nil = no data
 }
 

@@ -39,7 +39,7 @@ type session struct {
 	waiting []*call  // calls that were not sent yet, oldest first; some may be over
 	stale   int      // number of calls in the field `waiting` that are over
 	cancels []uint64 // ids of calls for which a cancel must be sent
-	lost    error    // the error because of which the session sends no more calls; nil = it still sends calls
+	lost    error    // why the session sends no more calls; nil = it still sends calls
 
 	out invocations // the batch that is sent; only the sending goroutine uses it
 	in  []arrival   // content of the received batch; only the receiving goroutine uses it
@@ -328,7 +328,7 @@ func (s *session) receive() {
 type arrival struct {
 	call *call
 	answer
-	first bool // true = complete-by has passed, and the code that started the call was not notified of that yet
+	first bool // complete-by has passed, and the code that started the call does not know it yet
 	late  bool // the event or reply arrived after complete-by and does not count
 }
 

@@ -31,7 +31,7 @@ type calls struct {
 	grant quota.CallGrant // the calls that the store has granted in its last answer; zero = none
 	used  int             // granted calls that were started
 	ends  time.Time       // from this time on, no more of the granted calls are started
-	last  time.Time       // time by which the call that was started last must be sent; zero = none was started
+	last  time.Time       // the call that was started last must be sent by this time; zero = none
 	sent  time.Time       // time of the question to which `grant` is the answer
 	next  time.Time       // earliest time of the next question to the store
 	full  bool            // the store said that no call is free before the time in the field `next`

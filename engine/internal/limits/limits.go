@@ -60,7 +60,7 @@ type Limits struct {
 	cfg   Config
 	store quota.Sharer
 	wake  chan struct{} // holds a value if the goroutine of Run has something new to do
-	turn  chan struct{} // holds a value while a question to the store is in flight: only one question at a time
+	turn  chan struct{} // holds a value while a question to the store is in flight: one at a time
 
 	mu     sync.Mutex // protects the field below, and the agents
 	agents map[string]*agent
@@ -295,7 +295,7 @@ func (l *Limits) Prepare(ctx context.Context, specs map[string]invoke.AgentSpec)
 			_, err = l.askCalls(ctx, a, c)
 		}
 		cancel()
-		if err != nil { // the engine was declared dead, or ctx has ended: the method Run returns the error
+		if err != nil { // the engine was declared dead, which Run reports, or ctx has ended
 			return
 		}
 	}

@@ -40,7 +40,7 @@ type slots struct {
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time at which the engine's row in the store expires
-	linger  time.Duration // longest time that a call may take: firstLinger, or longer if a call needs more
+	linger  time.Duration // longest time that a call may take: firstLinger, or more if a call needs it
 	granted time.Duration // value of the field `linger` in the last question that the store answered
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer had too few slots, or the store did not answer

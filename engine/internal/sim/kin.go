@@ -43,7 +43,7 @@ func newKin(w *world) *kin {
 	}
 	c := &w.conditions
 	c.engines, c.runs, c.venom = 3, 2+rng.IntN(3), harmless
-	c.stubborn = w.seed%2 == 0 // half of the worlds instead of a quarter, because few of their runs are undone
+	c.stubborn = w.seed%2 == 0 // not a quarter, because few of their runs are undone
 	if c.slots == 0 {          // engines share the limits of agents only if each engine has slots, too
 		c.slots = 8
 	}

@@ -34,7 +34,7 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	n := l.node.n
-	if err := w.held[n].wait(ctx); err != nil { // while the gate is closed, the call waits; it is not sent if ctx ends first
+	if err := w.held[n].wait(ctx); err != nil { // the call waits while the gate is closed
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})

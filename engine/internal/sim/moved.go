@@ -13,7 +13,7 @@ type moved struct {
 	flows []held            // workflows that the run has had, oldest first
 	was   map[string]string // earlier name of a renamed step, by the later name
 	is    map[string]string // later name of a renamed step, by the earlier name
-	begun map[string]int    // index into the field `flows` for the last attempt of a step or instance, by its first name
+	begun map[string]int    // index into `flows` at the last attempt, by the first name of the step or instance
 }
 
 // held is a workflow of a run. The run has this workflow from the row with the number in the field

@@ -281,7 +281,7 @@ func (w *world) checkRuns(accepted map[string]status.RunID) (settled bool, pause
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // an accepted run is missing in the store; the method `judge` reports this later
+			return true, nil // the store has lost an accepted run; the method `judge` reports this later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false

@@ -39,11 +39,11 @@ type world struct {
 	store      *memory.Store
 	remote     *remote
 	nodes      []*node
-	client     *node              // submits runs without an owner; it has a connection to the store but no engine
+	client     *node              // submits runs without an owner; connected to the store, but has no engine
 	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
 	still      []gate             // gates between the Supervisor of an engine and the store
 	held       []gate             // gates between an engine and agents
-	ctx        context.Context    // context of the whole simulation; goroutines that may outlive one call use it
+	ctx        context.Context    // of the whole simulation, for goroutines that may outlive one call
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup
 

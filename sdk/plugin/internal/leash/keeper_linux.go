@@ -21,7 +21,7 @@ import (
 // Names, descriptors and words with which the host and the keeper communicate.
 const (
 	keeperName = "engine-leash"
-	keeperMark = "ENGINE_LEASH" // environment variable that makes a program a keeper; the keeper does not pass it on
+	keeperMark = "ENGINE_LEASH" // variable that makes a program a keeper; the keeper does not pass it on
 	saysFile   = 3              // descriptor to which the keeper writes
 	heldFile   = 4              // descriptor that the keeper reads; end of file means that the host is gone
 	runFile    = 5              // descriptor of the file to run, if there is one
@@ -69,7 +69,7 @@ type keeper struct {
 	limits  Limits
 	host    int  // process id of the host
 	pid     int  // id of the process that the keeper starts; 0 before the start
-	ended   bool // true = the process has ended and wait4 was called, so another process may have the id pid
+	ended   bool // wait4 was called for the ended process, so another one may have the id pid
 }
 
 func (k *keeper) run(path string, args []string) {
