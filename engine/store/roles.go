@@ -136,10 +136,10 @@ type LogLine struct {
 }
 
 // Views gives people lists of the steps of runs, of alerts, and of the runs that hold places in
-// limits. It reads these lists without loading runs. Its methods never block a writer and never make
-// a commit slower (S86). The role is optional. In a store without this role the lists are empty. Then
-// an engine that cannot work on a run repeats its alert after each restart, because it cannot find
-// the earlier alert.
+// limits. It reads these lists without loading runs. Its methods never block a writer and never
+// make a commit slower (S86). The role is optional. In a store without this role the lists are
+// empty. Then an engine that cannot work on a run repeats its alert after each restart, because it
+// cannot find the earlier alert.
 type Views interface {
 	// StepRows returns the steps of a run, in the order of their node numbers.
 	StepRows(ctx context.Context, run status.RunID) ([]StepView, error)
@@ -198,9 +198,9 @@ type Retainer interface {
 	//
 	// A run is removed completely and at once: afterwards Load, Runs and all other methods find
 	// nothing of the run. Another run can use its name. Another run can use its unique key, too,
-	// unless the removed run still holds the key (naming.KeyScope). A run stays if it is open, finished
-	// later, has waiting messages, or is a child of a run that exists. It also stays while one of its
-	// replies waits for a sink (replies.KeepFor).
+	// unless the removed run still holds the key (naming.KeyScope). A run stays if it is open,
+	// finished later, has waiting messages, or is a child of a run that exists. It also stays while
+	// one of its replies waits for a sink (replies.KeepFor).
 	//
 	// A commit may have to wait for a lock of Retain, but for at most 200 ms. If Retain is
 	// interrupted, the next call removes the rest. The store may free the disk space of

@@ -1,8 +1,7 @@
-// Package sqlite keeps runs in one file, inside the engine's process. It is the default for
-// one machine. It obeys every rule of engine/store/storetest. Commits are as durable as the
-// disk (WAL, synchronous=FULL). Only one process at a time can open the file for running
-// engines. Other processes may read it, post messages to its runs, and submit runs without
-// an owner (Options.Beside).
+// Package sqlite keeps runs in one file, inside the engine's process. It is the default for one
+// machine. It obeys every rule of engine/store/storetest. Commits are as durable as the disk (WAL,
+// synchronous=FULL). Only one process at a time can open the file to run engines. Other processes
+// may read it, post messages to its runs, and submit runs without an owner (Options.Beside).
 //
 // The SQL views `runs` and `steps` are for people. Any sqlite3 program can read them without this
 // program.
@@ -30,7 +29,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/snapshots"
 )
 
-// Options say how Open opens a file. The zero value opens the file for running engines.
+// Options say how Open opens a file. With the zero value, Open opens the file to run engines.
 type Options struct {
 	// ReadOnly opens the file even while another process writes it. Methods that write
 	// fail.
@@ -44,9 +43,9 @@ type Options struct {
 	Beside bool
 }
 
-// A Store is a store.Store in one file. Several goroutines may use a Store at the same time.
-// But only one goroutine at a time may use a Writer that OpenWriter returned. Each embedded
-// part implements one interface of store.Store; all parts share the file.
+// A Store is a store.Store in one file. Several goroutines may use a Store at the same time. But
+// only one goroutine at a time may use a Writer that OpenWriter returned. The embedded parts
+// implement the roles of the store. All of them use the same file.
 type Store struct {
 	*file
 	*catalogue

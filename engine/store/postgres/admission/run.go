@@ -284,8 +284,8 @@ func (x *run) reads(ctx context.Context) (map[int64]usage, error) {
 }
 
 // covered returns the tables whose rows the SELECT has locked, by oid. It returns an error if the
-// SELECT has read a table without a lock: other transactions could change the rows before the run is
-// accepted.
+// SELECT has read a table without a lock: other transactions could change the rows before the run
+// is accepted.
 func (x *run) covered(before, now map[int64]usage) (map[int64]string, error) {
 	locked := map[int64]string{}
 	var bare string
@@ -345,9 +345,9 @@ func (c counts) since(before counts) []string {
 	return names
 }
 
-// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the SELECT
-// has locked. If this is only one table, the UPDATE must change at least as many rows as the SELECT
-// has returned.
+// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the
+// SELECT has locked. If this is only one table, the UPDATE must change at least as many rows as the
+// SELECT has returned.
 func (x *run) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
 	stmt, args, err := x.prepare(ctx, x.check.Bump, x.check.BumpArgs)
 	if err != nil {
