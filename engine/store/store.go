@@ -188,10 +188,10 @@ type Loaded struct {
 type Inbox interface {
 	// Post puts a message into its run's inbox and sends a hint to engines. If the inbox already
 	// has a message with the same Dedup, Post adds nothing and returns the id of the earlier
-	// message. It returns ErrNotFound if there is no such run, naming.ErrInboxFull if the inbox has
-	// Message.Most messages or more, and naming.ErrInboxBytes if the messages would have more than
-	// Message.MostBytes bytes. If several callers post at the same time, each of them may exceed
-	// the bounds by one message.
+	// message. It returns ErrNotFound if there is no such run. It returns naming.ErrInboxFull if
+	// the inbox has Message.Most messages or more. It returns naming.ErrInboxBytes if the data of
+	// the messages, with the new one, would have more than Message.MostBytes bytes. If several
+	// callers post at the same time, each of them may exceed the bounds by one message.
 	Post(ctx context.Context, m Message) (MessageID, error)
 	// Messages returns the messages of a run whose ids are greater than the parameter `after`,
 	// in order of arrival, which is the order of their ids. It returns no more messages than
@@ -312,9 +312,9 @@ type Transition struct {
 	// Replaces is set if the submitted run replaces the open runs that hold its unique key or wait
 	// for the key. nil = it replaces no run, as most runs. The store puts the message Replaces,
 	// with the field Run set, into the inboxes of these runs, except compensating runs. Then only
-	// the submitted run waits for the key. It takes the key later, with Admit. If the run that
-	// holds the key has ended, nothing is replaced, and Outcome.Submitted names that run. If no run
-	// holds the key or waits for it, Outcome.Err is naming.ErrFree.
+	// the submitted run waits for the key. This run takes the key later, with Admit. If the run
+	// that holds the key has ended, nothing is replaced, and Outcome.Submitted names that run. If
+	// no run holds the key or waits for it, Outcome.Err is naming.ErrFree.
 	Replaces *Message
 	// Frees is true if the run has ended, and frees a place or a key for which other runs may wait.
 	// Then the store sends a hint to the engines.
@@ -349,7 +349,8 @@ type Alert struct {
 type Outcome struct {
 	Landed bool
 	// Submitted is the result of a transition with Names, if Err is nil. If Landed is true,
-	// it names the new run. Otherwise it names the earlier run, and Exists is set.
+	// Submitted names the new run. If Landed is false, Submitted names the earlier run, and Exists
+	// is set.
 	Submitted Submitted
 	// Err is nil if Landed is true. ErrStale means that the run has changed: load the run and
 	// decide again. ErrStale has one of three reasons: the journal has another row with this seq,

@@ -20,9 +20,7 @@ type inboxRole struct {
 	turns    storekit.Rotation // for each engine, where its next page of Tick.Inbox begins
 }
 
-// Post puts a message into its run's inbox and sends a hint. It returns ErrNotFound if there is no
-// such run, ErrInboxFull if the inbox has Message.Most messages, and ErrInboxBytes if the messages
-// in it would have more than Message.MostBytes bytes.
+// Post puts a message into its run's inbox and sends a hint. For the errors, see store.Inbox.
 func (s *inboxRole) Post(ctx context.Context, m store.Message) (store.MessageID, error) {
 	if err := m.Validate(); err != nil {
 		return 0, err

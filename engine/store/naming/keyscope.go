@@ -38,7 +38,7 @@ const MaxRetain = 100 * 365 * 24 * time.Hour
 type KeyScope struct {
 	Scope Scope
 	// Retain is how long a run with ScopeGoal holds its key after it has succeeded, in whole
-	// microseconds. 0 = until a person resets the goal.
+	// microseconds. 0 = until the goal is reset.
 	Retain time.Duration
 }
 
@@ -51,9 +51,9 @@ func (h KeyScope) Validate() error {
 }
 
 // Holds reports whether a run holds its unique key. The parameter `state` is the state of the run,
-// and the parameter `ended` is the time at which it ended. The parameter `reset` is true if a
-// person has reset the goal of the key after the run had reached it. A reset frees only the key of
-// a run that has ended.
+// and the parameter `ended` is the time at which it ended. The parameter `reset` is true if the
+// goal of the key was reset after the run had reached this goal. A reset frees only the key of a
+// run that has ended.
 func (h KeyScope) Holds(state status.RunState, ended time.Time, reset bool, now time.Time) bool {
 	switch {
 	case !state.Final():

@@ -95,8 +95,8 @@ func validName(s string) bool {
 }
 
 // CleanText replaces NUL and bytes that are not UTF-8 by U+FFFD, so that every store can keep `s`
-// as text. Without this, a text of an agent could make a commit fail, because it may be part of an
-// alert or of the name of an instance.
+// as text. Without this, a text of an agent could make a commit fail, because such a text may be
+// part of an alert or of the name of an instance.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s

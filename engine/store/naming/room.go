@@ -24,13 +24,13 @@ type Room struct {
 // the run is new and another run waits in line.
 var ErrFull = errors.New("engine: there is no room for another run")
 
-// ErrInboxFull says that the inbox of a run cannot take a new message: the number of messages in
-// the inbox is already the largest number that the sender of the new message allows, or greater.
+// ErrInboxFull says that the inbox of a run cannot take a new message: the inbox already has as
+// many messages as the sender of the new message allows, or more.
 var ErrInboxFull = errors.New("engine: too many messages wait for the run already")
 
-// ErrInboxBytes says that the inbox of a run cannot take a new message, because the data of the new
-// message and of all messages that wait would have more bytes than the sender of the new message
-// allows. ErrInboxBytes wraps ErrInboxFull.
+// ErrInboxBytes says that the inbox of a run cannot take a new message because of its size. The
+// data of the new message and of all messages that wait have more bytes together than the sender of
+// the new message allows. ErrInboxBytes wraps ErrInboxFull.
 var ErrInboxBytes = fmt.Errorf("%w: they have too many bytes", ErrInboxFull)
 
 // ErrFree says that a run cannot wait for its unique key, because no run holds the key or waits for

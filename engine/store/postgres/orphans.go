@@ -12,8 +12,8 @@ import (
 const (
 	// orphanList lists orphans: open runs of dead members and, if $3 is true, open runs without an
 	// owner. Its first part is materialized, so that the server finds the open runs in the index
-	// run_active. Otherwise the server might read the runs in the order of run_id, and so read all
-	// ended runs. orphanList leaves out a run that is parked or compensation_failed and whose
+	// run_active. Without this, the server might read the runs in the order of run_id, and so read
+	// all ended runs. orphanList leaves out a run that is parked or compensation_failed and whose
 	// next_check is Never, if the run has no message or too many deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (

@@ -6,10 +6,10 @@ package postgres
 // arrays, and perhaps old statistics that say that the table is small. Then it would scan
 // the whole table.
 //
-// The last statement of writerSession uses and frees one large block of memory. Afterwards
-// the server's memory allocator (glibc) keeps free memory up to twice that size. Otherwise
-// each statement would return its memory to the kernel and request it again. That takes a
-// sixteenth of a commit's CPU time.
+// The last statement of writerSession uses and frees one large block of memory. Afterwards the
+// server's memory allocator (glibc) keeps free memory up to twice that size. Without this, each
+// statement would return its memory to the kernel, and the next statement would request memory
+// again. That takes a sixteenth of a commit's CPU time.
 const writerSession = `
 SET default_transaction_isolation = 'read committed';
 SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -57,11 +57,11 @@ WITH own AS MATERIALIZED (
 	// nameOrigin computes two columns from the number that originOf returned: the id of the parent,
 	// and the trigger. The trigger 5 is naming.ByParent.
 	nameOrigin = `CASE WHEN s.origin > 0 THEN s.origin END, CASE WHEN s.origin > 0 THEN 5 ELSE -s.origin END`
-	// commitKeyed gives keys to new runs. A key must be free: the run that took it last must not
-	// hold it any more (contextHeld). If the key is not free, the statement sets run_id to NULL,
-	// which the table forbids. Then the statement fails, and nothing is committed. The same happens
-	// if the statement does not see the run that took the key last, because that run was committed
-	// after the statement began, or because retention has removed that run.
+	// commitKeyed gives keys to new runs. A key must be free: the run that took the key last must
+	// not hold the key any more (contextHeld). If the key is not free, the statement sets run_id to
+	// NULL, which the table forbids. Then the statement fails, and nothing is committed. The same
+	// happens if the statement does not see the run that took the key last, because that run was
+	// committed after the statement began, or because retention has removed that run.
 	commitKeyed = `, keyed AS (
   INSERT INTO engine.context AS c (workflow, key, run_id, scope, retain)
   SELECT k.workflow, k.key, k.run_id, k.hold & 3, nullif(k.hold >> 2, 0)
@@ -214,10 +214,10 @@ SELECT o.alive, CASE WHEN c.n < (SELECT pg_catalog.count(*) FROM pg_catalog.unne
 FROM (SELECT pg_catalog.count(*) AS alive FROM own) o, (SELECT pg_catalog.count(*) AS n, pg_catalog.array_agg(run_id) AS ids FROM landed) l, (SELECT pg_catalog.count(*) AS n FROM changed) c`
 )
 
-// runGone is a text that is not a number. If a statement casts it to a number, the server
-// fails with an error that contains this text. The statements append another text, which
-// the server knows only when it executes the statement. Otherwise the server would fail
-// when it makes the plan.
+// runGone is a text that is not a number. If a statement casts it to a number, the server fails
+// with an error that contains this text. The statements append another text, which the server knows
+// only when it executes the statement. Without this other text, the server would fail already when
+// it makes the plan.
 const runGone = "this run is gone"
 
 // The forms of the commit statement. The method batch.shape selects a form with only those

@@ -61,9 +61,9 @@ func Kind(sink string) string {
 	return kind
 }
 
-// An Outbox keeps replies. The store does not remove a run that has a reply which is not done and
-// younger than KeepFor. A run's replies are delivered in the order of their numbers: a reply is
-// claimed or taken only when the one before it is done.
+// An Outbox keeps replies. The store does not remove a run while one of the run's replies is not
+// done and is younger than KeepFor. A run's replies are delivered in the order of their numbers: a
+// reply is claimed or taken only when the one before it is done.
 type Outbox interface {
 	// Take returns the next reply of each run that has a reply for the sink, and marks it as done.
 	// It returns no more replies than the parameter `limit` says.

@@ -16,7 +16,7 @@ import (
 // A Store is a store that keeps published workflows and their schedules. The role is optional. A
 // store without this role cannot publish a workflow.
 type Store interface {
-	// Publish stores the published definition of a workflow. It replaces the former one. It removes
+	// Publish stores the published definition of a workflow, in place of the former one. It removes
 	// the schedules of the workflow that are not in the parameter `rows`. It stores Row.Next for a
 	// new schedule, and for a schedule whose Timetable has changed. A schedule with the same
 	// Timetable keeps its next tick. Every schedule keeps Last, LastRun and Paused. Publish makes

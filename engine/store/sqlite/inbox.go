@@ -47,9 +47,7 @@ type inbox struct {
 
 // Post puts a message into its run's inbox and returns the id of the message. If the inbox has a
 // message with the same Dedup already, Post adds nothing and returns the id of that message. It
-// also works in a store that was opened with Options.Beside. It returns ErrNotFound if there is no
-// such run, ErrInboxFull if the inbox has Message.Most messages, and ErrInboxBytes if the messages
-// in it would have more than Message.MostBytes bytes.
+// also works in a store that was opened with Options.Beside. For the errors, see store.Inbox.
 func (s *inbox) Post(ctx context.Context, m store.Message) (id store.MessageID, err error) {
 	if err := m.Validate(); err != nil {
 		return 0, err

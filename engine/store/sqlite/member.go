@@ -52,8 +52,7 @@ ORDER BY r.run_id LIMIT ?2`
 // the next scans may be made.
 type members struct {
 	*file
-	// turns holds, for each engine, the run after which Tick.Inbox begins in the engine's next
-	// tick.
+	// turns holds, for each engine, where its next page of Tick.Inbox begins.
 	turns storekit.Rotation
 }
 

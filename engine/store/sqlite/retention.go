@@ -163,9 +163,9 @@ type retainedPage struct {
 	last   status.RunID
 }
 
-// finished returns the next page of runs that Retain examines: no more than the parameter `limit`
-// says. The list p.runs has only those runs that finished early enough. The result `through` is
-// true if this is the last page.
+// finished returns the next page of runs that Retain examines. The page has no more runs than the
+// parameter `limit` says. The list p.runs has only those runs that finished early enough. The
+// result `through` is true if this is the last page.
 func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
 	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(age.before), micros(age.now)}, func(r row) error {

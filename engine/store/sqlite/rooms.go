@@ -61,9 +61,9 @@ ORDER BY p.rank, p.run_id LIMIT ?4`
 
 	// keyOf returns the workflow and the unique key of a run.
 	keyOf = `SELECT w.name, n.key FROM run r JOIN run_name n USING (run_id) JOIN workflow w USING (workflow_id) WHERE r.run_id = ?1 AND n.key IS NOT NULL`
-	// keyState returns the run that took a key last, the run that waits for the key (0 = none),
-	// whether the run that took the key last is open, and whether it holds the key at the time ?3.
-	// The run that waits counts only while it is open.
+	// keyState returns the run that took a key last, and the run that waits for the key; 0 = no
+	// open run waits. It also returns whether the run that took the key last is open, and whether
+	// this run holds the key at the time ?3.
 	keyState = `
 SELECT c.run_id, coalesce(w.run_id, 0), coalesce(r.state, 10) < 10, coalesce(` + contextHeld + `, 0)
 FROM context c LEFT JOIN run r ON r.run_id = c.run_id LEFT JOIN run w ON w.run_id = c.next_run AND w.state < 10
@@ -195,9 +195,9 @@ func (x *tx) place(run status.RunID) (l limit, ok bool, err error) {
 }
 
 // room checks a transition that admits its run: the run must be able to get a place, and the unique
-// key for which it waits. If it cannot, the result `refused` is naming.ErrFull. If the run has no
-// limit, `refused` says so. The store then refuses only this transition. If the run holds a place
-// already, perhaps from an earlier try, it needs no second one.
+// key for which it waits. If one of them is not free, the result `refused` is naming.ErrFull. If
+// the run has no limit, `refused` says so. The store then refuses only this transition. If the run
+// holds a place already, perhaps from an earlier try, it needs no second one.
 func (x *tx) room(t *store.Transition) (refused, err error) {
 	if !t.Admit {
 		return nil, nil

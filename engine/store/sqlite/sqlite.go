@@ -86,12 +86,12 @@ var _ interface {
 	snapshots.Keeper
 } = (*Store)(nil)
 
-// Open opens the file at path. If neither ReadOnly nor Beside is set, it creates the file (mode
-// 0600) and its directory (0700) if they are missing, migrates the schema, and locks the file
-// for this process. The lock proves that every engine that used the file before is dead,
-// whatever its lease says. Open returns a *sqlite.LockedError if another process has the lock.
-// It returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or
-// Beside is set. The error wraps fs.ErrNotExist if there is no file to read.
+// Open opens the file at path. If neither ReadOnly nor Beside is set, Open creates the file (mode
+// 0600) and its directory (0700), if they are missing. Then it locks the file for this process, and
+// migrates the schema. The lock proves that every engine that used the file before is dead,
+// whatever its lease says. Open returns a *sqlite.LockedError if another process has the lock. It
+// returns a *store.SchemaError if the schema is newer, or if it is older and ReadOnly or Beside is
+// set. The error wraps fs.ErrNotExist if there is no file to read.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -179,7 +179,7 @@ func (x *landing) held(name string, n *naming.Names) (store.Submitted, error) {
 
 // keyHolder returns the run that holds the unique key. If no run holds it, keyHolder returns the
 // run that waits for the key. If there is none, the result is zero. The run n.From does not count
-// as the holder: the submitted run takes over its results, and its key, too.
+// as the holder: the submitted run takes over the results of that run, and its key, too.
 func (x *landing) keyHolder(n *naming.Names) (found store.Submitted, err error) {
 	var (
 		run, next int64

@@ -17,8 +17,8 @@ import (
 	"github.com/saga-engine/engine/engine/store/storekit"
 )
 
-// A Writer commits transitions as long as its fence row exists. All writers share the one
-// writing connection of the file. Only one writer uses it at a time.
+// A Writer commits transitions as long as its fence row exists. All writers share the one writing
+// connection of the file. Only one writer uses this connection at a time.
 type Writer struct {
 	s      *Store
 	engine store.EngineID

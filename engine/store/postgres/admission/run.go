@@ -46,8 +46,8 @@ const (
 	settingsWrite = `SELECT pg_catalog.set_config(s.name, s.value, true) FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS s(name, value)`
 
 	// changesRead returns the tables in which this transaction has changed rows, and how many rows.
-	// It finds rows that a function or a trigger has changed, too. The server counts them for its
-	// statistics.
+	// It also counts rows that a function or a trigger has changed, because the server counts all
+	// changed rows for its statistics.
 	changesRead = `
 SELECT c.oid::int8, pg_catalog.concat(n.nspname, '.', c.relname),
        pg_catalog.pg_stat_get_xact_tuples_updated(c.oid),

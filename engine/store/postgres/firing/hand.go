@@ -111,7 +111,7 @@ func handOn(ctx context.Context, q firings.Query, rows []firings.Row, p *page, h
 }
 
 // named reads the rows with the keys q.Keys, and calls the function `hand` with them. If the row of
-// a key does not exist any more, named counts it as vanished.
+// a key does not exist any more, named counts this row as vanished.
 func (s *Store) named(ctx context.Context, within func(func(tx *sql.Tx) error) error, f *firings.Firing, q firings.Query, hand handFunc) (p page, err error) {
 	p = page{last: f.Watermark, end: q.Last}
 	if len(q.Keys) == 0 {
