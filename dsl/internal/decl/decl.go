@@ -58,16 +58,17 @@ type Module struct {
 	Partial   bool               // true = some declarations of the files are not here: a file has errors, or the check ended early
 	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
 
-	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil. Earlier
-	// engines did not store the agents that only the notifications of a library's workflow use. So the
-	// module takes no other agents from its libraries.
+	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil.
+	// Earlier engines did not store the agents that only the notifications of a library's workflow
+	// use. If kept is not nil, the module takes only the agents in kept from its libraries, so the
+	// module has the same agents as when it was stored.
 	kept map[string]bool
 
 	chain  []string // paths of the modules that lead from the main module to this one, including both
 	levels int      // how deep the libraries of the module are nested; 0 = it has none
 
-	// Duplicates: agents and variables of the module whose name an earlier agent or variable already
-	// has. A duplicate is an error. It is checked for other errors, but never used.
+	// Duplicates: agents and variables of the module whose name an earlier agent or variable
+	// already has. A duplicate is an error. It is checked for other errors, but never used.
 	TwinAgents    []*Agent
 	TwinVariables []*Variable
 }
@@ -82,7 +83,8 @@ func newModule(file string) *Module {
 	}
 }
 
-// dir returns the path of the directory of the module, relative to the directory of the main module.
+// dir returns the path of the directory of the module, relative to the directory of the main
+// module.
 func (m *Module) dir() string {
 	switch {
 	case m.File != "":
@@ -122,7 +124,7 @@ type Action struct {
 	Name      string
 	Where     hcl.Range
 	Block     *syntax.Block
-	Uses      string // name of the used action, which the plugin has; "" = missing or invalid
+	Uses      string // name of the plugin's action that the declared action uses; "" = missing or invalid
 	UsesAt    hcl.Range
 	Arguments cty.Type           // object type of the arguments; an object without attributes if there are none
 	Defaults  *typeexpr.Defaults // defaults of optional arguments; nil = none
@@ -203,11 +205,11 @@ type Workflow struct {
 	Mode                 noun.Mode
 	CompensationDeadline *eval.Expr
 	Retention            time.Duration // how long runs are kept after their end; 0 = the engines decide
-	Unique               *eval.Expr    // the key of block unique; nil = none
-	UniqueRule           noun.Unique   // the other arguments of block unique
+	Unique               *eval.Expr    // argument `key` of the unique block; nil = none
+	UniqueRule           noun.Unique   // the arguments of the unique block, without `key`
 	Priority             *eval.Expr
-	Concurrency          *syntax.Block // block concurrency; nil = none
-	RejectsWhenFull      bool          // the block concurrency says when_full = "reject"
+	Concurrency          *syntax.Block // the concurrency block; nil = none
+	RejectsWhenFull      bool          // true = the concurrency block says when_full = "reject"
 	Admits               []*Admit      // all admit blocks, with duplicates
 	Schedules            []*Schedule   // all schedules, with duplicates
 	OnEvents             []*OnEvent    // all on_event and reset_on blocks, with duplicates
@@ -363,8 +365,8 @@ func (s *Step) Collects() bool { return s.Repeat != nil && s.Repeat.Attr("collec
 // Each reports whether the step has for_each.
 func (s *Step) Each() bool { return s.Attr("for_each") != nil }
 
-// WhenEach reports whether the step has for_each and the attribute `when` uses each.* or self.*. The
-// engine evaluates such a condition for every instance, after for_each.
+// WhenEach reports whether the step has for_each and the attribute `when` uses each.* or self.*.
+// The engine evaluates such a condition for every instance, after for_each.
 func (s *Step) WhenEach() bool {
 	e := s.Attr("when")
 	return s.Each() && e != nil && e.Compiled != nil && (e.Compiled.Each || e.Compiled.Self)
@@ -401,9 +403,9 @@ type Child struct {
 	// Workflow is the workflow of the child run; nil = there is no such workflow, and the error was
 	// reported.
 	Workflow *Workflow
-	// Passed gives values to the variables of the child that the input block of the step cannot set:
-	// the variables of the module, and the hidden variables of a group. The expressions are evaluated
-	// in the run that has the step.
+	// Passed gives values to the variables of the child that the input block of the step cannot
+	// set: the variables of the module, and the hidden variables of a group. The expressions are
+	// evaluated in the run that has the step.
 	Passed []syntax.Arg
 }
 

@@ -122,8 +122,8 @@ func conditionOf(b *syntax.Block) *Condition {
 }
 
 // localsBlock reads a locals block and adds its locals to the map `into`. It returns all locals of
-// the block, also the locals whose name is already used. The parameter `file` is true if the block is
-// outside of workflows.
+// the block, also the locals whose name is already used. The parameter `file` is true if the block
+// is outside of workflows.
 func (d *decoder) localsBlock(b *syntax.Block, into map[string]*eval.Local, file bool) []*eval.Local {
 	var own []*eval.Local
 	for _, a := range b.Args {
@@ -164,7 +164,8 @@ func (d *decoder) step(b *syntax.Block) *Step {
 	}
 	stated := false
 	if e := b.Attr("compensation"); e != nil {
-		s.NoUndo = true // also after an invalid word: otherwise a second error would say that the undo is missing
+		// Set this also for an invalid word, so that no second error says that the undo is missing.
+		s.NoUndo = true
 		text, ok := d.lit.literalText(e, "compensation")
 		stated = ok && text == "none"
 		if ok && !stated {

@@ -15,8 +15,8 @@ import (
 // A groupDecoder reads group blocks.
 type groupDecoder struct{ *decoder }
 
-// reserved reports a group with the name "notify". Its workflow would have the name WORKFLOW.notify,
-// which is the name of a workflow that sends notifications.
+// reserved reports a group with the name "notify". Its workflow would have the name
+// WORKFLOW.notify, which is the name of a workflow that sends notifications.
 func (d groupDecoder) reserved(b *syntax.Block) {
 	if b.Label == "notify" && !d.m.Older {
 		d.Errorf(b.DefRange, "Reserved name", "The engine uses the name %q for the runs of notify blocks. Use another name for this group.", b.Label)

@@ -47,7 +47,7 @@ func (d lineDecoder) checkReads(e *eval.Expr) {
 }
 
 // needsRun reports an error and returns true if an expression refers to step.*, group.* or run.*,
-// directly or through a local. Without a run, they have no values.
+// directly or through a local. Without a run, these references have no values.
 func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	needs := false
 	for _, t := range e.Syntax.Variables() {

@@ -63,8 +63,8 @@ func ParseFiles(fsys fs.FS, opts Options) (*Module, diag.Diagnostics) {
 	return m, diags
 }
 
-// ParseStored parses the files of a stored definition. If the parameter `older` is true, it does not
-// check newer rules, because the definition may be older than these rules.
+// ParseStored parses the files of a stored definition. If the parameter `older` is true, it does
+// not check newer rules, because the definition may be older than these rules.
 func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	m := newModule(s.File)
 	m.Older, m.Reads = older, s.Reads
@@ -179,7 +179,9 @@ func (m *Module) build(r *report.Reporter, source readSource, libs *libraries, e
 	d := &decoder{Reporter: r, lit: literalDecoder{r, m}, m: m, source: source, libs: libs, engineVersion: engineVersion}
 	m.Funcs = functions.Table(&m.Reads)
 	d.module(blocks)
-	if !broken { // if a file is broken, references to the names that it declares would be reported as unknown
+	// If a file is broken, its declarations are missing here. References to them would be reported
+	// as unknown, so no references are checked then.
+	if !broken {
 		graphDecoder{d, referenceDecoder{d, map[*eval.Local]visit{}}}.resolve()
 		sourceDecoder{d}.agree()
 	} else {

@@ -158,8 +158,8 @@ type writtenCode struct {
 	at   hcl.Range
 }
 
-// writtenCodes returns, with their positions, those error codes in the list e that are known before a
-// run.
+// writtenCodes returns, with their positions, those error codes in the list e that are known before
+// a run.
 func (l codeLinker) writtenCodes(e *eval.Expr) []writtenCode {
 	var out []writtenCode
 	add := func(v cty.Value, at hcl.Range) {

@@ -154,7 +154,9 @@ func signalsOf(v cty.Value) ([]string, error) {
 }
 
 // payloadFunc returns the function for noun.Wait.Payload. The function converts the JSON payload of
-// a signal to the type that the wait block declares. Without a payload, it converts null.
+// a signal to the type that the wait block declares. If the signal has no payload and the block
+// declares no type, the function returns null. If the block declares a type, a signal without a
+// payload is an error.
 func payloadFunc(w *decl.Wait) func([]byte) (value.Value, error) {
 	ty, defaults := w.Payload, w.Default
 	return func(raw []byte) (value.Value, error) {

@@ -299,9 +299,9 @@ func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	return nil
 }
 
-// stepSettings returns the settings of a step in the source. If the retry block of the step
-// does not have an attribute, stepSettings uses the attribute in the retry block of the workflow.
-// There is one exception: if `repeatable` is false, max_attempts of the workflow does not apply. The
+// stepSettings returns the settings of a step in the source. If the retry block of the step does
+// not have an attribute, stepSettings uses the attribute in the retry block of the workflow. There
+// is one exception: if `repeatable` is false, max_attempts of the workflow does not apply. The
 // parameter `repeatable` is true if the action is idempotent or read-only.
 func stepSettings(w *decl.Workflow, s *decl.Step, repeatable bool) []setting {
 	var list []setting

@@ -205,8 +205,9 @@ func (l undoLinker) promisedRetries(i int, s *linkedStep) {
 		s.action.short())
 }
 
-// pivot reports errors in the pivot and in the steps after the pivot. The parameter `p` is the index
-// of the pivot. The keys of the map named `later` are the indexes of the steps after the pivot.
+// pivot reports errors in the pivot and in the steps after the pivot. The parameter `p` is the
+// index of the pivot. The keys of the map named `later` are the indexes of the steps after the
+// pivot.
 func (l undoLinker) pivot(p int, later map[int]bool) {
 	d := l.steps[p].decl
 	for _, x := range []struct {

@@ -109,8 +109,8 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// payArguments charges for a call, and returns the arguments. If a parameter of the function is a list, a
-// set or a map, payArguments also converts a tuple or an object to this type.
+// payArguments charges for a call, and returns the arguments. If a parameter of the function is a
+// list, a set or a map, payArguments also converts a tuple or an object to this type.
 func (c *call) payArguments(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
 	p := c.payment(m, args)
 	p.charge(c.call.Name)

@@ -221,8 +221,8 @@ func Range(r hcl.Range) diag.Range {
 	}
 }
 
-// BlockRanges lists the blocks of each file, to find the blocks that enclose a position. The blocks are
-// sorted by their start. The key is the name of the file.
+// BlockRanges lists the blocks of each file, to find the blocks that enclose a position. The blocks
+// are sorted by their start. The key is the name of the file.
 type BlockRanges map[string][]BlockRange
 
 // A BlockRange holds where a block starts and ends, and its name in messages.

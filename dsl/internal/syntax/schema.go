@@ -238,8 +238,8 @@ func (s *bodySpec) block(name string) blockSpec {
 	return blockSpec{}
 }
 
-// RootFields lists the attributes of each.*, self.*, failure.*, run.* and event.*. Every module has the
-// same attributes.
+// RootFields lists the attributes of each.*, self.*, failure.*, run.* and event.*. Every module has
+// the same attributes.
 var RootFields = map[string][]string{
 	"each":    {"key", "value"},
 	"self":    {"input", "output", "key", "timed_out", "signal", "previous", "collected", "error"},

@@ -11,8 +11,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns
-// an error if a part of v is unknown. If the parameter `secrets` is false, a secret in v is an error,
+// Encode encodes v as a Value: canonical JSON, and JSON pointers to the marked parts. It returns an
+// error if a part of v is unknown. If the parameter `secrets` is false, a secret in v is an error,
 // too.
 func Encode(v cty.Value, secrets bool) (Value, error) {
 	e := &Encoder{AllowSecrets: secrets}
@@ -87,9 +87,9 @@ func (e *Encoder) value(v cty.Value, hidden bool) error {
 	return nil
 }
 
-// secret writes null if `marks` has a SecretMark, and adds the secret to e.Secrets. Otherwise it
-// writes nothing, and `done` is false. It returns an error if secrets are not allowed, or if an
-// expression has changed the text of the secret.
+// If `marks` has a SecretMark, secret writes null, adds the secret to e.Secrets, and `done` is
+// true. If `marks` has no SecretMark, secret writes nothing, and `done` is false. It returns an
+// error if secrets are not allowed, or if an expression has changed the text of the secret.
 func (e *Encoder) secret(raw cty.Value, marks cty.ValueMarks) (done bool, err error) {
 	var found []SecretMark
 	for m := range marks {
