@@ -65,7 +65,7 @@
 //	self.error             in catch
 //	failure                in compensate and notify
 //	args                   in an action block
-//	row                    in a select block, and in the argument variables that belongs to it
+//	row                    in a select block, and in the argument `variables` next to this block
 //	event                  in on_event and reset_on
 //
 // If a step refers to another step, it depends on that step and starts later. Besides these

@@ -95,8 +95,8 @@ func (m *Module) dir() string {
 	return "."
 }
 
-// An Agent is an agent block, or an implied agent. An implied agent has no block: a step or an
-// undo names the agent in its action.
+// An Agent is an agent block, or an implied agent. An implied agent has no block: a step, an undo
+// or a notify block names the agent in the argument `action`.
 type Agent struct {
 	Name, Plugin, Constraint string
 	Where                    hcl.Range // position of the block; for an implied agent, position of an action that names the agent
@@ -221,7 +221,7 @@ type Workflow struct {
 	visited bool     // true = the field `height` is set
 	used    []string // names of the agents that the workflow and its child runs use; nil = not known yet
 
-	// Only for the workflow of a group.
+	// The next three fields are set only in the workflow of a group.
 	Outer  *Workflow         // workflow around the group; nil = the workflow is no group
 	Holder *Step             // step of Outer that starts the group
 	taken  map[string]*taken // values that the group takes from its surroundings, by name of the hidden variable
@@ -277,7 +277,7 @@ type Step struct {
 	Wait       *Wait         // nil = Kind is not StepWait
 	Timer      *syntax.Block // the timer block; nil = Kind is not StepTimer
 	Child      *Child        // nil = Kind is not StepChild
-	Repeat     *syntax.Block // the repeat block; nil = the step has none, so it is done once
+	Repeat     *syntax.Block // the repeat block; nil = the step has no such block, so the step is done once
 	Catch      *syntax.Block
 	Undo       *Undo
 }

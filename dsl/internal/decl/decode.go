@@ -224,10 +224,10 @@ func (d *decoder) undo(b *syntax.Block) *Undo {
 	return u
 }
 
-// action reads the attribute `action` of a step or of a compensate block: agent.NAME.ACTION, or
-// library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the attribute is missing or
-// invalid. The result `at` is the position of the attribute, or of the block b if the attribute is
-// missing.
+// action reads the attribute `action` of a step, a compensate block or a notify block:
+// agent.NAME.ACTION, or library.LIBRARY.agent.NAME.ACTION. It returns "" for both names if the
+// attribute is missing or invalid. The result `at` is the position of the attribute, or of the
+// block b if the attribute is missing.
 func (d *decoder) action(b *syntax.Block) (agent, action string, at hcl.Range) {
 	e := b.Attr("action")
 	if e == nil {

@@ -41,9 +41,9 @@ func (d groupDecoder) shadows(w *Workflow) {
 	}
 }
 
-// settings gives a group the settings of the workflow around it: the defaults in its retry
-// block, and the deadline of its compensation. If a setting has references, the step of the
-// group evaluates it, and passes its value to the group like any other value from the
+// settings gives a group two settings of the workflow around the group: the defaults in the retry
+// block, and the deadline of the compensation. If such a setting has references, the step of the
+// group evaluates the setting, and passes the value to the group like any other value from the
 // surroundings.
 func (d groupDecoder) settings(w *Workflow) {
 	pass := func(name string, e *eval.Expr) *eval.Expr {

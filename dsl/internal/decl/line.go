@@ -67,7 +67,7 @@ func (d lineDecoder) needsRun(w *Workflow, e *eval.Expr) bool {
 	return needs
 }
 
-// secondName returns the second name of a reference, such as total in local.total or
+// secondName returns the second name of a reference, such as `total` in local.total or
 // local["total"]. It returns "" if the second part of the reference is not a name.
 func secondName(t hcl.Traversal) string {
 	switch s := t[1].(type) {

@@ -139,8 +139,8 @@ func (d readRecorder) checkTemplate(e *eval.Expr, call *hclsyntax.FunctionCallEx
 	}
 }
 
-// endedSentence returns a message that ends in a full stop or a question mark. If the message has
-// neither, endedSentence adds a full stop.
+// endedSentence returns the message in the parameter `text`. It adds a full stop, unless the
+// message already ends in a full stop or a question mark.
 func endedSentence(text string) string {
 	if strings.HasSuffix(text, "?") || strings.HasSuffix(text, ".") {
 		return text

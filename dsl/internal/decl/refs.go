@@ -439,7 +439,7 @@ func (d referenceDecoder) refField(c *eval.Compiled, root, name string, at hcl.R
 	return true
 }
 
-// fieldsHere returns the attributes of a root such as self that an expression can use at its
+// fieldsHere returns the attributes of a root, such as `self`, that an expression can use at its
 // position.
 func fieldsHere(root string, ns *names, a allow) []string {
 	if root == "self" && ns.onlySelf != "" {

@@ -474,7 +474,7 @@ func (d selectDecoder) rowExpr(e *eval.Expr, cols map[string]bool) *rowExpr {
 	return &rowExpr{expr: metered.Of(e.Syntax), funcs: d.m.Funcs}
 }
 
-// with evaluates the expression for a row.
+// The method `with` evaluates the expression for a row.
 func (x *rowExpr) with(row cty.Value) (cty.Value, error) {
 	ctx := metered.ConstantContext(x.funcs, nil)
 	ctx.Variables[rowName] = row

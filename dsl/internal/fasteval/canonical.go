@@ -106,7 +106,8 @@ func (c *canonicalWriter) numeral() bool {
 }
 
 // shortNumber is the largest length, in bytes, of a number that appendNumber copies without
-// parsing. The general evaluator keeps more digits than that, so it would lose no digit either.
+// parsing. The general evaluator loses no digit of such a number either, so both results are the
+// same.
 const shortNumber = 100
 
 // appendNumber appends a number to the slice `out`, in the form that value.NumberText returns.

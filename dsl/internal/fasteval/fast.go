@@ -123,8 +123,8 @@ func (x *Context) localValue(e *hclsyntax.ScopeTraversalExpr, to *Shape) *Expr {
 	return d
 }
 
-// of compiles each of the given expressions, and appends the compiled expressions to d.parts.
-// It returns d, or nil if it cannot compile one of the expressions.
+// The method `of` compiles each expression in the parameter `list`, and appends the compiled
+// expressions to d.parts. It returns d, or nil if it cannot compile one of the expressions.
 func (d *Expr) of(x *Context, to *Shape, list ...hclsyntax.Expression) *Expr {
 	for _, e := range list {
 		p := x.compile(e, to)

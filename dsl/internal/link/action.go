@@ -224,7 +224,7 @@ func (f *actionForm) value(s *eval.Scope) (cty.Value, error) {
 
 var errNullResult = errors.New("a value is required, this is null")
 
-// conform converts v to ty and returns it. The parameter `v` is the value of the attribute
+// conform converts v to ty and returns the result. The parameter `v` is the value of the attribute
 // `result`. The method `conform` also fills in the defaults of the declared output. It returns an
 // error if v is null or does not fit ty.
 func (f *actionForm) conform(v cty.Value, ty cty.Type) (cty.Value, error) {

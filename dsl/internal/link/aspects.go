@@ -135,8 +135,9 @@ func (p *printer) attr(name string, e *eval.Expr) {
 	p.b.WriteString(";")
 }
 
-// expr writes an expression and the locals on which it depends. If one of them calls file() or a
-// similar function, expr also writes a checksum of everything that the module has read.
+// expr writes an expression and the locals on which it depends. If the expression or one of these
+// locals calls file() or a similar function, expr also writes a checksum of everything that the
+// module has read.
 func (p *printer) expr(e *eval.Expr) {
 	p.source(e)
 	var locals []*eval.Local

@@ -43,7 +43,8 @@ func (b *bind) deployed(assigned []noun.Assignment) (value.Value, diag.Diagnosti
 	return b.some(outside, assigned)
 }
 
-// some gives values to the variables in the map `wanted`, and returns them as one object.
+// The method `some` gives values to the variables in the map `wanted`, and returns them as one
+// object.
 func (b *bind) some(wanted map[string]*decl.Variable, assigned []noun.Assignment) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: map[string][]byte{}, Blocks: b.blocks}
 	for n, src := range b.sources {

@@ -209,9 +209,9 @@ func (f *actionForm) hideArguments(a *linkedAction) {
 }
 
 // result checks the attribute `result` of a declared action against the declared output. If the
-// block does not have this attribute, it checks the parameter `reply`, the reply of the plugin's
-// action. The method `result` marks an output as sensitive if the output may contain sensitive
-// parts of the reply.
+// block does not have this attribute, the method `result` checks the parameter `reply`, the reply
+// of the plugin's action. The method also marks an output as sensitive if the output may contain
+// sensitive parts of the reply.
 func (a *linkedAction) result(wl *workflowLinker, reply cty.Value) {
 	d := a.form.decl
 	if d.Output == cty.NilType {

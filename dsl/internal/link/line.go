@@ -28,7 +28,7 @@ type lines struct {
 const lineName = "<console>"
 
 // Evaluate evaluates the expression in text and returns its value, or errors. Workflow.Evaluate
-// calls it.
+// calls this method.
 func (l lines) Evaluate(text string, s *eval.Scope) (value.Value, diag.Diagnostics) {
 	r := &report.Reporter{Sources: maps.Clone(l.m.Sources), Blocks: l.m.Blocks}
 	r.Sources[lineName] = []byte(text)
@@ -99,7 +99,7 @@ func (l lines) roots(inRun bool) []string {
 }
 
 // members returns the names that may follow after a reference and a dot. The parameter `path` has
-// the names of the reference, such as step, ship and output, without keys of instances.
+// the names of the reference, such as `step`, `ship` and `output`, without keys of instances.
 func (l lines) members(path []string, inRun bool) []string {
 	root := path[0]
 	switch {
@@ -124,7 +124,7 @@ func (l lines) members(path []string, inRun bool) []string {
 // stepMembers returns the names that may follow after a reference to a step and a dot. If the
 // parameter `group` is true, the reference begins with the word `group`. If it is false, the
 // reference begins with the word `step`. The parameter `path` has the names of the reference after
-// this word, such as ship and output.
+// this word, such as `ship` and `output`.
 func (l lines) stepMembers(group bool, path []string) (names []string) {
 	isGroup := func(i int) bool { return l.w.Steps[i].Child != nil && l.w.Steps[i].Child.Group }
 	if len(path) == 0 {

@@ -78,7 +78,7 @@ type linkedAction struct {
 // input of the plugin's action, and a reply of the plugin's action into the declared output.
 //
 // The expressions of the block have an Evaluator of their own with one step. This step describes
-// the call: its field In is the type of args, and its field Out is the type of the reply.
+// the call: its field In is the type of `args`, and its field Out is the type of the reply.
 type actionForm struct {
 	decl  *decl.Action
 	used  *linkedAction // action of the plugin that the declared action uses
@@ -91,8 +91,8 @@ type actionForm struct {
 	refusals []noun.Refusal
 }
 
-// linked returns the action with the given name, declared or of the plugin. It returns nil if the
-// module uses no such action.
+// linked returns the action with the given name: a declared action, or an action of the plugin. It
+// returns nil if the module uses no such action.
 func (la *linkedAgent) linked(name string) *linkedAction {
 	if a := la.declared[name]; a != nil {
 		return a
@@ -124,7 +124,7 @@ type linkedStep struct {
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
 	undoAction         *linkedAction  // action of the compensate block; nil = the step has no such block
-	given              noun.ValueFunc // arguments of a declared action; nil = no such action, or not linked yet
+	given              noun.ValueFunc // computes the arguments in the workflow; nil = the step calls no agent, or is not linked yet
 	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
 	interval           time.Duration  // constant interval of a repeat block; 0 = none, or it depends on the run
 }
@@ -224,10 +224,10 @@ func (l *linker) action(agent, name string, at hcl.Range) *linkedAction {
 	return l.pluginAction(la, name, at, sorted.Keys(la.declared)...)
 }
 
-// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if its
-// schema is invalid, pluginAction reports an error and returns nil. The parameter `others` has more
-// names that the message may suggest, because the author of the workflow may have meant one of
-// them.
+// pluginAction returns an action of the agent's plugin. If the plugin has no such action, or if the
+// schema of the action is invalid, pluginAction reports an error and returns nil. The parameter
+// `others` has more names that the message may suggest, because the author of the workflow may have
+// meant one of them.
 func (l *linker) pluginAction(la *linkedAgent, name string, at hcl.Range, others ...string) *linkedAction {
 	if a, ok := la.actions[name]; ok {
 		if a.broken {
@@ -474,7 +474,7 @@ func (l *workflowLinker) actionWithOutput(d *hcl.Diagnostic, ty cty.Type) *linke
 }
 
 // checkLoops checks the inner expressions of "for" expressions in e, if the collection is not known
-// before a run. The library does not evaluate these inner expressions.
+// before a run. In this case, the library does not evaluate the inner expressions.
 func (l *workflowLinker) checkLoops(e *eval.Expr) {
 	if e.Compiled.Secrets {
 		return

@@ -37,7 +37,7 @@ func (l lookupLinker) lookup(a *linkedAction, d *decl.Action, names []string) {
 		other = l.pluginAction(la, d.Lookup, at)
 	}
 	if other == nil || other.broken {
-		a.broken = true // the error of the other action has been reported
+		a.broken = true // the error of the lookup has been reported
 		return
 	}
 	before := len(l.List)

@@ -33,8 +33,9 @@ func (l *workflowLinker) shapeWithoutCall(s *decl.Step) {
 	l.world.Steps = append(l.world.Steps, unknownStep(shape, output))
 }
 
-// outputBefore returns the output of step i for the checks before a run. The step has no call. The
-// output of a timer is null. The output of another step is unknown, but has its type.
+// outputBefore returns the output of step i for the checks before a run. Step i must be a step
+// without a call. The output of a timer is null. The output of another step is unknown, but has its
+// type.
 func (l *workflowLinker) outputBefore(i int) cty.Value {
 	s := l.decl.Steps[i]
 	switch s.Kind {

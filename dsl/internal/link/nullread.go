@@ -140,7 +140,8 @@ type nullVisitor struct {
 // the steps, or has the same text as the attribute `when` of the step that is read.
 type guard struct {
 	// Expression inside of which the reads are safe; nil = the whole checked expression, because
-	// the condition is the attribute `when` of its step.
+	// the condition is the attribute `when` of the step that contains the expression, or of a group
+	// around this step.
 	node  hclsyntax.Node
 	all   bool            // true = it is safe to read every step
 	steps map[string]bool // names of the steps that are safe to read

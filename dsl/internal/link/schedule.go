@@ -40,7 +40,8 @@ func (l scheduleLinker) schedules(b *bind) {
 }
 
 // lockedRows reports a selection that locks its rows, if the workflow has checks of business rows.
-// While the page is locked, the transaction that accepts a run would wait for the same rows.
+// While the rows of a page are locked, the transaction that accepts a run would wait for the same
+// rows.
 func lockedRows(l *workflowLinker, n *noun.Selection, at hcl.Range) {
 	if n != nil && n.Strategy == selection.Locked && len(l.decl.Admits) > 0 {
 		l.Errorf(at, "Locked rows and admit",
@@ -96,10 +97,11 @@ func givenNames(l *workflowLinker, b *bind, names []string, at hcl.Range, when s
 	return open
 }
 
-// An eventLinker links the on_event blocks of a workflow.
+// An eventLinker links the on_event and reset_on blocks of a workflow.
 type eventLinker struct{ *workflowLinker }
 
-// events links the on_event blocks of the workflow and adds them to the linked workflow.
+// events links the on_event and reset_on blocks of the workflow and adds them to the linked
+// workflow.
 func (l eventLinker) events(b *bind) {
 	for _, e := range l.decl.OnEvents {
 		e.Noun.When = exprFunc(l.workflowLinker, e.When, "when", cty.Bool, value.BoolOf)

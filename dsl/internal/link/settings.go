@@ -280,10 +280,10 @@ func settingsOf(l *workflowLinker, base noun.Settings, list []setting) (func(*ev
 	return func(*eval.Scope) (*noun.Settings, error) { return static, nil }, static
 }
 
-// orderIntervals checks that initial_interval is not longer than max_interval. If it is longer
-// and only one of the two is in the source, orderIntervals changes the other one, which is a
-// default. If both are in the source, it returns an error. The map `written` has the names of
-// the attributes that are in the source.
+// orderIntervals checks that initial_interval is not longer than max_interval. If initial_interval
+// is longer and only one of the two attributes is in the source, orderIntervals changes the
+// attribute that is not in the source. If both attributes are in the source, it returns an error.
+// The map `written` has the names of the attributes that are in the source.
 func orderIntervals(r *noun.Retry, written map[string]bool) error {
 	if r.InitialInterval <= r.MaxInterval {
 		return nil

@@ -44,7 +44,7 @@ func (l stepLinker) limits() {
 	l.out.CompensationDeadline = exprFunc(l.workflowLinker, l.decl.CompensationDeadline, "deadline", cty.String, limitOf)
 	for name, e := range decl.AttrsOf(l.decl.Retry) {
 		if l.decl.Outer != nil {
-			break // this is a group: the workflow around it checks the retry block, which applies to both
+			break // this is a group: it uses the retry block of the workflow around it, which checks the block
 		}
 		if v := l.check(e); v.IsWhollyKnown() && !e.Bad {
 			scratch := forwardDefaults(true)
@@ -290,9 +290,9 @@ func (l stepLinker) idempotencyKey(d *decl.Step) func(*eval.Scope) (string, erro
 	return exprFunc(l.workflowLinker, e, "idempotency_key", cty.String, keyOf)
 }
 
-// keyOfGroups reports an error for each group around the step d that has for_each, if the
-// idempotency key e does not use each.key of this group. Without each.key, the calls for all keys
-// of the group would count as one call.
+// keyOfGroups checks the idempotency key e of the step d against the groups with for_each around d.
+// It reports an error for each such group whose each.key the idempotency key does not use. Without
+// each.key, the calls for all keys of the group would count as one call.
 func (l stepLinker) keyOfGroups(d *decl.Step, e *eval.Expr) {
 	if l.m.Older || e.Bad || e.Compiled == nil {
 		return // a stored definition stays valid

@@ -158,8 +158,8 @@ func (l undoLinker) soundness() {
 	codeLinker(l).workflowCodes()
 }
 
-// before sets the field Before of each step: the indexes of the steps that depend directly on
-// it. It finds these dependencies in the field After of all steps.
+// before sets the field Before of each step: the indexes of the steps that depend directly on this
+// step. The method `before` finds these dependencies in the field After of all steps.
 func (l undoLinker) before() {
 	for _, s := range l.out.Steps {
 		for _, on := range s.After {

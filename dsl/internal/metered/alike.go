@@ -6,8 +6,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// sameNames reports whether two object types have the same attribute names. If so, the library
-// go-cty compares the types of the attributes that have the same name.
+// sameNames reports whether two object types have the same attribute names. For two such types, the
+// library go-cty compares the types of the attributes that have the same name.
 func sameNames(a, b cty.Type) bool {
 	if len(a.AttributeTypes()) != len(b.AttributeTypes()) {
 		return false

@@ -25,8 +25,8 @@ func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
 	return &given{around(e), v, diags}
 }
 
-// A choice is a node for a conditional expression such as a ? b : c. The HCL library evaluates
-// both b and c and converts both values to one type, so a choice counts the cost of both.
+// A choice is a node for a conditional expression such as a ? b : c. The HCL library evaluates both
+// b and c and converts both values to one type, so a choice counts the cost of b and of c.
 type choice struct {
 	*hclsyntax.ParenthesesExpr
 	cond *hclsyntax.ConditionalExpr

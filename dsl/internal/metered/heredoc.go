@@ -12,8 +12,9 @@ import (
 // limit is the number of bytes that the parser copies for one file: 256 MiB.
 const maxJoined = 256 << 20
 
-// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. If
-// the sum exceeds maxJoined, it returns an error at the heredoc where this happens; otherwise nil.
+// CheckHeredocs adds up the bytes that the parser would copy for the heredocs of a file. If the sum
+// exceeds maxJoined, CheckHeredocs returns an error at the heredoc where this happens. If not, it
+// returns nil.
 func CheckHeredocs(tokens hclsyntax.Tokens) *hcl.Diagnostic {
 	joined, length, inside := 0, 0, 0
 	var at hcl.Range

@@ -14,7 +14,7 @@ type Admit struct {
 	SQL                string                               // one SELECT; its first column says whether the run is accepted
 	Bump               string                               // one UPDATE that changes the version of each checked row; "" if Lock is not "version"
 	Lock               string                               // one of AdmitLocks
-	Args               func(*eval.Scope) ([]*string, error) // returns the parameters of SQL and Bump as texts (nil = NULL); nil = the block has no parameters
+	Args               func(*eval.Scope) ([]*string, error) // returns the parameters of SQL and Bump as texts; a text nil means NULL. If Args is nil, the block has no parameters
 	Params, BumpParams int                                  // SQL has the parameters $1 to $Params, and Bump has $1 to $BumpParams
 	Message            func(*eval.Scope) (string, error)    // text for people if the run is refused; never nil
 }

@@ -60,9 +60,9 @@ type Workflow struct {
 	// engine does not evaluate Settings to order the steps that wait for slots.
 	StepPriorities bool
 
-	// Shortest is the shortest timeout or interval in the workflow; 0 = not known before a run.
-	// While a call is in flight, the Supervisor looks at the run again after this time at the
-	// latest.
+	// Shortest is the shortest timeout, interval or deadline in the workflow; 0 = not known before
+	// a run. While a call is in flight, the Supervisor looks at the run again after this time at
+	// the latest.
 	Shortest time.Duration
 
 	// Moved maps the earlier name of a step to its present name, as the moved blocks say; nil = no

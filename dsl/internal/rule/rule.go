@@ -168,7 +168,8 @@ func (t translation) binary(e *hclsyntax.BinaryOpExpr) ([]any, cty.Type) {
 	return []any{op.name, a, b}, cty.Bool
 }
 
-// equal translates == and != between two values of the same simple type, or with null.
+// equal translates == and != between two values of the same simple type, or between a value and
+// `null`.
 func (t translation) equal(e *hclsyntax.BinaryOpExpr) ([]any, cty.Type) {
 	left, right := e.LHS, e.RHS
 	if null(left) {

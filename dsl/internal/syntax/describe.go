@@ -67,8 +67,8 @@ func (s *bodySpec) describe(around ...*bodySpec) []BlockSchema {
 	return out
 }
 
-// References returns the kinds of references. Where an expression is in the source decides
-// which kinds of references it may contain.
+// References returns the kinds of references. The position of an expression in the source decides
+// which kinds of references the expression may contain.
 func References() []ReferenceSchema {
 	out := []ReferenceSchema{
 		{Root: "agent", Form: "agent.NAME.ACTION"},

@@ -12,8 +12,8 @@ type bodySpec struct {
 	attrs  []attrSpec
 	blocks []blockSpec
 	free   bool // true = the block may have attributes with any name, but no inner blocks
-	// was maps the earlier name of an attribute to its present name. Only a stored definition
-	// may use the earlier name.
+	// The field `was` maps the earlier name of an attribute to its present name. Only a stored
+	// definition may use the earlier name.
 	was map[string]string
 }
 
