@@ -55,8 +55,10 @@ type Module struct {
 	Below     map[string]*Module // all libraries by path, also the libraries of libraries; nil in a library
 	File      string             // name of the only file, if the module is a single file; otherwise ""
 	Failed    bool               // true = the module has errors
-	Partial   bool               // true = some declarations of the files are not here: a file has errors, or the check ended early
-	Older     bool               // true = do not check newer rules, because the definition may be older than these rules
+	// true = some declarations of the files are not here, because a file has errors or the check
+	// ended early
+	Partial bool
+	Older   bool // true = do not check newer rules, because the definition may be older than these rules
 
 	// kept holds the names of the agents of a stored definition, if Older is true; otherwise nil.
 	// Earlier engines did not store the agents that only the notifications of a library's workflow
@@ -415,7 +417,9 @@ type taken struct {
 	root   string               // first name of the reference, such as "step"
 	name   string               // second name of the reference
 	fields map[string]hcl.Range // used attributes of a step; nil = the whole value is used
-	expr   *eval.Expr           // expression that gives the value; nil = the reference ROOT.NAME, made of the fields `root` and `name`
+	// expression that gives the value; nil = the value is the reference ROOT.NAME, made of the
+	// fields `root` and `name`
+	expr *eval.Expr
 }
 
 // A Schedule is a schedule block.

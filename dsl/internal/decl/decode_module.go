@@ -203,7 +203,8 @@ func (d *decoder) content(w *Workflow, b *syntax.Block) {
 		w.Steps = append(w.Steps, s)
 		if first, dup := w.Index[c.Label]; dup {
 			d.duplicate(c, w.Steps[first].Where)
-			s.Pivot = s.Pivot && !w.Steps[first].Pivot // a duplicate of the pivot is reported only as a duplicate, not as a second pivot
+			// A duplicate of the pivot is reported only as a duplicate, not as a second pivot.
+			s.Pivot = s.Pivot && !w.Steps[first].Pivot
 			continue
 		}
 		w.Index[s.Name] = s.Index

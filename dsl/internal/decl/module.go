@@ -73,7 +73,8 @@ func ParseStored(s Stored, older bool) (*Module, diag.Diagnostics) {
 	}
 	r := &report.Reporter{Sources: m.Sources, Blocks: m.Blocks}
 	if older {
-		r.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
+		// There is no limit: the check was cheap enough when the definition was stored.
+		r.Effort = metered.NewAllowance(math.MaxInt64)
 		m.kept = s.Agents
 	}
 	m.buildAll(r, storedSource{&m.Reads}, storedLibraries(s.Libraries), "")

@@ -71,7 +71,9 @@ type names struct {
 	arguments []string       // names of the arguments to which args.NAME may refer
 	onlySelf  string         // the only attribute of self that the expressions may use; "" = all attributes
 	inNotify  bool           // true = the expressions are inside of a notify block
-	inLine    bool           // true = the expression is a line of the console: a group takes no more values from its surroundings for such an expression
+	// true = the expression is a line of the console. A group takes no more values from its
+	// surroundings for such an expression.
+	inLine bool
 }
 
 // compile compiles the expression e and checks each of its references. The parameter `a` says which
@@ -445,7 +447,8 @@ func fieldsHere(root string, ns *names, a allow) []string {
 	if root == "self" && ns.onlySelf != "" {
 		return []string{ns.onlySelf}
 	}
-	usual := map[string]allow{"self": allowSelf}[root] // kind of reference that must be allowed for an attribute without an entry in `needs`
+	// An attribute without an entry in `needs` can be used if this kind of reference is allowed.
+	usual := map[string]allow{"self": allowSelf}[root]
 	needs := map[string]allow{
 		"self.previous": allowPrevious, "self.collected": allowCollected, "self.error": allowError,
 		"run.status": allowRunStatus, "run.key": allowRunKey,

@@ -26,11 +26,13 @@ import (
 type linker struct {
 	*report.Reporter
 	m         *decl.Module
-	fileLevel *eval.Evaluator            // evaluator for the expressions outside of workflows
-	agents    map[string]*linkedAgent    // agents by name
-	known     map[string]bool            // names of the variables of all workflows
-	libraries map[*decl.Module]*library  // libraries whose agents the module uses; nil = none linked yet
-	workflows map[string]*workflowLinker // linked workflows, by name in the definition; without the workflows whose name is already used
+	fileLevel *eval.Evaluator           // evaluator for the expressions outside of workflows
+	agents    map[string]*linkedAgent   // agents by name
+	known     map[string]bool           // names of the variables of all workflows
+	libraries map[*decl.Module]*library // libraries whose agents the module uses; nil = none linked yet
+	// linked workflows, by name in the definition; without the workflows whose name another
+	// workflow already has
+	workflows map[string]*workflowLinker
 	// true = do not use the fast evaluator. Tests set this field, to compare the results with and
 	// without the fast evaluator.
 	undirected bool
@@ -123,10 +125,12 @@ type linkedStep struct {
 	// Settings of the step and of its undo, as they are in every run. nil = the settings depend on
 	// the run or have errors, or the step has no undo.
 	static, undoStatic *noun.Settings
-	undoAction         *linkedAction  // action of the compensate block; nil = the step has no such block
-	given              noun.ValueFunc // computes the arguments in the workflow; nil = the step calls no agent, or is not linked yet
-	timer              time.Duration  // constant duration of a timer; 0 = none, or it depends on the run
-	interval           time.Duration  // constant interval of a repeat block; 0 = none, or it depends on the run
+	undoAction         *linkedAction // action of the compensate block; nil = the step has no such block
+	// computes the arguments that the workflow gives to the call; nil = the step calls no agent,
+	// or is not linked yet
+	given    noun.ValueFunc
+	timer    time.Duration // constant duration of a timer; 0 = none, or it depends on the run
+	interval time.Duration // constant interval of a repeat block; 0 = none, or it depends on the run
 }
 
 // An argumentLinker checks the arguments of blocks and compiles them.

@@ -309,7 +309,8 @@ func wholeStep(e hclsyntax.Expression) string {
 
 func (v *nullVisitor) read(r stepRead) {
 	d := v.l.find(r.step)
-	if d == nil || r.field != "output" || r.whole { // a reference to the whole output never fails, even if the output is null
+	// A reference to the whole output never fails, even if the output is null.
+	if d == nil || r.field != "output" || r.whole {
 		return
 	}
 	reasons := v.l.nullReasons(d)

@@ -16,9 +16,11 @@ const PriorityOfRun = -1
 // the same key may be open and admitted at the same time. For a group these are its child runs,
 // which are runs of the workflow WORKFLOW.GROUP.
 type Concurrency struct {
-	Limit  func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
-	Key    func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
-	Reject bool                              // true = a submission that would exceed the limit is refused; false = its run waits in line
+	Limit func(*eval.Scope) (int, error)    // largest number of admitted open runs, at least 1; never nil
+	Key   func(*eval.Scope) (string, error) // each key has its own limit; nil = all runs of the workflow share one limit
+	// true = a submission that would exceed the limit is refused; false = the run of the submission
+	// waits in line
+	Reject bool
 }
 
 // MaxConcurrency is the largest value that the argument `limit` of a concurrency block may have.

@@ -54,7 +54,8 @@ type Workflow struct {
 	Priority             func(*eval.Scope) (int, error) // priority of the run, from 0 to 100; nil = 50
 	Admits               []*Admit                       // checks of rows in the database, in the order in the file
 	Concurrency          *Concurrency                   // limit for the number of open runs; nil = none
-	ReplySinks           *ReplySinks                    // actions to which replies of the run can go; nil if no submission can start the run
+	// actions to which replies of the run can go; nil if no submission can start the run
+	ReplySinks *ReplySinks
 
 	// StepPriorities is true if a step of the workflow says its own priority. If it is false, the
 	// engine does not evaluate Settings to order the steps that wait for slots.
