@@ -143,13 +143,18 @@ func ask(a *cli.App) error {
 	return nil
 }
 
-// refusal returns the error that a run cannot be moved, with all reasons.
+// refusal returns the error that a run cannot be moved, with all reasons. If no reason names a command,
+// a last sentence does.
 func refusal(r *history.Run, plan moving.Plan) error {
 	var lines []string
 	for _, why := range plan.Refusals {
 		lines = append(lines, "- "+render.Clean(why.String())+".")
 	}
-	return cli.Failed("Run cannot be moved", "Run %s keeps its definition:\n%s", render.Clean(r.Row.Name), strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "`engine ") {
+		text += fmt.Sprintf("\n`engine explain %s` shows what the run accepts now.", history.Arg(r.Row))
+	}
+	return cli.Failed("Run cannot be moved", "Run %s keeps its definition:\n%s", render.Clean(r.Row.Name), text)
 }
 
 // write shows what the move would do with each step.

@@ -299,13 +299,18 @@ func (w *work) taken() int {
 	return n
 }
 
-// refused returns the error that the run cannot be restarted, with all reasons.
+// refused returns the error that the run cannot be restarted, with all reasons. If no reason names a
+// command, a last sentence does.
 func (w *work) refused(all []moving.Refusal) error {
 	var lines []string
 	for _, why := range all {
 		lines = append(lines, "- "+render.Clean(why.String())+".")
 	}
-	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "`engine ") {
+		text += fmt.Sprintf("\n`engine show %s` shows its steps and their effects.", history.Arg(w.r.Row))
+	}
+	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), text)
 }
 
 // write shows what the new run takes over.
