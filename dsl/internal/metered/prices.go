@@ -439,8 +439,8 @@ func payKeys(p *payment) {
 	p.m.pay(product(int64(len(p.args)), n, 100+40*int64(bits.Len64(uint64(n)))), product(int64(len(p.args)), n, 40))
 }
 
-// payNested charges for the function `type`, which returns the name of a type. To make the name of
-// a nested type, this function copies the names of the inner types once for each level.
+// payNested charges for type() of the language, which returns the name of a type. To make the name
+// of a nested type, type() copies the names of the inner types once for each level.
 func payNested(p *payment) {
 	p.built(product(p.all.bytes+20*p.all.nodes, p.all.depth))
 }
