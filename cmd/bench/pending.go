@@ -82,7 +82,8 @@ func (f *flock) write(ctx context.Context, writer, writers, n int) (err error) {
 	defer func() { err = errors.Join(err, w.Close()) }()
 	const batch = 1000
 	for from := writer * batch; from < n; from += writers * batch {
-		rows := make([][]store.Transition, done+1) // rows[seq] holds the transitions with this sequence number
+		// rows[seq] contains the transitions with the sequence number seq.
+		rows := make([][]store.Transition, done+1)
 		for i := from; i < min(from+batch, n); i++ {
 			one, err := f.run(firstID + status.RunID(i))
 			if err != nil {
@@ -112,8 +113,8 @@ func landed(outcomes []store.Outcome, err error) error {
 	return err
 }
 
-// run makes the journal of one run: it decides the start of the run and the first steps. It
-// returns the transitions, one for each decision.
+// run makes the journal of one run: it decides the start of the run, and then the success of each
+// of the first steps. It returns the transitions, one for each decision.
 func (f *flock) run(run status.RunID) ([]store.Transition, error) {
 	state := machine.NewState()
 	events := []machine.Event{machine.Started{RunID: run, Name: naming.RunName(run), Vars: f.work.vars, Trigger: "manual", StartedBy: "bench"}}

@@ -102,7 +102,8 @@ func (a *agent) slotLocked(probes int, until time.Time, limited bool) machine.Sl
 	}
 	why := "full"
 	if limited {
-		// Number of calls that have reserved a slot, but have not asked the breaker yet.
+		// waiting is the number of calls that have reserved a slot, but have not asked the breaker
+		// yet.
 		waiting := max(0, a.reserved-a.calls)
 		if left := max(0, probes-waiting); left < free {
 			free, why = left, "circuit half-open, probe under way"

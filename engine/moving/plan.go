@@ -119,13 +119,13 @@ func (c *comparison) whole() Refusal {
 	case c.next == nil:
 		return Refusal{Reason: "this engine cannot read the new definition", Next: "look for its error in the log of the engine"}
 	case c.run.Finished != 0:
-		return Refusal{Reason: "the run has ended", Next: "`engine restart` starts a new run from its results"}
+		return Refusal{Reason: "the run has ended", Next: fmt.Sprintf("`engine restart %s --from STEP` starts a new run from its results", c.run.Name)}
 	case c.run.Phase == model.PhaseUndo:
 		return Refusal{Reason: "the run is being undone: it ends with the definition that it has"}
 	case c.run.Turning:
 		return Refusal{Reason: "the run is about to turn back: it ends with the definition that it has"}
 	case c.run.Lost():
-		return Refusal{Reason: "the run is parked because engines died", Next: "`engine retry` it first"}
+		return Refusal{Reason: "the run is parked because engines died", Next: fmt.Sprintf("`engine retry %s` comes first", c.run.Name)}
 	case c.now.Name != c.next.Name:
 		return Refusal{Reason: fmt.Sprintf("the run is of workflow %q, not of workflow %q", c.now.Name, c.next.Name)}
 	case c.now.Digest == c.next.Digest:

@@ -89,7 +89,7 @@ func (s *succession) whole(step string) Refusal {
 	case s.run.Parent.Run != 0:
 		return Refusal{Reason: fmt.Sprintf("the run is a child of run %s, which depends on it", s.run.Parent.Name), Next: "restart the parent"}
 	case s.run.Finished == 0:
-		return Refusal{Reason: "the run has not ended", Next: "`engine retry`, `engine settle` and `engine migrate` work on an open run; `engine cancel` ends it"}
+		return Refusal{Reason: "the run has not ended", Next: fmt.Sprintf("`engine explain %s` shows what it accepts now", s.run.Name)}
 	case s.now.Notifies != "":
 		return Refusal{Reason: "the run is a notification"}
 	case s.now.Name != s.next.Name:

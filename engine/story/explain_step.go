@@ -17,7 +17,11 @@ import (
 func (x *explainer) step(i int, n *model.Node) string {
 	name := model.NodeName(x.wf, i, n)
 	r := x.s.Run()
+	held := n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds)
 	if text := x.attempts(n, name); text != "" {
+		if held && !r.Held() && !r.Parked { // such as after a takeover: the call of the dead engine may still be at work
+			text += " Its next attempt " + x.hold(r.Holds[n.Hold-1])
+		}
 		return text
 	}
 	track := n.Track()
@@ -26,19 +30,11 @@ func (x *explainer) step(i int, n *model.Node) string {
 		undo = "The undo of "
 	}
 	switch {
-	case n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds):
+	case held:
 		if r.Held() || r.Parked && r.Phase == model.PhaseForward {
 			return fmt.Sprintf("%s%s is ready and starts when the run goes on.", undo, name)
 		}
-		h := r.Holds[n.Hold-1]
-		text := fmt.Sprintf("%s%s waits for agent %s", undo, name, h.Agent)
-		if h.Why != "" {
-			text += " (" + h.Why + ")"
-		}
-		if h.Until != 0 {
-			return text + " and is tried again at " + x.when(h.Until) + "."
-		}
-		return text + " and starts as soon as a call is possible there."
+		return undo + name + " " + x.hold(r.Holds[n.Hold-1])
 	case n.Waits():
 		return x.wait(n, name)
 	case track.Act == model.Backoff:
@@ -47,6 +43,18 @@ func (x *explainer) step(i int, n *model.Node) string {
 		return fmt.Sprintf("What %s may have done is undone before its next attempt.", name)
 	}
 	return ""
+}
+
+// hold returns the end of a sentence about a node that waits for its agent.
+func (x *explainer) hold(h model.Hold) string {
+	text := "waits for agent " + h.Agent
+	if h.Why != "" {
+		text += " (" + h.Why + ")"
+	}
+	if h.Until != 0 {
+		return text + " and is tried again at " + x.when(h.Until) + "."
+	}
+	return text + " and starts as soon as a call is possible there."
 }
 
 // wait returns a sentence about a node that waits for a signal, or for the end of a timer.

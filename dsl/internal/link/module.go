@@ -40,7 +40,8 @@ func (l *linker) link(agents map[string]noun.AgentBinary) ([]*noun.Workflow, dia
 	}
 	l.known, l.failed = knownVariables(m), m.Failed
 	if m.Older {
-		l.Effort = metered.NewAllowance(math.MaxInt64) // no limit: the check was cheap enough when the definition was stored
+		// There is no limit: the check was cheap enough when the definition was stored.
+		l.Effort = metered.NewAllowance(math.MaxInt64)
 	}
 	l.fileLevel = &eval.Evaluator{Funcs: m.Funcs, Vars: variableShapes(m.Variables), Shared: true}
 	// First link the duplicates: agents whose name is already used. The next loop replaces each

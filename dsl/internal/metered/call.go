@@ -25,8 +25,8 @@ func evaluated(e hclsyntax.Expression, ctx *hcl.EvalContext) *given {
 	return &given{around(e), v, diags}
 }
 
-// A choice is a node for a conditional expression such as a ? b : c. The HCL library evaluates
-// both b and c and converts both values to one type, so a choice counts the cost of both.
+// A choice is a node for a conditional expression such as a ? b : c. The HCL library evaluates both
+// b and c and converts both values to one type, so a choice counts the cost of b and of c.
 type choice struct {
 	*hclsyntax.ParenthesesExpr
 	cond *hclsyntax.ConditionalExpr
@@ -109,8 +109,8 @@ func (c *call) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// payArguments charges for a call, and returns the arguments. If a parameter of the function is a list, a
-// set or a map, payArguments also converts a tuple or an object to this type.
+// payArguments charges for a call, and returns the arguments. If a parameter of the function is a
+// list, a set or a map, payArguments also converts a tuple or an object to this type.
 func (c *call) payArguments(m *Meter, ctx *hcl.EvalContext, args []*given) []cty.Value {
 	p := c.payment(m, args)
 	p.charge(c.call.Name)

@@ -117,8 +117,8 @@ func around(e hclsyntax.Expression) *hclsyntax.ParenthesesExpr {
 	return &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}
 }
 
-// A payer is a node that charges a fixed cost and evaluates its expression. Then the function in the
-// field `charge` charges for the value. If `charge` is nil, the value costs nothing.
+// A payer is a node that charges a fixed cost and evaluates its expression. Then the function in
+// the field `charge` charges for the value. If `charge` is nil, the value costs nothing.
 type payer struct {
 	*hclsyntax.ParenthesesExpr
 	charge func(*Meter, cty.Value)

@@ -141,9 +141,9 @@ func (r *Waits) Start(e *call.Spec, done func(sdk.Reply, status.Kept, error)) ca
 	return w
 }
 
-// Stop makes a goroutine cancel the child run, because its parent does not need the result any more.
-// If the parent was cancelled without compensation, so is the child. The call still waits for the end
-// of the child: only the end says whether there is an effect.
+// Stop makes a goroutine cancel the child run, because its parent does not need the result any
+// more. If the parent was cancelled without compensation, so is the child. The call still waits for
+// the end of the child: only the end says whether there is an effect.
 func (w *waiter) Stop(how machine.Stop) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -154,9 +154,9 @@ func (w *waiter) Stop(how machine.Stop) {
 	w.waits.enqueueLocked(w)
 }
 
-// Pause makes a goroutine pause the run of a group, or end this pause. Then the method `ask` compares
-// the run of the group with the run around it, at each question to the store. So a message that is
-// lost, or that another verb has overtaken, is sent again.
+// Pause makes a goroutine pause the run of a group, or end this pause. Later, at each question to
+// the store, the method `ask` compares the run of the group with the run around it. So if the
+// message is lost, or if another verb was decided after it, it is sent again.
 func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -167,9 +167,9 @@ func (w *waiter) Pause(how machine.PauseChild) {
 	w.waits.enqueueLocked(w)
 }
 
-// Bound changes the time until which the call waits. Then a goroutine sends this time to the child run,
-// unless the child knows it already: an open child got an earlier time with its start. If the message
-// cannot be posted, the method `ask` tries again.
+// Bound changes the time until which the call waits. An open child knows only the time that was
+// sent to it last. So a goroutine sends it the new time, unless the child knows this time already.
+// If the message cannot be posted, the method `ask` tries again.
 func (w *waiter) Bound(how machine.BoundChild) {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
@@ -191,8 +191,8 @@ func (w *waiter) noteSent(until time.Time) {
 	w.sent = until
 }
 
-// Ended reports that a child run has ended in this engine. It keeps how the child has ended, but not
-// the state s. So the Waits need not read the child from the store.
+// Ended reports that a child run has ended in this engine. It keeps how the child has ended, so
+// that the Waits need not read the child from the store. It does not keep the state s.
 func (r *Waits) Ended(run status.RunID, s *machine.State) {
 	name := s.Run().Name
 	r.mu.Lock()
@@ -276,12 +276,12 @@ func (r *Waits) work() {
 	}
 }
 
-// finish ends the call with a reply or an error, unless it has ended before. No effects of a child run
-// remain.
+// finish ends the call with a reply or an error, unless the call has ended before. It reports that
+// no effects of a child run remain.
 func (w *waiter) finish(reply sdk.Reply, err error) { w.finishWith(reply, 0, err) }
 
-// finishWith ends the call as finish does. The parameter `kept` says what remains of the effects of the
-// child run.
+// finishWith ends the call as finish does. The parameter `kept` says what remains of the effects of
+// the child run.
 func (w *waiter) finishWith(reply sdk.Reply, kept status.Kept, err error) {
 	r := w.waits
 	r.mu.Lock()
@@ -343,8 +343,8 @@ func (w *waiter) found(child status.RunID) {
 }
 
 // fail ends the call with a permanent failure, because another attempt would fail, too. The
-// parameter `state` is the status of the child run; RunInvalid = there is no child run. The parameter
-// `kept` says what remains of the effects of the child run.
+// parameter `state` is the status of the child run; RunInvalid = there is no child run. The
+// parameter `kept` says what remains of the effects of the child run.
 func (w *waiter) fail(code, message string, state status.RunState, kept status.Kept) {
 	reply := sdk.Reply{Outcome: sdk.OutcomeFailed, Code: code, Message: message, Permanent: true}
 	if state != status.RunInvalid {

@@ -33,8 +33,8 @@ func explain(scope naming.Scope, history []porcupine.Operation) string {
 	var (
 		b     strings.Builder
 		state keyContext
-		// last is the time at which the first operation ended that is not in the order. The candidates
-		// for the next operation are the operations that had begun by then.
+		// last is a time. Of the operations that are not in the order, the first one ended at this
+		// time. The candidates for the next operation are the operations that had begun by then.
 		last int64
 	)
 	done := make(map[porcupine.Operation]bool, len(order))

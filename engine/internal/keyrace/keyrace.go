@@ -34,8 +34,9 @@ import (
 const (
 	clients = 200
 	rounds  = 4 // number of rounds that each client makes
-	// If too few runs have had the key, the race proves nothing. Then `few` clients race again, at most
-	// `again` times. Among many clients, a run that waits is replaced by a newer one before it can start.
+	// If too few runs have had the key, the race proves nothing. Then only `few` clients race
+	// again, at most `again` times. They are few because among many clients, a run that waits is
+	// replaced by a newer one before it can start.
 	few     = 4
 	again   = 50
 	engines = 8 // number of engines; each has one writer, which its clients share
@@ -77,7 +78,8 @@ type keyContext struct {
 	state status.RunState
 	reset bool
 	next  status.RunID // the open run that waits for the key; 0 = none
-	// The open runs that waited for the key until a newer one replaced them: their ids in order, as text.
+	// old holds the open runs that waited for the key until a newer one replaced them: their ids in
+	// order, as text.
 	old string
 }
 
@@ -211,16 +213,16 @@ type client struct {
 	began  time.Time
 	number int
 	made   []porcupine.Operation
-	// The runs that any client has submitted to wait for the key. Only the client that submitted
-	// such a run ends it.
+	// waiting holds the runs that any client has submitted to wait for the key. Only the client
+	// that submitted such a run ends it.
 	waiting *sync.Map
 	proof   *proof
 }
 
 // A proof counts what all clients have reached together.
 type proof struct {
-	// landed is the number of runs that got the key immediately. admitted is the number of runs that
-	// waited for the key and got it.
+	// landed is the number of runs that got the key immediately. admitted is the number of runs
+	// that waited for the key and got it.
 	landed, admitted atomic.Int64
 	replacing        bool
 	once             bool // the scope of the key is `ever`: it has one run at most
@@ -278,8 +280,9 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	return o.Submitted.Run
 }
 
-// replace submits a run that waits until the key is free, and tries to start the run. In any case,
-// replace then ends the run.
+// replace submits a run that waits until the key is free, and tries to start the run. Then it ends
+// the run, whether the run has started or not. If the store does not accept the run, replace only
+// records the answer.
 func (c *client) replace(ctx context.Context, to status.RunState) {
 	run, err := c.ids.Next(time.Now())
 	if err != nil {

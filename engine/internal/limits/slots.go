@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// keep is how long an answer of the store allows the engine to start calls. It counts from the
-	// question.
+	// keep is how long an answer of the store allows the engine to start calls. This time begins
+	// when the engine sends the question.
 	keep = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
@@ -30,7 +30,7 @@ const (
 	firstLinger = 40 * time.Second
 )
 
-// A slots holds the engine's part of max_concurrency of one agent.
+// slots is the engine's part of max_concurrency of one agent.
 type slots struct {
 	used    int           // slots that calls have reserved
 	peak    int           // largest value of the field `used` since the last question
@@ -40,7 +40,7 @@ type slots struct {
 	fair    int           // the engine's fair part; the engine gives the other slots back
 	until   time.Time     // time until which calls may start
 	cover   time.Time     // time at which the engine's row in the store expires
-	linger  time.Duration // longest time that a call may take: firstLinger, or longer if a call needs more
+	linger  time.Duration // longest time that a call may take: firstLinger, or more if a call needs it
 	granted time.Duration // value of the field `linger` in the last question that the store answered
 	asked   time.Time     // time of the last question
 	unmet   bool          // the last answer had too few slots, or the store did not answer
@@ -85,8 +85,8 @@ func (s *slots) covers(now time.Time, left time.Duration) bool {
 	return now.Before(s.until)
 }
 
-// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the time
-// until the next question. The error is store.ErrFenced, or the error of ctx.
+// askSlots asks the store for slots, or gives slots back, if a question is due. The result is the
+// time until the next question. The error is store.ErrFenced, or the error of ctx.
 func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) {
 	end, err := l.begin(ctx)
 	if err != nil {

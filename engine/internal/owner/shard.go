@@ -189,8 +189,8 @@ func (sh *shard) await(run status.RunID) (chan *machine.State, error) {
 }
 
 // drop removes a run from memory, for example because another engine owns it or because it cannot
-// be read. All callers that wait for the run get err, which may be nil. If the parameter `noted`
-// is not nil, drop records it as the reason why the run is quarantined.
+// be read. All callers that wait for the run get err, which may be nil. If the parameter `cause` is
+// not nil, drop records it as the reason why the run is quarantined.
 func (sh *shard) drop(r *ownedRun, err, cause error) {
 	sh.s.Hands.letGoOf(r)
 	r.away, r.decided = nil, nil

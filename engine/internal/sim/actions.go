@@ -43,8 +43,8 @@ func (r *remote) stated(key string) map[string]any {
 	return map[string]any{"id": out.ID, "n": out.N, "ok": out.OK}
 }
 
-// ask works like the method `do`, except when it refuses a call: then its reply says so, and it
-// returns no failure. A refused call has no effect.
+// ask works like the method `do`, with one difference: if it refuses a call, it says so in its
+// reply and returns no failure. A refused call has no effect.
 func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	out, err := r.work(ctx, c, in, true)
 	var f *sdk.Failure
@@ -54,8 +54,8 @@ func (r *remote) ask(ctx context.Context, c *sdk.Call, in callIn) (callOut, erro
 	return out, err
 }
 
-// long works like the method `do`, but in two halves. In the first half it gives signs of life, and at the end
-// of that half it records a checkpoint.
+// long works like the method `do`, but in two halves. In the first half it gives signs of life, and
+// at the end of that half it records a checkpoint.
 func (r *remote) long(ctx context.Context, c *sdk.Call, in callIn) (callOut, error) {
 	if _, _, ok := c.LastCheckpoint(); !ok {
 		for range 2 {
@@ -75,8 +75,8 @@ type getIn struct {
 	Key string `agent:"key"`
 }
 
-// get looks up whether the call with the given idempotency key has had its effect. If it has had
-// none, the service refuses every later call with this key.
+// get looks up whether the call with the given idempotency key has had its effect. If the call has
+// had no effect, the service refuses every later call with this key.
 func (r *remote) get(_ context.Context, c *sdk.Call, in getIn) (callOut, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

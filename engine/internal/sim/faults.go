@@ -65,8 +65,8 @@ func (k *kin) widow(ctx context.Context) {
 	})
 }
 
-// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner of
-// the parent, or both.
+// couple chooses an open child run, and the engines to kill: the owner of the child run, the owner
+// of the parent, or both.
 func (k *kin) couple() (which string, nodes []*node) {
 	w := k.w
 	w.mu.Lock()

@@ -281,7 +281,7 @@ func (w *world) checkRuns(accepted map[string]status.RunID) (settled bool, pause
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		s := w.stories[accepted[name]]
 		if s == nil {
-			return true, nil // an accepted run is missing in the store; the method `judge` reports this later
+			return true, nil // the store has lost an accepted run; the method `judge` reports this later
 		}
 		if mail, err := w.store.Messages(context.WithoutCancel(w.ctx), s.id, 0, 1); err != nil || len(mail) > 0 {
 			settled = false
@@ -320,8 +320,8 @@ func (w people) rescue(ctx context.Context, accepted map[string]status.RunID) {
 	}
 }
 
-// care lets people help until every run has ended: they resume what is paused, and decide about what
-// needs a person. All faults have ended, so every run must end.
+// care lets people help until every run has ended: they resume what is paused, and decide about
+// what needs a person. All faults have ended, so every run must end.
 func (w people) care(ctx context.Context) {
 	for since := time.Now(); time.Since(since) < judgement && ctx.Err() == nil; {
 		ended, needy := w.kin.checkRuns(ctx)

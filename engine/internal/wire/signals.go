@@ -4,8 +4,8 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// putSignals writes a list of signals, and getSignals reads it. Snapshots have such a list, and so has
-// the start of a group's run.
+// putSignals writes a list of signals, and getSignals reads it. Snapshots have such a list, and so
+// has the start of a group's run.
 func putSignals(e *encoder, list []model.Signal) {
 	e.uint(uint64(len(list)))
 	for k := range list {

@@ -29,9 +29,9 @@ func (s *retention) Retained(ctx context.Context) (status.RunID, error) {
 	return s.removed, nil
 }
 
-// Retain removes runs that finished before the given time, and everything that the store
-// has about these runs. If the workflow of a run has its own retention, that retention counts, and
-// not the given time. If a run was moved to another definition, the retention of its last definition
+// Retain removes runs that finished before the given time, and everything that the store has about
+// these runs. If the workflow of a run has its own retention, that retention counts, and not the
+// given time. If a run was moved to another definition, the retention of its last definition
 // counts. One call examines no more runs than the parameter `limit` says.
 func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (stats store.RetainStats, err error) {
 	if err := s.lock(ctx); err != nil {

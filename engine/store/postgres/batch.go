@@ -29,8 +29,8 @@ type batch struct {
 	newRun, newAt, newFlow, newState, newOwner, newCheck array // columns for the rows of new runs
 	// Columns for those rows of existing runs that the batch changes.
 	oldRun, oldAt, oldSeq, oldState, oldOwner, oldCheck array
-	// One more column for the rows of existing runs. A statement uses it only if `heard` or `consume`
-	// is true.
+	// One more column for the rows of existing runs. A statement uses it only if `heard` or
+	// `consume` is true.
 	oldHeard                                         array
 	nameRun, name, nameKey, nameOrigin               array
 	keyFlow, key, keyRun, keyScope                   array
@@ -38,8 +38,9 @@ type batch struct {
 	alertRun, alertN, kind, alertStep, code, message array
 	consumedRun, consumed                            array
 	scratch                                          []byte
-	order                                            []*store.Transition // transitions that submit a run with a name or a key
-	sent                                             []any               // arguments of the statement
+	// transitions of new runs with a name or a key
+	order []*store.Transition
+	sent  []any // arguments of the statement
 }
 
 // fill encodes transitions into the arrays of the batch. It can be called again and again.

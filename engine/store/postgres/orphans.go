@@ -12,8 +12,8 @@ import (
 const (
 	// orphanList lists orphans: open runs of dead members and, if $3 is true, open runs without an
 	// owner. Its first part is materialized, so that the server finds the open runs in the index
-	// run_active. Otherwise the server might read the runs in the order of run_id, and so read all
-	// ended runs. orphanList leaves out a run that is parked or compensation_failed and whose
+	// run_active. Without this, the server might read the runs in the order of run_id, and so read
+	// all ended runs. orphanList leaves out a run that is parked or compensation_failed and whose
 	// next_check is Never, if the run has no message or too many deaths (store.MaxDeaths).
 	orphanList = `
 WITH o AS MATERIALIZED (
@@ -44,9 +44,10 @@ type walk struct {
 	rest  []status.RunID // the runs that were not returned yet
 }
 
-// take returns the next page of the list, and removes the runs of the page from the list.
-// The parameter `limit` is the largest number of runs in the page. The parameter `after` is the last
-// run of the page that the caller got before. If the list does not continue there, take returns nil.
+// take returns the next page of the list, and removes the runs of the page from the list. The
+// parameter `limit` is the largest number of runs in the page. The parameter `after` is the last
+// run of the page that the caller got before. If the list does not continue there, take returns
+// nil.
 func (w *walk) take(after status.RunID, limit int) []status.RunID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,10 +82,10 @@ type runs struct {
 }
 
 // orphaned returns open runs of dead members. If `unowned` is true, it also returns open runs
-// without an owner. A run that is parked or compensation_failed without a next_check is only returned
-// if a message waits for it, and fewer than store.MaxDeaths engines died with the run in hand. If
-// a caller reads page after page, orphaned makes one query for many pages. A run that becomes an
-// orphan after this query may be missing in the pages until the next query.
+// without an owner. A run that is parked or compensation_failed without a next_check is only
+// returned if a message waits for it, and fewer than store.MaxDeaths engines died with the run in
+// hand. If a caller reads page after page, orphaned makes one query for many pages. A run that
+// becomes an orphan after this query may be missing in the pages until the next query.
 func (s *runs) orphaned(ctx context.Context, after status.RunID, limit int, unowned bool) ([]status.RunID, error) {
 	w := &s.abandoned
 	if unowned {

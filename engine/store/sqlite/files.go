@@ -57,7 +57,8 @@ func checkDirectory(dir, shown string) error {
 
 // checkInfo returns an error if a file is not regular. If `write` is true, it also returns an error
 // if the file belongs to another user, except root. The parameter `info` must describe the file
-// itself, and not the target of a symbolic link. The parameter `shown` is the file's name in errors.
+// itself, and not the target of a symbolic link. The parameter `shown` is the file's name in
+// errors.
 func checkInfo(info fs.FileInfo, shown string, write bool) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -45,8 +45,8 @@ CREATE TABLE IF NOT EXISTS app.told (id text NOT NULL, seq int NOT NULL, status 
 
 var errOnPurpose = errors.New("the transaction fails on purpose: neither the order nor its run is stored")
 
-// place stores an order and submits its run in one transaction: both happen, or neither (S54). If `fail`
-// is true, the transaction does not commit.
+// place stores an order and submits its run in one transaction: both happen, or neither (S54). If
+// `fail` is true, the transaction does not commit.
 func place(ctx context.Context, db *sql.DB, o order, fail bool) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -98,8 +98,8 @@ FROM app.orders o ORDER BY id`)
 	return all, rows.Err()
 }
 
-// hear takes replies out of the queue and stores what they say, in one transaction. So a crash loses no
-// reply. It returns how many replies there were.
+// hear takes replies out of the queue and stores their content, in one transaction. So a crash
+// loses no reply. The result n is the number of replies.
 func hear(ctx context.Context, db *sql.DB) (n int, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -26,7 +26,8 @@ type others struct {
 
 	mu    sync.Mutex // protects the fields `taken` and `calls`
 	taken []status.RunID
-	calls map[otherCall]time.Time // complete-by of each call in flight, also of the command's own run
+	// Complete-by of each call in flight, also of the calls of the command's own run.
+	calls map[otherCall]time.Time
 }
 
 // An otherCall identifies a call in flight.
@@ -136,9 +137,9 @@ func (w *work) takenText(ctx context.Context, s *session.Session, run status.Run
 	return text + ". --only leaves such runs alone."
 }
 
-// currentSteps returns the names of a run's current steps: the steps that have begun and not ended. Of a
-// for_each step it returns the instances. If there is no current step, it returns the first step
-// that has not begun; "" = all steps have ended.
+// currentSteps returns the names of a run's current steps: the steps that have begun and not ended.
+// Of a for_each step it returns the instances. If there is no current step, it returns the first
+// step that has not begun; "" = all steps have ended.
 func currentSteps(steps []store.StepView) string {
 	var begun []string
 	next := ""

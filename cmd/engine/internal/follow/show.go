@@ -23,12 +23,13 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// An Outcome holds the name of a run, and the state of the run when the command stopped showing it.
+// An Outcome holds the name of a run, and the state that the run had when the command stopped
+// showing the run.
 type Outcome struct {
 	Run   string
 	State *machine.State
-	// Through is the name of the child run, at any depth, because of which the run needs a human; "" =
-	// the run does not need a human because of a child run.
+	// Through is the name of the child run, at any depth, because of which the run needs a human;
+	// "" = the run does not need a human because of a child run.
 	Through string
 }
 

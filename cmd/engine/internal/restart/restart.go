@@ -42,8 +42,8 @@ func (o Options) Check() error {
 	return verbs.CheckReason(o.Reason, "")
 }
 
-// Run starts a new run from the results of an ended run. It shows first what the new run takes over.
-// Without --yes it asks the person first.
+// Run starts a new run from the results of an ended run. It shows first what the new run takes
+// over. Without --yes it asks the person first.
 func Run(ctx context.Context, a *cli.App, run string, o Options) error {
 	var next *module.Linked
 	if o.To != "" {
@@ -184,21 +184,22 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 	return w.recorded(ctx, sub)
 }
 
-// restarting returns what the engine is asked for.
+// restarting returns the request to the engine: which run to restart, from which step, and how.
 func (w *work) restarting(def *dsl.Definition) engine.Restarting {
 	return engine.Restarting{
 		Definition: def, Run: w.r.Row.Run, Step: w.o.From, Again: w.o.Again, Name: w.o.RunID, By: verbs.Person(), Reason: w.o.Reason,
 	}
 }
 
-// preview adds a refusal to the plan if the engine would not accept the new run now: for example, the
-// limit of the workflow is full, or the unique key cannot be evaluated. With --yes the engine itself
-// refuses the run.
+// preview adds a refusal to the plan if the engine would not accept the new run now: for example,
+// the limit of the workflow is full, or the unique key cannot be evaluated. With --yes, preview
+// does nothing, because then the engine itself refuses the run.
 func (w *work) preview(ctx context.Context, def *dsl.Definition) error {
 	if w.o.Yes || len(w.plan.Refusals) > 0 {
 		return nil
 	}
-	if heir, err := history.Heir(ctx, w.s, w.r.Row.Run); err != nil || heir != "" { // the command was repeated
+	// If there is an heir here, --run-id names this heir: the command was repeated.
+	if heir, err := history.Heir(ctx, w.s, w.r.Row.Run); err != nil || heir != "" {
 		return err
 	}
 	err := engine.CheckRestart(ctx, engines.Visitor(w.a, w.s, engine.Options{}), w.restarting(def))
@@ -247,8 +248,8 @@ func (w *work) problem(ctx context.Context, sub store.Submitted, err error) erro
 	return w.s.Wrap("record the run", err)
 }
 
-// mine is called if the new run exists already. It returns nil if an earlier restart of the
-// same ended run has recorded it, and otherwise an error.
+// mine is called if the new run exists already. It returns nil if an earlier restart of the same
+// ended run has recorded the new run. In all other cases it returns an error.
 func (w *work) mine(ctx context.Context, sub store.Submitted) error {
 	heir, err := history.Heir(ctx, w.s, w.r.Row.Run)
 	if err != nil {
@@ -298,13 +299,18 @@ func (w *work) taken() int {
 	return n
 }
 
-// refused returns the error that the run cannot be restarted, with all reasons.
+// refused returns the error that the run cannot be restarted, with all reasons. If no reason names a
+// command, a last sentence does.
 func (w *work) refused(all []moving.Refusal) error {
 	var lines []string
 	for _, why := range all {
 		lines = append(lines, "- "+render.Clean(why.String())+".")
 	}
-	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	if !strings.Contains(text, "`engine ") {
+		text += fmt.Sprintf("\n`engine show %s` shows its steps and their effects.", history.Arg(w.r.Row))
+	}
+	return cli.Failed("Run cannot be restarted", "No run was started from run %s:\n%s", render.Clean(w.r.Row.Name), text)
 }
 
 // write shows what the new run takes over.

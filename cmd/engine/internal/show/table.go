@@ -47,8 +47,8 @@ func (r runTables) stepTable() *render.Table {
 	return t
 }
 
-// addSteps adds a row for each step. The parameter `indent` comes before the names of the steps. The
-// steps of a group stand below the group, two columns to the right.
+// addSteps adds a row for each step. The parameter `indent` comes before the names of the steps.
+// The steps of a group stand below the group, two columns to the right.
 func (r runTables) addSteps(t *render.Table, indent string) {
 	for _, n := range r.nodes() {
 		if n.Each && n.Count > 0 {

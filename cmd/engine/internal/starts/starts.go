@@ -10,7 +10,7 @@ import (
 	"github.com/saga-engine/engine/engine/store/intake"
 )
 
-// The kinds of Waiting.
+// Values of the field Kind of a Waiting.
 const (
 	Submission = "submission"
 	Event      = "event"
@@ -27,8 +27,8 @@ type Waiting struct {
 // the oldest ones may be quarantined, and a quarantined event does not wait.
 const looked = 1000
 
-// Oldest returns the oldest submission and the oldest event that wait; none of a kind = none waits,
-// or this kind of store has none.
+// Oldest returns the oldest submission and the oldest event that wait. It leaves out the submission
+// if none waits, or if this kind of store keeps no submissions. The same holds for the event.
 func Oldest(ctx context.Context, s store.Store) (list []Waiting, err error) {
 	if role, ok := intake.Of(s); ok {
 		found, err := role.Submissions(ctx, 0, 1)

@@ -46,8 +46,8 @@ const (
 	settingsWrite = `SELECT pg_catalog.set_config(s.name, s.value, true) FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS s(name, value)`
 
 	// changesRead returns the tables in which this transaction has changed rows, and how many rows.
-	// It finds rows that a function or a trigger has changed, too. The server counts them for its
-	// statistics.
+	// It also counts rows that a function or a trigger has changed, because the server counts all
+	// changed rows for its statistics.
 	changesRead = `
 SELECT c.oid::int8, pg_catalog.concat(n.nspname, '.', c.relname),
        pg_catalog.pg_stat_get_xact_tuples_updated(c.oid),
@@ -284,8 +284,8 @@ func (x *run) reads(ctx context.Context) (map[int64]usage, error) {
 }
 
 // covered returns the tables whose rows the SELECT has locked, by oid. It returns an error if the
-// SELECT has read a table without a lock: other transactions could change the rows before the run is
-// accepted.
+// SELECT has read a table without a lock: other transactions could change the rows before the run
+// is accepted.
 func (x *run) covered(before, now map[int64]usage) (map[int64]string, error) {
 	locked := map[int64]string{}
 	var bare string
@@ -345,9 +345,9 @@ func (c counts) since(before counts) []string {
 	return names
 }
 
-// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the SELECT
-// has locked. If this is only one table, the UPDATE must change at least as many rows as the SELECT
-// has returned.
+// bump runs the UPDATE of the check. The UPDATE must change rows of each table whose rows the
+// SELECT has locked. If this is only one table, the UPDATE must change at least as many rows as the
+// SELECT has returned.
 func (x *run) bump(ctx context.Context, found int, locked map[int64]string, before counts) (err error) {
 	stmt, args, err := x.prepare(ctx, x.check.Bump, x.check.BumpArgs)
 	if err != nil {
