@@ -225,7 +225,6 @@ func (d mover) migrated(ev Migrated) {
 	for _, s := range plan.Steps {
 		d.moveNode(s)
 	}
-	d.caller().boundChildren()
 	d.relaunch()
 	d.recount()
 	if d.run.Parked && !d.anyFailed() {
