@@ -85,48 +85,6 @@ func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
 	return p
 }
 
-// leadChildren tells the open child runs what this decision changes for them. The groups of a run that
-// is paused or parked now must be paused. Child runs of other steps are runs of their own, so they are
-// not paused. If the deadline of the run has changed, all child runs get another deadline.
-func (d caller) leadChildren() {
-	before, now := &d.s.run, &d.run
-	parked := before.Parked != now.Parked
-	if now.Phase == model.PhaseForward && (parked || before.Deadline != now.Deadline) {
-		d.boundChildren()
-	}
-	if holdsGroups(before) == holdsGroups(now) {
-		return
-	}
-	for i := range d.count() {
-		n := d.get(i)
-		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
-			continue
-		}
-		for k := range n.Attempts {
-			a := &n.Attempts[k]
-			if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
-				continue
-			}
-			pause := d.pauseOfGroup(i, a)
-			d.amend(i, a, pause, func(inv *Invoke) { inv.Pause = pause })
-		}
-	}
-}
-
-// amend changes the call of the attempt `a` of node i, if this decision sends the call. If an earlier
-// decision has made the call, its child run may exist already: then amend also adds the command.
-func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) {
-	for k := range d.commands {
-		if inv, call := d.commands[k].(Invoke); call && inv.Attempt == (AttemptID{Node: i, Call: int(a.Call)}) {
-			change(&inv)
-			d.commands[k] = inv
-		}
-	}
-	if i < len(d.s.nodes) && a.Call <= d.s.nodes[i].Calls {
-		d.commands = append(d.commands, c)
-	}
-}
-
 // outlast is called when the time for the child run of node i is over. Only the end of the child says
 // whether it has an effect. So the call stays open, and the child is asked to turn back. outlast
 // returns false if no call for a child run is open.

@@ -153,6 +153,48 @@ func (d clocks) passClearing(i int) {
 // verbExtend is the name of the verb ParentWaits in a refusal.
 const verbExtend = "extend"
 
+// leadChildren tells the open child runs what this decision changes for them. The groups of a run that
+// is paused or parked now must be paused. Child runs of other steps are runs of their own, so they are
+// not paused. If the deadline of the run has changed, all child runs get another deadline.
+func (d caller) leadChildren() {
+	before, now := &d.s.run, &d.run
+	parked := before.Parked != now.Parked
+	if now.Phase == model.PhaseForward && (parked || before.Deadline != now.Deadline) {
+		d.boundChildren()
+	}
+	if holdsGroups(before) == holdsGroups(now) {
+		return
+	}
+	for i := range d.count() {
+		n := d.get(i)
+		if c := d.step(n).Child; c == nil || !c.Group || !n.Open() {
+			continue
+		}
+		for k := range n.Attempts {
+			a := &n.Attempts[k]
+			if a.Status != model.AttemptOpen || !d.isChild(n, a.Kind) {
+				continue
+			}
+			pause := d.pauseOfGroup(i, a)
+			d.amend(i, a, pause, func(inv *Invoke) { inv.Pause = pause })
+		}
+	}
+}
+
+// amend changes the call of the attempt `a` of node i, if this decision sends the call. If an earlier
+// decision has made the call, its child run may exist already: then amend also adds the command.
+func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) {
+	for k := range d.commands {
+		if inv, call := d.commands[k].(Invoke); call && inv.Attempt == (AttemptID{Node: i, Call: int(a.Call)}) {
+			change(&inv)
+			d.commands[k] = inv
+		}
+	}
+	if i < len(d.s.nodes) && a.Call <= d.s.nodes[i].Calls {
+		d.commands = append(d.commands, c)
+	}
+}
+
 // boundChildren gives each open call for a child run the complete-by that follows from the present
 // deadlines of the run and the step. It adds a command for each call whose complete-by changes. A call
 // whose time was over before keeps its complete-by: its child has already been asked to turn back.
