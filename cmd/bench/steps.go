@@ -64,7 +64,7 @@ func (l runLab) steps(ctx context.Context) (err error) {
 // whole pages to its log. Each measurement begins after a checkpoint, so all subjects have this
 // extra cost.
 func (l runLab) inTurn(ctx context.Context, subjects []subject) (err error) {
-	wake, err := l.serverLab().still(ctx)
+	wake, err := l.serverLab().stopAutovacuum(ctx)
 	if err != nil {
 		return err
 	}

@@ -56,9 +56,9 @@ func (p *Pool) endIdle() {
 	}
 }
 
-// left is called when a process has ended. Then the instances that could not start a process,
+// processEnded is called when a process has ended. Then the instances that could not start a process,
 // because too many were running, may try again.
-func (p *Pool) left() {
+func (p *Pool) processEnded() {
 	for _, a := range p.crowd.leave() {
 		a.mu.Lock()
 		for _, i := range a.instances {

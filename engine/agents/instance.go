@@ -32,7 +32,7 @@ func (i *instance) startLocked() bool {
 	// p.run takes the pool's lock while the agent's lock is held. This cannot deadlock: a
 	// goroutine that holds the pool's lock never waits for the agent's lock.
 	started := p.run(func() {
-		defer p.left()
+		defer p.processEnded()
 		i.live(context.Background())
 	})
 	if !started {

@@ -35,7 +35,7 @@ type linker struct {
 	workflows map[string]*workflowLinker
 	// true = do not use the fast evaluator. Tests set this field, to compare the results with and
 	// without the fast evaluator.
-	undirected bool
+	generalOnly bool
 	// prefix is "LIBRARY." while a workflow of a library is linked; otherwise "". In the
 	// definition, the names of the agents and workflows of this library begin with the prefix.
 	prefix string
@@ -179,7 +179,7 @@ func upperFirst(s string) string {
 // result must have. The method `fast` returns nil if only the general evaluator can evaluate the
 // expression.
 func (l *workflowLinker) fast(e *eval.Expr, to *fasteval.Shape) *fasteval.Expr {
-	if l.undirected {
+	if l.generalOnly {
 		return nil
 	}
 	return fasteval.Compile(l.ev, max(l.cur, 0), e, to, l.Allowance())
@@ -404,9 +404,9 @@ func (l *workflowLinker) checkReferences(c *eval.Compiled) {
 	if diags.HasErrors() {
 		return // a local has an error, and the check of the local reports this error
 	}
-	bearing := eval.Calls(c.Syntax, "try", "can")
+	tolerant := eval.Calls(c.Syntax, "try", "can")
 	for _, t := range c.Refs {
-		if slices.ContainsFunc(bearing, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
+		if slices.ContainsFunc(tolerant, func(f *hclsyntax.FunctionCallExpr) bool { return f.Range().ContainsOffset(t.SourceRange().Start.Byte) }) {
 			continue
 		}
 		_, diags := metered.Evaluate(&hclsyntax.ScopeTraversalExpr{Traversal: t, SrcRange: t.SourceRange()}, ctx)

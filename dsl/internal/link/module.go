@@ -21,7 +21,7 @@ func Workflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Rep
 // GeneralWorkflows does the same as Workflows, but without the fast evaluator. Tests compare the
 // results of both functions.
 func GeneralWorkflows(m *decl.Module, agents map[string]noun.AgentBinary, r *report.Reporter) ([]*noun.Workflow, diag.Diagnostics) {
-	return linkedBy(&linker{Reporter: r, m: m, workflows: map[string]*workflowLinker{}, libraries: map[*decl.Module]*library{}, agents: map[string]*linkedAgent{}, undirected: true}, agents)
+	return linkedBy(&linker{Reporter: r, m: m, workflows: map[string]*workflowLinker{}, libraries: map[*decl.Module]*library{}, agents: map[string]*linkedAgent{}, generalOnly: true}, agents)
 }
 
 func linkedBy(l *linker, agents map[string]noun.AgentBinary) (out []*noun.Workflow, diags diag.Diagnostics) {

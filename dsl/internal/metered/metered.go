@@ -77,11 +77,11 @@ func Of(e hclsyntax.Expression) hclsyntax.Expression {
 	case *hclsyntax.ForExpr:
 		c := *e
 		c.CollExpr = paying(Of(e.CollExpr), payOrder)
-		c.KeyExpr, c.ValExpr, c.CondExpr = turn(e.KeyExpr), turn(e.ValExpr), turn(e.CondExpr)
+		c.KeyExpr, c.ValExpr, c.CondExpr = newRound(e.KeyExpr), newRound(e.ValExpr), newRound(e.CondExpr)
 		return paying(&c, payBuilt)
 	case *hclsyntax.SplatExpr:
 		c := *e
-		c.Source, c.Each = paying(Of(e.Source), payOrder), turn(e.Each)
+		c.Source, c.Each = paying(Of(e.Source), payOrder), newRound(e.Each)
 		return paying(&c, payBuilt)
 	case *hclsyntax.BinaryOpExpr:
 		c := *e
@@ -149,7 +149,7 @@ func (p *payer) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 // A round is a node for a part of a loop that is evaluated for each element.
 type round struct{ *hclsyntax.ParenthesesExpr }
 
-func turn(e hclsyntax.Expression) hclsyntax.Expression {
+func newRound(e hclsyntax.Expression) hclsyntax.Expression {
 	if e == nil {
 		return nil
 	}

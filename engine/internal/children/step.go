@@ -448,7 +448,7 @@ func (w *waiter) followDeadline(ctx context.Context, child status.RunID) error {
 }
 
 // leaves returns why the child run must keep its effects; nil = it need not.
-func (w *waiter) leaves() *leaving {
+func (w *waiter) leaves() *keepEffects {
 	w.waits.mu.Lock()
 	defer w.waits.mu.Unlock()
 	return w.leave

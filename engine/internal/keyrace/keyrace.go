@@ -201,18 +201,18 @@ func (c keyContext) finished(in ask) (to keyContext, open bool) {
 
 // A client makes one operation after the other.
 type client struct {
-	t      *testing.T
-	store  store.Store
-	goals  goals.Keeper
-	mu     *sync.Mutex // protects the field `writer`
-	writer store.Writer
-	owner  store.EngineID
-	flow   store.WorkflowID
-	hold   naming.KeyScope
-	ids    *naming.RunIDSource
-	began  time.Time
-	number int
-	made   []porcupine.Operation
+	t        *testing.T
+	store    store.Store
+	goals    goals.Keeper
+	mu       *sync.Mutex // protects the field `writer`
+	writer   store.Writer
+	owner    store.EngineID
+	flow     store.WorkflowID
+	keyScope naming.KeyScope
+	ids      *naming.RunIDSource
+	began    time.Time
+	number   int
+	made     []porcupine.Operation
 	// waiting holds the runs that any client has submitted to wait for the key. Only the client
 	// that submitted such a run ends it.
 	waiting *sync.Map
@@ -267,7 +267,7 @@ func (c *client) submit(ctx context.Context) status.RunID {
 	}
 	o, called := c.commit(ctx, store.Transition{
 		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunRunning, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
-		Names: &naming.Names{Workflow: workflow, Key: key, KeyScope: c.hold},
+		Names: &naming.Names{Workflow: workflow, Key: key, KeyScope: c.keyScope},
 	})
 	if o.Err != nil {
 		c.t.Errorf("submit: %v", o.Err)
@@ -292,7 +292,7 @@ func (c *client) replace(ctx context.Context, to status.RunState) {
 	c.waiting.Store(run, true)
 	o, called := c.commit(ctx, store.Transition{
 		Run: run, At: time.Now(), Workflow: c.flow, State: status.RunQueued, Owner: &c.owner, NextCheck: store.Never, Data: []byte{1},
-		Names:    &naming.Names{Workflow: workflow, Key: key, KeyScope: c.hold},
+		Names:    &naming.Names{Workflow: workflow, Key: key, KeyScope: c.keyScope},
 		Replaces: &store.Message{Kind: store.MessageVerb, By: "client", Dedup: "replaced", Data: []byte{1}},
 	})
 	if o.Err != nil && !errors.Is(o.Err, naming.ErrFree) {
@@ -415,7 +415,7 @@ func Run(t *testing.T, s store.Store, scope naming.Scope, clients int, replacing
 		})
 		mu := &sync.Mutex{}
 		for n := e; n < clients; n += engines {
-			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], hold: naming.KeyScope{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting, proof: had}
+			all[n] = &client{t: t, store: s, goals: role, mu: mu, writer: w, owner: id, flow: flows[workflow], keyScope: naming.KeyScope{Scope: scope}, ids: ids, began: began, number: n, waiting: waiting, proof: had}
 		}
 	}
 	var racing sync.WaitGroup

@@ -70,15 +70,15 @@ type Limits struct {
 // and its plugin. So all definitions, versions and configurations of the agent share them.
 type agent struct {
 	name  string
-	specs map[string]*user // by AgentSpec.Key
+	specs map[string]*agentVersion // by AgentSpec.Key
 	slots slots
 	// The calls that may start, by the text of the rate_limit. Versions of the agent may have
 	// different limits.
 	calls map[string]*calls
 }
 
-// A user holds what the Limits knows of one version of an agent.
-type user struct {
+// A agentVersion holds what the Limits knows of one version of an agent.
+type agentVersion struct {
 	spec invoke.AgentSpec
 	used int       // slots that calls of this version have reserved
 	last time.Time // time of the last call, or of the last time at which a run waited for one
@@ -117,16 +117,16 @@ func (l *Limits) Reusable(spec invoke.AgentSpec) bool {
 }
 
 // userLocked returns the entries for a version of an agent. It adds them if they are missing.
-func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *user) {
+func (l *Limits) userLocked(spec *invoke.AgentSpec) (*agent, *agentVersion) {
 	name := spec.Name + "/" + spec.Plugin
 	a := l.agents[name]
 	if a == nil {
-		a = &agent{name: name, specs: map[string]*user{}, slots: slots{linger: firstLinger}, calls: map[string]*calls{}}
+		a = &agent{name: name, specs: map[string]*agentVersion{}, slots: slots{linger: firstLinger}, calls: map[string]*calls{}}
 		l.agents[name] = a
 	}
 	u := a.specs[spec.Key]
 	if u == nil {
-		u = &user{spec: *spec}
+		u = &agentVersion{spec: *spec}
 		a.specs[spec.Key] = u
 		if rate := spec.RateLimit; rate.Calls > 0 && a.calls[rate.String()] == nil {
 			a.calls[rate.String()] = &calls{most: rate.Calls, per: rate.Per}
@@ -380,7 +380,7 @@ func (l *Limits) GiveBack(ctx context.Context) {
 	for _, a := range l.agents {
 		if a.slots.inRow > 0 {
 			a.slots.limit = a.slots.used
-			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Reserve: a.slots.used, Want: a.slots.used, Keep: keep, Linger: a.slots.granted})
+			asks = append(asks, quota.SlotAsk{Limit: a.name, Most: max(1, a.slots.most), Reserve: a.slots.used, Want: a.slots.used, Keep: answerValid, Linger: a.slots.granted})
 		}
 	}
 	l.mu.Unlock()
@@ -406,7 +406,7 @@ func (l *Limits) rates(a *agent) []*calls {
 // agent that the given function selects.
 func (l *Limits) waiting(a *agent, which func(*invoke.AgentSpec) bool) (n int) {
 	l.mu.Lock()
-	users := make([]*user, 0, len(a.specs))
+	users := make([]*agentVersion, 0, len(a.specs))
 	for _, u := range a.specs {
 		if which(&u.spec) {
 			users = append(users, u)

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// keep is how long an answer of the store allows the engine to start calls. This time begins
+	// answerValid is how long an answer of the store allows the engine to start calls. This time begins
 	// when the engine sends the question.
-	keep = 10 * time.Second
+	answerValid = 10 * time.Second
 	// renewEvery is the pause between two questions about slots, while the engine has slots. It is
 	// also the longest time after which the engine learns that another engine waits for a slot.
 	renewEvery = time.Second
@@ -118,7 +118,7 @@ func (l *Limits) askSlots(ctx context.Context, a *agent) (time.Duration, error) 
 		return renewEvery, nil
 	}
 	s.inRow, s.fair, s.others, s.granted = share.Slots, share.Fair, share.Contended, ask.Linger
-	s.until = sent.Add(keep)
+	s.until = sent.Add(answerValid)
 	if cover := s.until.Add(ask.Linger); cover.After(s.cover) {
 		s.cover = cover
 	}
@@ -178,7 +178,7 @@ func (a *agent) slotAskLocked(now time.Time, waiting int) (ask quota.SlotAsk, wa
 		want = min(1, s.limit)
 	}
 	s.peak = s.used
-	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Reserve: max(s.limit, s.used), Want: want, Keep: keep, Linger: s.linger}, 0
+	return quota.SlotAsk{Limit: a.name, Most: max(1, s.most), Reserve: max(s.limit, s.used), Want: want, Keep: answerValid, Linger: s.linger}, 0
 }
 
 // mostLocked returns the smallest max_concurrency of all versions in use; 0 = there is none. It

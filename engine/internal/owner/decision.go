@@ -127,7 +127,7 @@ func (x *decision) own(d *delivery) {
 	}
 	if _, ok := d.Event.(machine.TakenOver); ok {
 		x.f.Transition.Owner, x.f.adopting = &engine, true
-		x.f.Transition.Heard = x.r.heard
+		x.f.Transition.Heard = x.r.messagesRead
 	}
 }
 

@@ -60,7 +60,7 @@ func (sh *shard) do(ctx context.Context, t *task) {
 	case t.it != nil:
 		sh.answered(ctx, t.it)
 	case t.call != nil:
-		sh.heard(ctx, t.call)
+		sh.callAnswered(ctx, t.call)
 	case t.back != nil:
 		sh.brought(ctx, t.back)
 	default:
@@ -193,8 +193,8 @@ func (sh *shard) landed(ctx context.Context, r *ownedRun, f *pendingCommit, l co
 	}
 }
 
-// heard handles the answer to a call.
-func (sh *shard) heard(ctx context.Context, c *call.Call) {
+// callAnswered handles the answer to a call.
+func (sh *shard) callAnswered(ctx context.Context, c *call.Call) {
 	a, ok := c.Concluded()
 	switch {
 	case !ok:

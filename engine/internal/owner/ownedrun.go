@@ -54,16 +54,16 @@ type ownedRun struct {
 	short  shortcut
 	weight int64 // estimated memory of the run, in bytes; shard.memory is the sum for all runs
 
-	pending []*delivery           // events that wait for their decision
-	commit  *pendingCommit        // transition that is being committed; nil = none
-	away    *costlyDecision       // decision that the pool is making while other events wait; nil = none
-	decided *costlyDecision       // decision that the pool has made and that was not used yet; nil = none
-	slow    bool                  // this engine has raised an alert that decisions of this run take long
-	adopts  []Adoption            // takeovers of the run that are not complete
-	waiters []chan *machine.State // channels that receive the state when the run has ended or needs a person
-	inbox   inbox
-	heard   *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
-	unheard bool   // some messages that waited at the takeover may be unread, so no call may start
+	pending      []*delivery           // events that wait for their decision
+	commit       *pendingCommit        // transition that is being committed; nil = none
+	away         *costlyDecision       // decision that the pool is making while other events wait; nil = none
+	decided      *costlyDecision       // decision that the pool has made and that was not used yet; nil = none
+	slow         bool                  // this engine has raised an alert that decisions of this run take long
+	adopts       []Adoption            // takeovers of the run that are not complete
+	waiters      []chan *machine.State // channels that receive the state when the run has ended or needs a person
+	inbox        inbox
+	messagesRead *int32 // number of messages that the takeover has read, if it has read the whole inbox; otherwise nil
+	unheard      bool   // some messages that waited at the takeover may be unread, so no call may start
 
 	// suspect is true if the run may have crashed an engine, because an engine died while it had
 	// the run in hand. Then the shard takes the run in hand before each decision. This ends when a

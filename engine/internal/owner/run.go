@@ -101,7 +101,7 @@ func (sh *shard) act(ctx context.Context, r *ownedRun, f *pendingCommit) {
 	}
 	r.facts += f.factCount
 	sh.decide.spares.keepFacts(f)
-	sh.gotOn(ctx, r, &f.Transition)
+	sh.clearSuspect(ctx, r, &f.Transition)
 	if len(f.Transition.Announce) > 0 {
 		wait.Wake(n.Notices)
 	}
@@ -372,10 +372,10 @@ func (sh *shard) takeOver(ctx context.Context, r *ownedRun, a Adoption) {
 			r.pending = append(r.pending, l.delivery())
 		}
 	}
-	r.heard, r.unheard = nil, len(a.Messages) >= InboxLimit
+	r.messagesRead, r.unheard = nil, len(a.Messages) >= InboxLimit
 	if !r.unheard {
 		heard := int32(len(a.Messages))
-		r.heard = &heard
+		r.messagesRead = &heard
 	}
 	now := sh.s.n.Clock.Now()
 	var inTime, messages, rest []*delivery

@@ -177,7 +177,7 @@ var dslFaults = []fault{
 	{
 		name: "the condition of a loop is paid for too",
 		in:   "dsl/internal/metered.Of",
-		old:  "turn(e.CondExpr)", new: "e.CondExpr",
+		old:  "newRound(e.CondExpr)", new: "e.CondExpr",
 		by: catches("dsl", "^TestHostileSource$/^a_costly_condition$"),
 	},
 	{

@@ -409,9 +409,9 @@ var engineFaults = []fault{
 		name: "a takeover reads the inbox first",
 		in:   "engine/internal/owner.(*shard).takeOver",
 		old:  "if !a.Read {",
-		new:  "if !a.Read && r.heard != nil {",
+		new:  "if !a.Read && r.messagesRead != nil {",
 		// The store refuses such a takeover, too, because it knows how many messages were read.
-		also: []edit{{"engine/internal/owner.(*decision).own", "x.f.Transition.Heard = x.r.heard", ""}},
+		also: []edit{{"engine/internal/owner.(*decision).own", "x.f.Transition.Heard = x.r.messagesRead", ""}},
 		by:   catches("engine", "^TestVerbsBeforeTheTakeover$|^TestVerbsBeforeTheClaim$|^TestInboxThatCannotBeRead$|^TestRetryAtATakeover$"),
 	},
 	{

@@ -98,7 +98,7 @@ type rawOut struct {
 
 // raw has no effect. The field Doc of its output has no type.
 func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error) {
-	switch r.mood2(in.Name) {
+	switch r.nextFault(in.Name) {
 	case busy, refuses:
 		return rawOut{}, &sdk.Failure{Code: sdk.CodeUnavailable}
 	case silent, doneSilent:
@@ -107,8 +107,8 @@ func (r *remote) raw(ctx context.Context, _ *sdk.Call, in callIn) (rawOut, error
 	return rawOut{"raw", json.RawMessage(`{"n": 3}`)}, nil
 }
 
-// mood2 counts a call that has no entry in the ledger, and returns the fault of the call.
-func (r *remote) mood2(name string) mood {
+// nextFault counts a call that has no entry in the ledger, and returns the fault of the call.
+func (r *remote) nextFault(name string) mood {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls[name]++
@@ -124,7 +124,7 @@ type ringIn struct {
 
 // ring is the action that notifications call. It may count the same text several times.
 func (r *remote) ring(ctx context.Context, _ *sdk.Call, in ringIn) (sdk.None, error) {
-	m := r.mood2("ring")
+	m := r.nextFault("ring")
 	if m != busy && m != refuses && m != silent && m != unsure {
 		r.mu.Lock()
 		r.rings[in.Text]++

@@ -121,7 +121,7 @@ func (w *world) applyLocked(s *runLog, rec machine.Record) {
 	}
 	for _, f := range facts {
 		s.facts = append(s.facts, f)
-		w.traceLocked("%s %s", s.name, tell(f))
+		w.traceLocked("%s %s", s.name, factText(f))
 		switch f.Kind {
 		case story.FactAttemptStarted:
 			s.started[attempt{s.kin.first(f.Step), f.Attempt}]++
@@ -159,8 +159,8 @@ func (w *world) judgeTakeoverLocked(s *runLog, now store.Head) {
 	}
 }
 
-// tell returns a fact as one line of text.
-func tell(f story.Fact) string {
+// factText returns a fact as one line of text.
+func factText(f story.Fact) string {
 	undo := ""
 	if f.Undo {
 		undo = " undo"

@@ -59,9 +59,9 @@ func newKin(w *world) *kin {
 	return k
 }
 
-// refuses reports whether the submission was refused because a limit with when_full = "reject" had
+// wasFull reports whether the submission was refused because a limit with when_full = "reject" had
 // no free place. Then the run is not submitted again.
-func (k *kin) refuses(err error) bool {
+func (k *kin) wasFull(err error) bool {
 	if !errors.Is(err, naming.ErrFull) {
 		return false
 	}

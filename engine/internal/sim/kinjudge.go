@@ -313,7 +313,7 @@ func (w judges) judgeNotices(s *runLog) {
 	}
 	for state, all := range s.kin.must {
 		for _, flow := range all {
-			for _, n := range bellsOf(w.kin, flow, state) {
+			for _, n := range notifyBlocksOf(w.kin, flow, state) {
 				if !w.rang(fmt.Sprintf("%s %s %d ", namedBy(w.world, s), state, n)) {
 					w.fault("%s has become %s, and block %d has not announced it", s.name, state, n)
 				}
@@ -349,7 +349,7 @@ func (w judges) judgeRings() {
 		}
 		if !slices.ContainsFunc(names[name], func(s *runLog) bool {
 			return slices.ContainsFunc(s.kin.reached[state], func(flow *dsl.Workflow) bool {
-				return slices.Contains(bellsOf(w.kin, flow, state), block)
+				return slices.Contains(notifyBlocksOf(w.kin, flow, state), block)
 			})
 		}) {
 			w.fault("a notification says that %s is %s, which it never was, or which block %d of that time does not announce", name, state, block)

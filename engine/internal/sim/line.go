@@ -34,7 +34,7 @@ func (l *line) Invoke(ctx context.Context, call invoke.Call) (sdk.Reply, error) 
 		return sdk.Reply{}, err
 	}
 	n := l.node.n
-	if err := w.held[n].wait(ctx); err != nil { // the call waits while the gate is closed
+	if err := w.agentGates[n].wait(ctx); err != nil { // the call waits while the gate is closed
 		return sdk.Reply{}, err
 	}
 	work, cancel := ctx, context.CancelFunc(func() {})
@@ -93,7 +93,7 @@ func (w registry) interrupted(req sdk.Request) {
 // until complete-by has passed, or delivers it a second time.
 func (l *line) back(ctx context.Context, call invoke.Call, id machine.AttemptID, reply sdk.Reply) (sdk.Reply, error) {
 	w := l.world
-	if err := w.held[l.node.n].wait(ctx); err != nil {
+	if err := w.agentGates[l.node.n].wait(ctx); err != nil {
 		return sdk.Reply{}, err
 	}
 	if w.draws(w.conditions.double) {

@@ -68,7 +68,7 @@ func Simulate(ctx context.Context, seed uint64) (Result, error) {
 	w.ctx, w.cancel = ctx, cancel
 	w.trace("seed %d: %v\n%s", seed, w.conditions, w.plan.source)
 	n := w.conditions.engines
-	w.frozen, w.still, w.held = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
+	w.frozen, w.still, w.agentGates = make([]gate, n+1), make([]gate, n+1), make([]gate, n+1)
 	w.client = &node{w: w, n: n}
 	for i := range n {
 		w.nodes = append(w.nodes, &node{w: w, n: i})
@@ -217,7 +217,7 @@ func (w *world) submitAll(ctx context.Context) map[string]status.RunID {
 				w.registry().hasten(ctx, run)
 				break
 			}
-			if w.kin != nil && w.kin.refuses(err) {
+			if w.kin != nil && w.kin.wasFull(err) {
 				break
 			}
 			_ = wait.For(ctx, 300*time.Millisecond)

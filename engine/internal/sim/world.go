@@ -42,7 +42,7 @@ type world struct {
 	client     *node              // submits runs without an owner; connected to the store, but has no engine
 	frozen     []gate             // gates between an engine and the store; the index is the number of the engine
 	still      []gate             // gates between the Supervisor of an engine and the store
-	held       []gate             // gates between an engine and agents
+	agentGates []gate             // gates between an engine and agents
 	ctx        context.Context    // of the whole simulation, for goroutines that may outlive one call
 	cancel     context.CancelFunc // ends ctx
 	wg         sync.WaitGroup

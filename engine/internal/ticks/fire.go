@@ -68,8 +68,8 @@ type Run struct {
 
 // A Firer starts the runs of due schedules. Only one goroutine may use it.
 type Firer struct {
-	cfg Config
-	ill map[string]time.Time // time before which a schedule is not tried again after an error
+	cfg         Config
+	failedUntil map[string]time.Time // time before which a schedule is not tried again after an error
 
 	mu   sync.Mutex                           // protects the field below
 	kept map[store.WorkflowID]*dsl.Definition // definitions of the schedules of the last scan
@@ -77,7 +77,7 @@ type Firer struct {
 
 // New returns a Firer.
 func New(cfg Config) *Firer {
-	return &Firer{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, ill: map[string]time.Time{}}
+	return &Firer{cfg: cfg, kept: map[store.WorkflowID]*dsl.Definition{}, failedUntil: map[string]time.Time{}}
 }
 
 // Run starts the runs of schedules until ctx ends. After an error of one schedule, it logs the
@@ -172,7 +172,7 @@ type decision struct {
 // some starts the runs of several due schedules, and moves the schedules to their next ticks. It
 // leaves out a schedule that had an error a short time ago.
 func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) error {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r schedules.Row) bool { return now.Before(f.ill[r.Workflow+"."+r.Name]) })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r schedules.Row) bool { return now.Before(f.failedUntil[r.Workflow+"."+r.Name]) })
 	done := make([]decision, len(rows))
 	var group sync.WaitGroup
 	for i, r := range rows {
@@ -186,9 +186,9 @@ func (f *Firer) some(ctx context.Context, rows []schedules.Row, now time.Time) e
 	started := false
 	for i, d := range done {
 		name := rows[i].Workflow + "." + rows[i].Name
-		delete(f.ill, name)
+		delete(f.failedUntil, name)
 		if d.err != nil {
-			f.ill[name] = now.Add(afterFault)
+			f.failedUntil[name] = now.Add(afterFault)
 			f.cfg.Logger.Error("schedule starts no run", "schedule", name, "tick", rows[i].Next, "again_in", afterFault, "error", d.err)
 			continue
 		}

@@ -161,12 +161,12 @@ func (c *commit) failed(ctx context.Context, s *sending, err error) (done bool, 
 		s.open, s.ifNone = true, true
 	case v == taken && !s.ifNone:
 		s.ifNone, s.try = true, -1 // at once, send the statement that leaves out conflicting rows
-	case v == taken && c.w.batch.names && s.try < giveUp:
+	case v == taken && c.w.batch.names && s.try < maxTries:
 		// Another client has committed the same name or key first. Send again: the next statement
 		// sees the row of that client.
 	case v == taken, v == refused, v == suspected && s.to-s.from > 1:
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
-	case v == suspected && (c.any() || (c.cast || s.try >= giveUp) && c.w.takes(ctx)):
+	case v == suspected && (c.any() || (c.cast || s.try >= maxTries) && c.w.takes(ctx)):
 		return true, c.bisect(ctx, s.from, s.to, s.open, v, err)
 	case v == suspected:
 		// A single row has failed. Perhaps the server refuses all rows at present, so send the row
@@ -188,7 +188,7 @@ func (w *Writer) unconnected(ctx context.Context, what string, open bool, try in
 	case ctx.Err() != nil && last != nil:
 		// The error of the earlier try says more than this failure to connect.
 		return w.interrupted(what, open, ctx.Err(), fmt.Errorf("%w; then: %w", last, err))
-	case !open && (try >= giveUp || !temporary(err)):
+	case !open && (try >= maxTries || !temporary(err)):
 		return wrap(what, err)
 	}
 	return nil
@@ -205,9 +205,9 @@ func (w *Writer) interrupted(what string, open bool, err, last error) error {
 }
 
 // stuck logs why an operation has not ended yet. It logs only the tries whose number is a multiple
-// of giveUp.
+// of maxTries.
 func (w *Writer) stuck(what string, try int, open bool, err error) {
-	if try <= 0 || try%giveUp != 0 {
+	if try <= 0 || try%maxTries != 0 {
 		return
 	}
 	said := "the store cannot do it now, trying again"
@@ -533,7 +533,7 @@ func (c *commit) commitSingly(ctx context.Context, i int) error {
 			}
 		case v == unknown:
 			open = true
-		case v == later, v == suspected && (try < giveUp || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < giveUp:
+		case v == later, v == suspected && (try < maxTries || !c.any() && !c.w.takes(ctx)), v == failed && open, v == taken && try < maxTries:
 		default:
 			c.out[i] = store.Outcome{Err: wrap("submit", err)}
 			return nil

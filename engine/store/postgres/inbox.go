@@ -170,7 +170,7 @@ func (s *inbox) once(ctx context.Context, what string, write func(tx *sql.Tx) (x
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, naming.ErrInboxFull) {
 			return err
 		}
-		if v := judge(err); ctx.Err() != nil || v != unknown && v != later || try >= giveUp {
+		if v := judge(err); ctx.Err() != nil || v != unknown && v != later || try >= maxTries {
 			return wrap(what, err)
 		}
 	}

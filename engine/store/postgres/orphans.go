@@ -121,7 +121,7 @@ func (s *runs) walked(ctx context.Context, w *walk, after status.RunID, limit in
 		w.keep(page, list)
 		out = append(out, page...)
 	} else if last := out[len(out)-1]; last != after {
-		w.rename(after, last)
+		w.continueAfter(after, last)
 	}
 	return out, nil
 }
@@ -135,10 +135,10 @@ CROSS JOIN LATERAL (SELECT owner FROM engine.run WHERE run_id = i.run_id AND sta
 JOIN engine.member m ON m.engine = r.owner AND m.dead
 GROUP BY i.run_id ORDER BY pg_catalog.min(i.id) LIMIT $1`
 
-// rename changes the field `after` from `from` to `to`; it does nothing if the field has another
+// continueAfter changes the field `after` from `from` to `to`; it does nothing if the field has another
 // value. The run `from` was the last one taken from the list, but is not an orphan any more. So the
 // caller got `to` as its last run, and its next call asks for the runs after `to`.
-func (w *walk) rename(from, to status.RunID) {
+func (w *walk) continueAfter(from, to status.RunID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.after == from {

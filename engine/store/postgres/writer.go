@@ -243,9 +243,9 @@ func (w *Writer) token() int64 {
 	return int64(w.engine)<<32 | int64(w.s.tokens.Add(1))
 }
 
-// giveUp is how many times an operation is repeated before its error is returned. The
+// maxTries is how many times an operation is repeated before its error is returned. The
 // method `stuck` logs an operation after the same number of tries.
-const giveUp = 5
+const maxTries = 5
 
 // backoff waits before the n-th repetition, or until ctx ends.
 func backoff(ctx context.Context, n int) error {

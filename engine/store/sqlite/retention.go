@@ -15,7 +15,7 @@ import (
 type retention struct {
 	*file
 	retainMu sync.Mutex   // protects the field `retained`; only one call of Retain runs at a time
-	retained status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
+	examined status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
 	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
 
@@ -129,8 +129,8 @@ func (s *retention) Retain(ctx context.Context, before time.Time, limit int) (st
 			return stats, err
 		}
 		looked += page.looked
-		if s.retained = page.last; through {
-			s.retained = 0
+		if s.examined = page.last; through {
+			s.examined = 0
 			freed, err := s.freeGoals(ctx, age.now)
 			stats.Rows += freed
 			return stats, err
@@ -168,7 +168,7 @@ type retainedPage struct {
 // result `through` is true if this is the last page.
 func (s *retention) finished(ctx context.Context, age retainedAges, limit int) (p retainedPage, through bool, err error) {
 	n, end := 0, false
-	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.retained), limit, micros(age.before), micros(age.now)}, func(r row) error {
+	err = s.query(ctx, "list finished runs", retainRuns, []any{int64(s.examined), limit, micros(age.before), micros(age.now)}, func(r row) error {
 		var (
 			id, created int64
 			over        bool

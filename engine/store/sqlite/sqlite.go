@@ -148,7 +148,7 @@ func prepareFile(path, shown string) error {
 	if err := checkFiles(path, shown, true); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|careful, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|safeOpenFlags, 0o600)
 	if err != nil {
 		return err
 	}

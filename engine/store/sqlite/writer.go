@@ -362,7 +362,7 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 	}
 	var run, seq, at any = int64(t.Run), int64(t.Seq), x.box(micros(t.At))
 	var n int64
-	spoken, err := x.spokenTo(t)
+	spoken, err := x.hasNewMessages(t)
 	if err != nil {
 		return false, err
 	}
@@ -394,9 +394,9 @@ func (x *landing) append(t *store.Transition) (landed bool, err error) {
 
 const messageCount = `SELECT count(*) FROM inbox WHERE run_id = ?1`
 
-// spokenTo reports whether more messages wait for the run than t.Heard allows. It returns false
+// hasNewMessages reports whether more messages wait for the run than t.Heard allows. It returns false
 // if t.Heard is nil.
-func (x *landing) spokenTo(t *store.Transition) (bool, error) {
+func (x *landing) hasNewMessages(t *store.Transition) (bool, error) {
 	if t.Heard == nil {
 		return false, nil
 	}

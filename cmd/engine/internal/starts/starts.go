@@ -23,9 +23,9 @@ type Waiting struct {
 	At   time.Time // when it was submitted or sent, by the store's clock
 }
 
-// looked is the largest number of events that Oldest reads. It reads more than one event, because
+// maxEventsRead is the largest number of events that Oldest reads. It reads more than one event, because
 // the oldest ones may be quarantined, and a quarantined event does not wait.
-const looked = 1000
+const maxEventsRead = 1000
 
 // Oldest returns the oldest submission and the oldest event that wait. It leaves out the submission
 // if none waits, or if this kind of store keeps no submissions. The same holds for the event.
@@ -40,7 +40,7 @@ func Oldest(ctx context.Context, s store.Store) (list []Waiting, err error) {
 		}
 	}
 	if role, ok := events.Of(s); ok {
-		found, err := role.ListEvents(ctx, false, looked)
+		found, err := role.ListEvents(ctx, false, maxEventsRead)
 		if err != nil {
 			return nil, err
 		}
