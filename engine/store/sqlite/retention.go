@@ -14,7 +14,7 @@ import (
 // retention is the part of a Store that removes old runs.
 type retention struct {
 	*file
-	retainMu sync.Mutex   // protects the field `retained`; only one call of Retain runs at a time
+	retainMu sync.Mutex   // protects the field `examined`; only one call of Retain runs at a time
 	examined status.RunID // the last run that Retain has examined; 0 = Retain begins with the oldest run
 	removed  atomic.Int64 // the highest id of a removed run; 0 = no run was removed
 }
