@@ -59,9 +59,9 @@ func (d clocks) passDeadline(i int) {
 }
 
 // passAll expires the deadline of the for_each step i. Every open instance ends with
-// deadline_exceeded; if it has an open child run, it ends when the child ends. The step fails if
-// catch does not accept this code. It also fails if an instance has failed earlier and only a
-// person can deal with its effect.
+// deadline_exceeded. An instance with an open child run ends only when the child ends. The step
+// fails if catch does not accept this code. It also fails if an instance has failed earlier and
+// only a person can deal with its effect.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -128,8 +128,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing is called if node i is being undone before its next attempt, and the deadline of this
-// undo or of the step has passed. It ends the undo, unless the run is parked.
+// passClearing is called if node i is being undone before its next attempt, and the deadline of
+// this undo or of the step has passed. It ends the undo, unless the run is parked.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return
@@ -143,17 +143,18 @@ func (d clocks) passClearing(i int) {
 	d.forward().missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
 }
 
-// The deadline of a run goes down to its child runs and groups, because the time until which a step
-// waits is a deadline of the child. A child gets this time with its start. If the deadline of the
-// parent changes later, the parent moves the complete-by of its open calls for child runs, and its
-// engine sends the new time to each child (ParentWaits).
+// The deadline of a run also limits its child runs and groups, because the time until which a step
+// waits for a child is a deadline of the child. A child gets this time with its start. If the
+// deadline of the parent changes later, the parent moves the complete-by of its open calls for
+// child runs. The engine of the parent sends the new time to each child (ParentWaits).
 
 // verbExtend is the name of the verb ParentWaits in a refusal.
 const verbExtend = "extend"
 
 // boundChildren gives each open call for a child run the complete-by that follows from the present
-// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A call
-// whose time was over before keeps its complete-by: its child has already been asked to turn back.
+// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A
+// call whose time was over before keeps its complete-by: its child has already been asked to turn
+// back.
 func (d caller) boundChildren() {
 	for i := range d.count() {
 		if n := d.get(i); d.step(n).Child == nil || n.Undo != model.UndoNone || !n.Open() {
@@ -174,12 +175,13 @@ func (d caller) boundChildren() {
 	}
 }
 
-// bounds knows which deadline of a child run comes from its parent.
+// The type bounds computes the deadline of a child run from the deadline of the child's workflow
+// and from the time until which the parent waits.
 type bounds struct{ *decider }
 
-// parentWaits sets the deadline of a child run after the parent has changed the time until which it
-// waits. The deadline of the child's own workflow still counts, and so does an extension of it by a
-// person.
+// parentWaits sets the deadline of a child run after the parent has changed the time until which
+// the parent waits. The deadline of the child's own workflow still counts. If a person has extended
+// that deadline, the extended deadline counts.
 func (d bounds) parentWaits(ev ParentWaits) {
 	r := &d.run
 	switch {
@@ -210,8 +212,8 @@ func (d bounds) byParent() bool {
 	return !ok || r.Deadline < own
 }
 
-// own returns the deadline that the workflow of the run sets. The result `ok` is false if it
-// sets none, or if the expression cannot be evaluated.
+// own returns the deadline that the workflow of the run sets. The result `ok` is false if the
+// workflow sets no deadline, or if the expression cannot be evaluated.
 func (d bounds) own() (at model.Instant, ok bool) {
 	if d.wf.Deadline == nil {
 		return 0, false
