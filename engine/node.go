@@ -91,8 +91,8 @@ func (n *Node) present(ctx context.Context) (*cluster.Membership, error) {
 	}
 }
 
-// accepting returns the runs of the present membership for a submission. If there is none, it waits for
-// one. It returns ErrStopping if the node is stopping.
+// accepting returns the runs of the present membership, for a submission. If there is no membership
+// now, accepting waits for one. It returns ErrStopping if the node is stopping.
 func (n *Node) accepting(ctx context.Context) (submit.Runs, error) {
 	t, err := n.present(ctx)
 	switch {
@@ -157,7 +157,7 @@ func (n *Node) retained(s store.RetainStats) {
 }
 
 // slotFreed notifies a run that waits for a slot of the agent with this key. Config.Capacity calls
-// it when such a slot may have become free.
+// slotFreed when such a slot may have become free.
 func (n *Node) slotFreed(key string) {
 	if t := n.now(); t != nil {
 		t.Runs.Queue.Free(key)
@@ -167,10 +167,10 @@ func (n *Node) slotFreed(key string) {
 // Quarantined returns the runs that this node has quarantined, with the reasons.
 func (n *Node) Quarantined() map[status.RunID]error { return n.shared.Quarantined.All() }
 
-// TakeOver makes this engine the owner of all open runs that have no owner or whose owner is
-// gone (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got.
-// A node takes over runs automatically from time to time, unless Options.EnterSuspect is set. TakeOver
-// does it now.
+// TakeOver makes this engine the owner of all open runs that have no owner or whose owner is gone
+// (S19, S49). The engine then continues these runs. TakeOver returns how many runs it got. A node
+// takes over runs automatically from time to time, unless Options.OnlyOwnRuns is set. TakeOver does
+// it now.
 //
 // TakeOver does not take runs that only wait for a person; Adopt can take such a run. Dead
 // members are fenced first, so that none of their rows can be committed afterwards. If two

@@ -17,7 +17,7 @@ import (
 type ReplySender interface {
 	// Check returns an error if the sender does not know the sink, or may not send to it.
 	Check(sink string) error
-	// Send sends a reply once. The engine repeats it after an error.
+	// Send sends a reply once. After an error, the engine calls Send again later.
 	Send(ctx context.Context, r replies.Reply) error
 }
 

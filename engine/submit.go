@@ -29,8 +29,8 @@ type Submission struct {
 	Priority *int
 
 	// ReplyTo names the sink to which the engines post the replies of the run: table:QUEUE,
-	// webhook:NAME, webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply repeats the text in
-	// Correlation, which has at most 200 bytes.
+	// webhook:NAME, webhook:URL or agent:NAME.ACTION. "" = the run has no replies. Each reply
+	// repeats the text in Correlation, which has at most 200 bytes.
 	ReplyTo, Correlation string
 }
 

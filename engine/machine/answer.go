@@ -42,7 +42,8 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 // outcome of the step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
-	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
+	// An undo before another attempt is not needed: this attempt has succeeded.
+	d.undoing().abandon(i)
 	n := d.edit(i)
 	if !d.step(n).Do.ReadOnly {
 		n.Done = true
@@ -86,9 +87,9 @@ func (d answers) postconditions(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// refusal reports whether the condition of a fail_when block is true for a result. Then the result
-// is a definite failure, and refusal also returns this failure. It checks only results of calls of
-// the step's action, and outputs that a lookup found.
+// refusal reports whether the condition of a fail_when block is true for a result. Such a result is
+// a definite failure, which refusal also returns. The method checks only results of calls of the
+// step's action, and outputs that a lookup found.
 func (d answers) refusal(i int, out dsl.Value, kind model.CallKind) (model.Miss, bool) {
 	n := d.get(i)
 	list := d.step(n).FailWhen
@@ -141,8 +142,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
-// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the failure.
-// Such a result of a lookup means that the earlier call had no effect.
+// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the
+// failure. Such a result of a lookup means that the earlier call had no effect.
 func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	if a.Kind == model.CallLookup {
 		d.edit(ev.Attempt.Node).Fwd.Blame(m)
@@ -250,7 +251,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	if m.Kind == model.MissUnknown && d.step(n).Do.ReadOnly {
 		m.Kind = model.MissFailed // a read-only action has no effect that could be unknown
 	}
-	if n.Undo != model.UndoNone { // the run has turned back; wait until no attempt of the node is open
+	// The run has turned back; wait until no attempt of the node is open.
+	if n.Undo != model.UndoNone {
 		if !n.Open() {
 			d.caller().rest(i)
 			n.Fwd.Blame(m)
@@ -352,8 +354,9 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// remember records in node i what remains of the effects of a child run of this node. The same child run
-// may answer twice, for the call that started it and for its undo, so each element counts only once.
+// remember records in node i what remains of the effects of a child run of this node. The same
+// child run may answer twice, for the call that started it and for its undo, so each element counts
+// only once.
 func (d answers) remember(i int, kept status.Kept) {
 	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
 		n := d.edit(i)

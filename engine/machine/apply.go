@@ -50,13 +50,15 @@ func (c *Change) Before() *model.Run { return &c.s.run }
 // After returns the run as it is after the record.
 func (c *Change) After() *model.Run { return &c.run }
 
-// Nodes returns all nodes as they were before the record.
+// Nodes returns all nodes as they were before the record. The result is correct only until Apply
+// changes the state.
 func (c *Change) Nodes() []*model.Node { return c.s.nodes }
 
 // Len returns the number of nodes that change.
 func (c *Change) Len() int { return len(c.patches) }
 
-// Node returns the number of the k-th changed node, and this node before and after the record.
+// Node returns the number of the k-th changed node, and this node before and after the record. The
+// result `was` is correct only until Apply changes the state.
 func (c *Change) Node(k int) (i int, was, now *model.Node) {
 	i = c.patches[k].Node
 	return i, c.s.before(i), c.now(k)
@@ -123,9 +125,9 @@ func (s *State) landed(event Event, made *cache) {
 	}
 }
 
-// installRun replaces the run of the state by the parameter `now`. If nodes of its steps or queues of
-// its agents are missing in the state, installRun adds them. The parameter `at` is the time of the
-// record. The parameter `vars` is true if the record changes the variables.
+// installRun replaces the run of the state by the parameter `now`. If nodes of its steps or queues
+// of its agents are missing in the state, installRun adds them. The parameter `at` is the time of
+// the record. The parameter `vars` is true if the record changes the variables.
 func (s *State) installRun(now model.Run, at model.Instant, vars bool) {
 	records := s.run.Records
 	s.run = now
@@ -188,7 +190,8 @@ func (s *State) after(p *model.NodePatch) *model.Node {
 }
 
 // resolveNode sets each value of a node that is a reference to another value of the run. It does so
-// only in the fields whose bits are in the parameter `mask`. Other fields have their values already.
+// only in the fields whose bits are in the parameter `mask`. Other fields have their values
+// already.
 func (s *State) resolveNode(n *model.Node, mask uint64) {
 	for k, h := range model.NodeValues(n) {
 		if mask&model.ValueBits[k] != 0 {

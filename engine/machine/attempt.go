@@ -32,8 +32,8 @@ func (d caller) needless(i int, kind model.CallKind) {
 	}
 }
 
-// noteMayWork records that the agent may still work on the attempt `a` of node n until complete-by plus
-// grace. A call for a child run needs no such time, because another call finds the same run.
+// noteMayWork records that the agent may still work on the attempt `a` of node n until complete-by
+// plus grace. A call for a child run needs no such time, because another call finds the same run.
 func (d caller) noteMayWork(n *model.Node, a *model.Attempt) {
 	if !d.isChild(n, a.Kind) {
 		n.MayWorkUntil = max(n.MayWorkUntil, a.CompleteBy.Add(grace))
@@ -41,8 +41,8 @@ func (d caller) noteMayWork(n *model.Node, a *model.Attempt) {
 }
 
 // attach sends the open calls for the child run of node i again, after a takeover. A call for a
-// child run finds the child by its key. So it is the same attempt, and its answer counts once.
-// attach returns false if the node has no such call.
+// child run finds the child by its key. So the call that is sent again belongs to the same attempt,
+// and the answer counts once. attach returns false if the node has no such call.
 func (d caller) attach(i int) bool {
 	n, any := d.get(i), false
 	turned := n.Undo != model.UndoNone || d.run.Turning && i == d.wf.Pivot || d.overstayed(n)
@@ -85,9 +85,9 @@ func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
 	return p
 }
 
-// outlast is called when the time for the child run of node i is over. Only the end of the child says
-// whether it has an effect. So the call stays open, and the child is asked to turn back. outlast
-// returns false if no call for a child run is open.
+// outlast is called when the time for the child run of node i is over. Only the end of the child
+// says whether it has an effect. So outlast keeps the call open, and asks the child to turn back.
+// outlast returns false if no call for a child run is open.
 func (d caller) outlast(i int) bool {
 	if n := d.get(i); d.step(n).Child == nil || n.Undo == model.UndoActive || !n.Open() {
 		return false
@@ -110,12 +110,12 @@ func (d caller) outlast(i int) bool {
 }
 
 // overstays reports whether the attempt `a` is a call for a child run that stays open although its
-// time is over. The complete-by shows this: only the method `outlast` sets it to a time that is more
-// than childTimeout after the start of the call.
+// time is over. The complete-by shows this: only the method `outlast` sets it to a time that is
+// more than childTimeout after the start of the call.
 func overstays(a *model.Attempt) bool { return a.CompleteBy > a.Started.Add(childTimeout) }
 
-// overstayed reports whether the time of the last call for the child run of node n was over before the
-// child ended.
+// overstayed reports whether the time of the last call for the child run of node n was over before
+// the child ended.
 func (d caller) overstayed(n *model.Node) bool {
 	a := n.Find(int(n.Newest(model.CallDo)))
 	return a != nil && d.step(n).Child != nil && overstays(a)
@@ -190,8 +190,8 @@ func (d caller) stop(i int) {
 	}
 }
 
-// stopping returns the command that stops the attempt `id`, as the run ends. Everything in it follows
-// from the state of the run. So the next owner repeats the same command after a takeover.
+// stopping returns the command that stops the attempt `id`. All fields of the command follow from
+// the state of the run. So the next owner repeats the same command after a takeover.
 func (d caller) stopping(id AttemptID) Stop {
 	if r := &d.run; r.NoUndo {
 		return Stop{Attempt: id, NoCompensate: true, Reason: r.Failure.Message}
@@ -266,14 +266,14 @@ func (d caller) lookUp(i int) {
 	d.launch.push(i)
 }
 
-// waitsForChild reports whether the attempt `a` of a step with a child run is open, and its time is not
-// over.
+// waitsForChild reports whether the attempt `a` of a step with a child run is open, and its time is
+// not over.
 func waitsForChild(a *model.Attempt) bool {
 	return a.Status == model.AttemptOpen && a.Kind == model.CallDo && !overstays(a)
 }
 
-// bound returns the command that tells the child run of the attempt `a` of node i until when the parent
-// waits.
+// bound returns the command that tells the child run of the attempt `a` of node i until when the
+// parent waits.
 func bound(i int, a *model.Attempt) BoundChild {
 	return BoundChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, Until: a.CompleteBy.Time()}
 }

@@ -17,17 +17,17 @@
 //	act(rec.Commands())  // only now, and only in the process that committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
-// An engine that makes many decisions sets Input.Scratch, so that all of them reuse the
-// same memory. To compute only the state from the rows of a journal, a reader uses a Loader,
-// as package wire does.
+// An engine that makes many decisions sets Input.Scratch, so that all of them reuse the same
+// memory. A reader that only computes the state from the rows of a journal uses a Loader. Package
+// wire does this.
 //
 // Decide reads a definition, a state and an event, and returns a record. State.Apply computes
 // the state after the record. Package model defines the data of a run. Package wire converts
 // these data to bytes, and package story converts them to texts for people. This package
 // changes only the state that the caller passes to Apply.
 //
-// A decider makes one decision. Its methods are in one type for each concern, such as slots,
-// caller, answers, clocks, forward, undoing, ending and verbs.
+// A decider makes one decision. Its methods are divided among several types, one for each concern.
+// These types are slots, caller, answers, clocks, forward, undoing, ending, verbs and others.
 //
 // The source files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -80,8 +80,8 @@
 //
 // Where the definition of the language leaves a choice, the machine does this:
 //
-//   - A lookup is tried three times. Like an undo, it starts only when no attempt can be
-//     running any more.
+//   - A lookup is tried at most three times. Like an undo, a lookup starts only when no attempt can
+//     be running any more.
 //   - When the deadline of a step passes, the step fails and gets no other attempt. The
 //     step's catch may accept this failure; otherwise on_exhausted decides. For a for_each
 //     step, the catch is evaluated for each instance.
@@ -96,8 +96,8 @@
 //   - While the outcome of the pivot is unknown, a cancel or a passed deadline waits for
 //     it. If the pivot then succeeds, the run continues forward. The cancel is ignored; the
 //     passed deadline only raises an alert.
-//   - While a run is parked, the deadlines of its steps do not pass. When it continues, they
-//     move by the time for which it was parked.
+//   - While a run is parked, the deadlines of its steps do not pass. When the run continues, these
+//     deadlines move by the time for which the run was parked.
 //   - The verb settle --not-done starts no attempt and no undo. Unless a catch accepts the
 //     failure, the run stays parked until a retry or a compensate.
 //   - The verb retry is refused for a step of unknown outcome whose action is not idempotent.
@@ -115,7 +115,7 @@
 //     outcome is unknown. The attempt counts as running until a short time (grace) after its
 //     complete-by.
 //   - A pause that an agent asks for by retry_after also applies to lookups and undos. An
-//     operator's retry does not wait for it.
+//     operator's retry does not wait for the end of this pause.
 //   - A run is queued until a step is attempted or fails. Steps that are skipped, or that
 //     have no instances, do not change that.
 //   - The option --extend never makes a deadline earlier. If the run has no deadline, it adds none.
@@ -128,8 +128,9 @@
 //  1. The same input gives the same output, and the input is not changed.
 //  2. A duplicate or late event changes nothing and causes no command.
 //  3. A final state never changes.
-//  4. A run that has not ended has an attempt in flight or a due time, or it is held or
-//     paused, or needs a person. Its state shows which.
+//  4. For a run that has not ended, at least one of these is true: an attempt is in flight, the run
+//     has a due time, the run is held or paused, or it needs a person. The state of the run shows
+//     which.
 //  5. Every run ends if agents and people keep answering.
 //  6. A step is invoked only after its dependencies are done.
 //  7. The attempts of a round never exceed the limit.
@@ -138,7 +139,8 @@
 //     place. An effect is left only if the workflow declares this or an operator decided it.
 //  10. Folding the records gives the same state as deciding them.
 //  11. Encoding and decoding a record does not change it.
-//  12. Every attempt that a record starts has a complete-by, so that engines find the attempt later.
+//  12. Every attempt that a record starts has a complete-by, so that engines find the attempt
+//     later.
 //  13. NextDue is never later than the first change that time alone causes.
 //  14. While the engine waits for the answer of a call, it asks the agent to stop the call only
 //     if the action is read-only or declares that it may be interrupted.

@@ -8,7 +8,7 @@ import (
 )
 
 // keptScratch is the largest capacity of a list, in items, that a Scratch keeps for the next
-// decision. It drops larger lists.
+// decision. A Scratch drops larger lists.
 const keptScratch = 256
 
 // A draft holds the nodes that a decision has changed or added.

@@ -29,7 +29,8 @@ func (d ending) park(f dsl.Failure) {
 func (d ending) unpark() {
 	r := &d.run
 	stood := d.at - r.ParkedAt
-	if r.Turning { // the run was about to turn back; the operator decided to continue forward instead
+	// The run was about to turn back; the operator decided to continue forward instead.
+	if r.Turning {
 		r.Turning, r.Cancel, r.NoUndo = false, false, false
 	}
 	r.Parked, r.ParkedAt = false, 0

@@ -61,9 +61,9 @@ func (d clocks) passDeadline(i int) {
 }
 
 // passAll expires the deadline of the for_each step i. Every open instance ends with
-// deadline_exceeded; if it has an open child run, it ends when the child ends. The step fails if
-// catch does not accept this code. It also fails if an instance has failed earlier and only a
-// person can deal with its effect.
+// deadline_exceeded. An instance with an open child run ends only when the child ends. The step
+// fails if catch does not accept this code. It also fails if an instance has failed earlier and
+// only a person can deal with its effect.
 func (d clocks) passAll(i int, m model.Miss) {
 	a := d.edit(i)
 	d.frozen = i + 1
@@ -130,8 +130,8 @@ func (d clocks) passAttempts(i int) {
 	}
 }
 
-// passClearing is called if node i is being undone before its next attempt, and the deadline of this
-// undo or of the step has passed. It ends the undo, unless the run is parked.
+// passClearing is called if node i is being undone before its next attempt, and the deadline of
+// this undo or of the step has passed. It ends the undo, unless the run is parked.
 func (d clocks) passClearing(i int) {
 	if d.run.Parked {
 		return
@@ -145,10 +145,10 @@ func (d clocks) passClearing(i int) {
 	d.forward().missed(i, model.Miss{Kind: model.MissDeadline, Code: CodeDeadlineExceeded, Message: "the step's deadline has passed"})
 }
 
-// The deadline of a run goes down to its child runs and groups, because the time until which a step
-// waits is a deadline of the child. A child gets this time with its start. If the deadline of the
-// parent changes later, the parent moves the complete-by of its open calls for child runs, and its
-// engine sends the new time to each child (ParentWaits).
+// The deadline of a run also limits its child runs and groups, because the time until which a step
+// waits for a child is a deadline of the child. A child gets this time with its start. If the
+// deadline of the parent changes later, the parent moves the complete-by of its open calls for
+// child runs. The engine of the parent sends the new time to each child (ParentWaits).
 
 // verbExtend is the name of the verb ParentWaits in a refusal.
 const verbExtend = "extend"
@@ -196,8 +196,9 @@ func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) 
 }
 
 // boundChildren gives each open call for a child run the complete-by that follows from the present
-// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A call
-// whose time was over before keeps its complete-by: its child has already been asked to turn back.
+// deadlines of the run and the step. It adds a command for each call whose complete-by changes. A
+// call whose time was over before keeps its complete-by: its child has already been asked to turn
+// back.
 func (d caller) boundChildren() {
 	for i := range d.count() {
 		if n := d.get(i); d.step(n).Child == nil || n.Undo != model.UndoNone || !n.Open() {

@@ -10,9 +10,10 @@ import (
 
 // These are the codes of failures that this package itself reports.
 const (
-	CodeDeadlineExceeded = "deadline_exceeded" // the deadline of a step, an undo or the run has passed
-	codeNotStarted       = "not_started"       // no step of the run began before the time StartBy
-	CodeCancelled        = "cancelled"         // the run was cancelled
+	// The deadline of a step, an undo or the run has passed.
+	CodeDeadlineExceeded = "deadline_exceeded"
+	codeNotStarted       = "not_started" // no step of the run began before the time StartBy
+	CodeCancelled        = "cancelled"   // the run was cancelled
 	// Several engines, one after the other, ended while they read or decided the run.
 	CodeEngineLost = "engine_lost"
 	CodeExpression = "expression_error" // an expression could not be evaluated

@@ -130,15 +130,15 @@ func (l *Loader) Apply() {
 }
 
 // Image returns everything that a state knows, for a snapshot of the run. The image shares its data
-// with the state, so neither of them may be changed afterwards. If the run continues, the caller must
-// pass a Clone of its state.
+// with the state, so neither of them may be changed afterwards. If the run continues, the caller
+// must pass a Clone of its state.
 func (l *Loader) Image(s *State) model.Image {
 	return model.Image{Run: s.run, Nodes: s.nodes, Signals: s.signals.kept(), SignalIDs: s.signals.order,
 		LastSignal: s.signals.last, Checkpoints: s.checkpoints, Shared: s.values.origins(s.at)}
 }
 
-// Restore returns a state that equals the one from which Image made the parameter `im`. The new state
-// uses the data of im. Every later record and every decision is the same for both states.
+// Restore returns a state that equals the one from which Image made the parameter `im`. The new
+// state uses the data of im. Every later record and every decision is the same for both states.
 func (l *Loader) Restore(im model.Image) *State {
 	s := &State{run: im.Run, nodes: im.Nodes, private: true, checkpoints: im.Checkpoints, signals: restoredSignals(im)}
 	s.queues = make([]lazyHeap, len(s.run.Holds))

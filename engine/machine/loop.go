@@ -94,9 +94,9 @@ func (d loops) gather(i int) (model.Miss, bool) {
 	return model.Miss{}, true
 }
 
-// gatherLast collects the value of an iteration that has an effect, but did not end well: its result
-// came after the run had turned back, or its value exceeded a limit. The undo needs this value, so no
-// limit applies. If the value cannot be computed, the undo still has self.output.
+// gatherLast collects the value of an iteration that has an effect, but did not end well: its
+// result came after the run had turned back, or its value exceeded a limit. The undo needs this
+// value, so no limit applies. If the value cannot be computed, the undo still has self.output.
 func (d loops) gatherLast(i int) {
 	n := d.get(i)
 	if !n.Known || !d.lacks(n) {
@@ -115,16 +115,17 @@ func (d loops) lacks(n *model.Node) bool {
 }
 
 // append adds a value to the list of node i. The record must then store the field Last again, too.
-// Last may be a reference to the output of a node, and this output may have changed since. So append
-// makes a new reference, with the method `keep`.
+// Last may be a reference to the output of a node, and this output may have changed since. So
+// append makes a new reference, with the method `keep`.
 func (d loops) append(i int, v dsl.Value) {
 	n := d.edit(i)
 	n.Last = d.s.keep(n.Last.V)
 	n.Collected = n.Collected.Append(v, d.s.before(i).Collected.Len())
 }
 
-// keepGiven makes a new reference for the field Given of a node whose field Loop has changed: the record
-// then stores both again. The method `append` does the same for the field Last, and says why.
+// keepGiven makes a new reference for the field Given of a node whose field Loop has changed: the
+// record then stores both again. The method `append` does the same for the field Last, and its
+// comment gives the reason.
 func (d loops) keepGiven(n *model.Node) {
 	if !n.Given.V.IsNull() {
 		n.Given = d.s.keep(n.Given.V)
@@ -143,8 +144,9 @@ func tooMuch(format string, args ...any) model.Miss {
 	return model.Miss{Kind: model.MissExpression, Code: CodeLimit, Message: "collect: " + fmt.Sprintf(format, args...)}
 }
 
-// plan plans the next iteration of node i. It begins after the interval of the repeat block, or at
-// once if there is no interval. If the interval would end after the deadline, the loop ends.
+// plan plans the next iteration of node i. The iteration begins after the interval of the repeat
+// block, or at once if there is no interval. If the interval would end after the deadline, the loop
+// ends.
 func (d loops) plan(i int) {
 	n := d.edit(i)
 	step := d.step(n)

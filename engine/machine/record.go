@@ -26,14 +26,16 @@ type Record struct {
 	// Not persisted. True if the run had ended before the event, so the record changes nothing.
 	final bool
 	names []model.InstanceName // not persisted: instances that the record adds
-	cache *cache               // not persisted: cached values, valid only once this record is committed
+	// Not persisted: cached values, valid only once this record is committed.
+	cache *cache
 
 	// Not persisted. The state on which the record was decided; nil = not decided on a state.
-	base    *State
-	records int32 // not persisted: the number of records in the state `base` when this record was decided
+	base *State
+	// Not persisted: the number of records in the state `base` when this record was decided.
+	records int32
 }
 
-// decidedOn reports whether the record was decided on s, and s has not changed since. Then the
+// decidedOn reports whether the record was decided on s, and s has not changed since. If so, the
 // record contains the complete run and the complete nodes, which replace those in s.
 func (r *Record) decidedOn(s *State) bool {
 	return r.base == s && r.records == s.run.Records && s != nil
@@ -332,8 +334,8 @@ type Invoke struct {
 	Number     int
 	CompleteBy time.Time
 	Checkpoint *sdk.Checkpoint // last checkpoint of an earlier attempt; nil = there is none
-	// Early signals with which the run of a group starts; nil = none. If the run exists already, it has
-	// got them with its start.
+	// Early signals with which the run of a group starts; nil = none. If the run exists already, it
+	// has got them with its start.
 	Signals []signal
 	// Pause.On is true if the child is the run of a group, and the run around the group is paused or
 	// parked. This is so for calls that a takeover sends again, and for calls that a decision makes
@@ -350,8 +352,8 @@ type Invoke struct {
 // too long, and the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
-	// NoCompensate is true if the run was cancelled without compensation. Then a child run must end in
-	// the same way: it keeps its effects. Agents know no such difference.
+	// NoCompensate is true if the run was cancelled without compensation. Then a child run must end
+	// in the same way: it keeps its effects. Agents know no such difference.
 	NoCompensate bool
 	Reason       string // with NoCompensate: the reason that the person gave
 }
@@ -380,9 +382,9 @@ func (p PauseChild) Why() string {
 	return "the run around the group is paused"
 }
 
-// BoundChild tells the engine until when a call waits for its child run now: the deadline of the run
-// has changed. After a takeover it follows each call that is sent again, because the former owner may
-// have ended before it told the child.
+// BoundChild tells the engine until when a call waits for its child run, after the deadline of the
+// run has changed. After a takeover, a BoundChild follows each call that is sent again. The reason
+// is that the former owner may have ended before it sent the new time to the child.
 type BoundChild struct {
 	Attempt AttemptID // the open call that waits for the child run
 	Until   time.Time // the new complete-by of this call
@@ -391,8 +393,8 @@ type BoundChild struct {
 // Alert reports something to operators (S59).
 type Alert struct {
 	// The kind of the alert. This package uses the kinds `parked`, `compensation_failed`, `overdue`
-	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`, `slow_decision`
-	// and `snapshot_refused`.
+	// and `notify_failed`. Other packages add the kinds `late_reply`, `quarantined`,
+	// `slow_decision` and `snapshot_refused`.
 	Kind    string
 	Step    string // step name; "" = the alert is about the whole run
 	Code    string
@@ -406,8 +408,8 @@ func (Alert) command()  {}
 func (PauseChild) command() {}
 func (BoundChild) command() {}
 
-// MovedTo returns the id, in the store, of the workflow to which the record moved the run. It returns 0
-// if the record did not move the run.
+// MovedTo returns the id, in the store, of the workflow to which the record moved the run. It
+// returns 0 if the record did not move the run.
 func (r Record) MovedTo() int32 {
 	if r.run == nil || r.run.Mask&model.RunMovesBit == 0 || len(r.run.To.Moves) == 0 {
 		return 0

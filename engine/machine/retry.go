@@ -92,7 +92,8 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	if a.Fwd.Miss == model.MissNone {
 		a.Fwd.Blame(m)
 	}
-	late := d.caller().overstayed(n) // the child run ended too late: the step fails, even if max_failures allows more failures
+	// The child run ended too late: the step fails, even if max_failures allows more failures.
+	late := d.caller().overstayed(n)
 	if late {
 		d.frozen = n.Of() + 1
 	}
@@ -178,7 +179,8 @@ func MayRepeat(m model.Miss, r dsl.Retry, idempotent bool, retryable func(string
 		}
 		return named || slices.Contains(transient, m.Code) || retryable != nil && retryable(m.Code)
 	}
-	return false // the failure is permanent, or an expression or a deadline failed: repeating does not help
+	// The failure is permanent, or an expression or a deadline failed: repeating does not help.
+	return false
 }
 
 // repeat plans the next attempt of this round. The result `planned` is true if attempts and time

@@ -149,8 +149,8 @@ func (s *State) resolve(h *model.StoredValue, key string) {
 	}
 }
 
-// EarlySignals returns the signals that the run has accepted, and that no step and no group has taken
-// yet, the oldest first. The caller must not change the list.
+// EarlySignals returns the signals that the run has accepted, and that no step and no group has
+// taken yet, the oldest first. The caller must not change the list.
 func (s *State) EarlySignals() []model.Signal { return s.signals.list }
 
 // RunID returns the internal id of the run; 0 before the first record.

@@ -34,7 +34,8 @@ func (d undoing) considerUndo(i int) {
 	}
 	step := d.step(n)
 	switch {
-	case n.OwnEffect() == status.EffectNone: // the effects that a child run kept at its end cannot be undone
+	case n.OwnEffect() == status.EffectNone:
+		// The effects that a child run kept at its end cannot be undone.
 		d.endUndo(i, model.UndoAfter(n.Kept, model.UndoNothing))
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)
@@ -83,14 +84,16 @@ func (d undoing) climb(i int) {
 	}
 	n.Undo = model.UndoActive
 	maybe := n.Present() == status.EffectMaybe
-	// In a loop, the present iteration may have no effect. Then the undo uses the output of the last
-	// iteration that succeeded, and this output is known.
+	// In a loop, the present iteration may have no effect. Then the undo uses the output of the
+	// last iteration that succeeded, and this output is known.
 	known := n.Known || n.Present() == status.EffectNone
 	undo := step.Undo.Do
-	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
+	// True if an earlier undo of unknown outcome may have taken effect, and a second one could do
+	// harm.
+	twice := n.UndoDoubt > 0 && !undo.Idempotent
 	switch {
-	// Look up the forward call, but not after an undo of unknown outcome. Then the effect
-	// may be gone already, and the lookup would prove nothing.
+	// Look up the forward call, but not after an undo of unknown outcome. After such an undo the
+	// effect may be gone already, and the lookup would prove nothing.
 	case !n.Known && maybe && step.Do.Lookup && n.Fwd.Lookups < maxLookups && n.UndoDoubt == 0:
 		n.Und.Kind = model.CallLookup
 	case (known || undo.ByKey || !step.Undo.UsesSelf) && twice && undo.Lookup && n.Und.Lookups < maxLookups:
@@ -210,9 +213,9 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	d.caller().pause(i, until)
 }
 
-// passOn is called when the undo of step i has ended or was not needed. It counts this in the
-// field Back of every step on which step i depends. When all dependents of such a step are
-// counted, its own undo can start.
+// passOn is called when the undo of step i has ended or was not needed. It counts this in the field
+// Back of every step on which step i depends. When all dependents of such a step are counted, the
+// undo of this step can start.
 func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
@@ -266,11 +269,11 @@ func (d undoing) outOfTime(i int) {
 	}
 }
 
-// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the
-// undo is called before the next attempt, while the run still goes forward. The code calls
-// this clearing (Node.Clearing). The rules of all other undos also apply to clearing. After
-// it, the step starts again with a new idempotency key. With the old key, the agent would not
-// cause the effect again.
+// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the undo
+// is called before the next attempt, while the run still goes forward. The code calls this clearing
+// (Node.Clearing). The rules of all other undos also apply to clearing. After clearing, the step
+// starts again with a new idempotency key. With the old key, the agent would not cause the effect
+// again.
 //
 // The functions below decide whether a node must be cleared. They also end clearing that succeeds
 // or is not needed any more. The method `clear` begins clearing, and the method `reconsider`
@@ -282,8 +285,8 @@ func (d undoing) mustClear(n *model.Node) bool {
 	return step.OnRerun == dsl.RerunUndoFirst && step.Undo != nil && n.OwnEffect() != status.EffectNone
 }
 
-// clearable reports whether the possible effect of a node can be undone before another
-// attempt. Then that attempt cannot cause the effect twice, even if the action is not
+// clearable reports whether the possible effect of a node can be undone before another attempt.
+// After such an undo, that attempt cannot cause the effect twice, even if the action is not
 // idempotent.
 func (d undoing) clearable(n *model.Node) bool {
 	step := d.step(n)

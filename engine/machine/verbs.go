@@ -160,8 +160,8 @@ func (d verbs) pauseRequested(ev PauseRequested) {
 	}
 }
 
-// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline. The parent of
-// the run of a group ends only the pause that came from the parent.
+// resumeRequested ends a pause. If the run is parked, it gives the run a later deadline. The parent
+// of the run of a group ends only the pause that came from the parent.
 func (d verbs) resumeRequested(ev ResumeRequested) {
 	r := &d.run
 	switch {
@@ -237,7 +237,8 @@ func (d verbs) retryRequested(ev RetryRequested) {
 		return
 	}
 	failed := d.pick(ev.Step, func(i int, n *model.Node) bool {
-		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i) // max_failures allows this failure
+		// True if max_failures allows this failure.
+		tolerated := d.get(n.Of()).State != status.StepFailed && !d.hopeless(i)
 		return n.State == status.StepFailed && !n.Expanded && !tolerated
 	})
 	if len(failed) == 0 && (ev.Step != "" || ev.Extend <= 0) {
@@ -256,8 +257,8 @@ func (d verbs) retryRequested(ev RetryRequested) {
 	d.ending().unpark()
 }
 
-// mayRetry reports whether another attempt of node i can do no harm. Otherwise mayRetry
-// refuses the verb and returns false.
+// mayRetry reports whether another attempt of node i is harmless. If it is not, mayRetry refuses
+// the verb.
 func (d verbs) mayRetry(i int, ev RetryRequested) bool {
 	n := d.get(i)
 	effect, do := n.Present(), d.step(n).Do
@@ -330,8 +331,8 @@ func (d verbs) newDeadline(i int) {
 	}
 }
 
-// pick returns the number i of each node n that has this name and for which qualifies(i, n) is true.
-// The name of a for_each step also selects all its instances. The name "" selects every node.
+// pick returns the number i of each node n that has this name and for which qualifies(i, n) is
+// true. The name of a for_each step also selects all its instances. The name "" selects every node.
 func (d verbs) pick(name string, qualifies func(int, *model.Node) bool) []int {
 	var found []int
 	for i := range d.count() {

@@ -7,9 +7,10 @@ import (
 	"github.com/saga-engine/engine/engine/internal/model"
 )
 
-// signals refuses the move if the run keeps an early signal that a step would take later, and no step
-// of the new definition takes it. The sender was told that the run has the signal, so the run must not
-// lose it. A signal that no step of the old definition takes either is not a reason to refuse.
+// signals refuses the move if the run keeps an early signal that a step would take later, and no
+// step of the new definition takes it. The sender was told that the run has the signal, so the run
+// must not lose it. A signal that no step of the old definition takes either is not a reason to
+// refuse.
 func (c *comparison) signals() {
 	if c.plan.Flow == nil {
 		return
@@ -25,8 +26,8 @@ func (c *comparison) signals() {
 	}
 }
 
-// taker returns the name of a step of the workflow that has not ended and can take the signal, or the
-// name of a group with such a step; "" = there is none.
+// taker returns the name of a step of the workflow that has not ended and can take the signal, or
+// the name of a group with such a step; "" = there is none.
 func (c *comparison) taker(wf *dsl.Workflow, s *model.Signal) string {
 	for i, step := range wf.Steps {
 		if i < len(c.nodes) && (c.nodes[i].Ended() || c.nodes[i].Item) {

@@ -16,33 +16,38 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of its
-// groups.
+// A Receiver is the run that takes a signal: the run that the sender names, or the run of one of
+// its groups.
 type Receiver struct {
 	Run  status.RunID
 	Name string
-	// Known is true if the run has accepted a signal with this id before. Then the signal changes
-	// nothing, and there is nothing to send.
+	// Known is true if the run has accepted a signal with this id before. In this case the signal
+	// changes nothing, and there is nothing to send.
 	Known bool
-	// Again is true if another run may take the signal if this one refuses it, because groups of the run
-	// may wait for the signal. Then the caller asks for the Receiver again.
+	// Again is true if groups may wait for the signal, so that another run may take the signal if
+	// this run refuses it. In this case the caller asks for the Receiver again after a refusal.
 	Again bool
 }
 
-// Receiver returns the run that takes the signal ev, which a person or a program sends to the parameter `run`. For
-// people, a group is a part of its run. But it is a run of its own, so Receiver looks for that run:
+// Receiver returns the run that takes the signal ev, which a person or a program sends to the
+// parameter `run`. For people, the steps of a group belong to the run around the group. But a group
+// is a run of its own. So Receiver looks for the run that takes the signal:
 //
 //   - If a step of the run itself takes the signal, now or later, the run is the Receiver.
-//   - Otherwise the Receiver is the first run of a group, at any depth, in which a step waits for the
-//     signal now. If there is none, it is the first one that keeps the signal for a later step.
-//   - Otherwise it is the first run of a group that keeps the signal for a group in it that has not
-//     started. If there is none, it is the run itself. Groups that have started come first, because
-//     the others may wait for their end.
-//   - If the signal has an id, and the run or the run of a group knows the id, that one is the Receiver.
+//   - If no step of the run itself takes it, the Receiver is the first run of a group, at any
+//     depth, in which a step waits for the signal now. If there is no such run, it is the first run
+//     of a group that keeps the signal for a later step of its own.
+//   - If there is no such run either, it is the first run of a group that keeps the signal for a
+//     group in it that has not started. If there is none, it is the run in the parameter `run`,
+//     which keeps the signal for a group that has not started. Groups that have started come first,
+//     because groups that have not started may wait for their end.
+//   - One rule comes before all others: if the signal has an id, and the run or the run of a group
+//     knows the id, the run that knows the id is the Receiver.
 //
-// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver sends
-// nothing, and runs may change before the signal reaches them. So the caller must ask again if the
-// Receiver refuses the signal: a group may have started or ended. Receiver also returns the errors of Try.
+// If none of these runs takes the signal, Receiver returns a *RefusedError that says why. Receiver
+// sends nothing, and runs may change before the signal reaches them. So the caller must ask again
+// if the Receiver refuses the signal: a group may have started or ended. Receiver also returns the
+// errors of Try.
 func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.SignalReceived) (Receiver, error) {
 	top, err := journal.LoadState(ctx, store.Complete(o.Store), o.Sealer, o.Defs, run)
 	if err != nil {
@@ -60,7 +65,7 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 			return w.to, err
 		}
 	}
-	err = o.Try(ctx, run, ev) // nil also if only a group that has not started can take the signal
+	err = o.Try(ctx, run, ev) // also nil if only a group that has not started can take the signal
 	var refused *RefusedError
 	r := top.State.Run()
 	if err != nil && !errors.As(err, &refused) || r.State.Final() || r.UndoStarted != 0 {
@@ -86,18 +91,22 @@ func (o *Operator) Receiver(ctx context.Context, run status.RunID, ev machine.Si
 	return Receiver{}, refused
 }
 
-// A groupWalk visits the runs of groups, at any depth: the groups of a run in the order of their steps
-// and keys, and after each of them the groups in it. It visits only groups in which a step may wait for
-// the signal.
+// A groupWalk visits the runs of groups, at any depth: the groups of a run in the order of their
+// steps and keys, and after each of them the groups in it. It visits only groups in which a step
+// may wait for the signal.
 type groupWalk struct {
 	*Operator
-	ev    machine.SignalReceived
-	visit func(ctx context.Context, group string, r journal.Run) error // is called for each run of a group
+	ev machine.SignalReceived
+	// The walk calls this function for each run of a group.
+	visit func(ctx context.Context, group string, r journal.Run) error
 
-	to      Receiver // the run that takes the signal, or knows its id
-	found   bool     // the field `to` is set; the walk ends
-	keeper  Receiver // the first run that would keep the signal for a later step of its own; Run 0 = none
-	around  Receiver // the first run of a group that would keep the signal for a group in it that has not started; Run 0 = none
+	to    Receiver // the run that takes the signal, or knows its id
+	found bool     // the field `to` is set; the walk ends
+	// The first run that would keep the signal for a later step of its own; Run 0 = none.
+	keeper Receiver
+	// The first run of a group that would keep the signal for a group in it that has not started;
+	// Run 0 = none.
+	around  Receiver
 	refused []string // why runs of groups refuse the signal
 	begins  []string // groups that have started, but whose run is not in the store yet
 	ended   []string // groups that have ended
@@ -116,8 +125,8 @@ func (w *groupWalk) inside(ctx context.Context, r journal.Run) error {
 	return nil
 }
 
-// group visits the run of a group, and the groups in it. The parameter n is the node of the group, or
-// of one key of it.
+// group visits the run of a group, and the groups in it. The parameter n is the node of the group,
+// or of one instance of the group.
 func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 	if n.Child == "" { // the run around the group keeps the signal, if the group has not ended
 		if !n.FinishedAt.IsZero() {
@@ -147,8 +156,8 @@ func (w *groupWalk) group(ctx context.Context, n story.NodeView) error {
 	return w.inside(ctx, r)
 }
 
-// knows ends the walk at a run that knows the id of the signal, or in whose inbox a signal with this id
-// waits.
+// knows ends the walk at a run that knows the id of the signal, or in whose inbox a signal with
+// this id waits.
 func (w *groupWalk) knows(ctx context.Context, _ string, r journal.Run) error {
 	known := story.KnowsSignal(r.State, w.ev.ID)
 	if !known {
@@ -190,8 +199,8 @@ func (w *groupWalk) waits(ctx context.Context, run status.RunID) (bool, error) {
 	}
 }
 
-// takes ends the walk at a run in which a step waits for the signal now. It sets the fields `keeper` and
-// `around` to the first runs that would keep the signal.
+// takes ends the walk at a run in which a step waits for the signal now. It sets the fields
+// `keeper` and `around` to the first runs that would keep the signal.
 func (w *groupWalk) takes(ctx context.Context, group string, r journal.Run) error {
 	if r.Head.State.Final() {
 		w.ended = append(w.ended, group)

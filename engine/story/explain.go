@@ -90,7 +90,8 @@ func (x *explainer) ended() {
 func (x *explainer) open() {
 	r := x.s.Run()
 	x.out.NeedsHuman = x.s.Run().State.NeedsHuman()
-	if !r.Lost() { // no engine continues a lost run (parked because engines died), so Next stays zero
+	// No engine continues a lost run (parked because engines died), so Next stays zero.
+	if !r.Lost() {
 		x.out.Next, _ = x.s.NextDue()
 	}
 	switch r.State {
@@ -150,7 +151,8 @@ func (x *explainer) repetition() {
 		}
 		settings, err := x.wf.Steps[n.Step].Settings(&dsl.Scope{Vars: x.s.Run().Vars.V})
 		if err != nil {
-			return // the step's settings depend on results of other steps, so no reason can be found
+			// The step's settings depend on results of other steps, so no reason can be found.
+			return
 		}
 		if why := notRepeated(x.wf.Steps[n.Step], settings, n).Because(model.ActionName(x.wf, n, model.CallDo)); why != "" {
 			x.say("%s was not repeated, because %s.", model.NodeName(x.wf, i, n), why)
@@ -353,7 +355,8 @@ func (x *explainer) accepted(ev machine.Event) bool {
 	rec := machine.Decide(x.wf, x.s.Clone(), machine.Input{At: at, Event: ev})
 	r, refused := rec.Refused()
 	if settle, ok := ev.(machine.SettleRequested); ok && refused && settle.As == machine.SettleSucceeded {
-		return r.WantsOutput() // the verb was refused only because it has no output; the person will add the output
+		// The verb was refused only because it has no output; the person will add the output.
+		return r.WantsOutput()
 	}
 	return !refused
 }

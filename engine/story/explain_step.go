@@ -19,7 +19,9 @@ func (x *explainer) step(i int, n *model.Node) string {
 	r := x.s.Run()
 	held := n.Queue != 0 && n.Hold > 0 && int(n.Hold) <= len(r.Holds)
 	if text := x.attempts(n, name); text != "" {
-		if held && !r.Held() && !r.Parked { // such as after a takeover: the call of the dead engine may still be at work
+		// A node may have an open call and also wait for its agent: after a takeover, the call of
+		// the dead engine may still be at work.
+		if held && !r.Held() && !r.Parked {
 			text += " Its next attempt " + x.hold(r.Holds[n.Hold-1])
 		}
 		return text
@@ -187,7 +189,8 @@ func (x *explainer) verbs() {
 	if r.State != status.RunParked {
 		return
 	}
-	if len(x.out.Remedies) == 0 { // no step has failed: the run was parked because of a deadline or a cancel
+	// No step has failed: the run was parked because of a deadline or a cancel.
+	if len(x.out.Remedies) == 0 {
 		x.remedy(machine.RetryRequested{Extend: time.Hour}, "retry %s --extend 1h", x.run())
 	}
 	if !x.remedy(machine.CompensateRequested{}, "compensate %s", x.run()) {
@@ -229,7 +232,8 @@ func (x *explainer) undoFailed(i int, n *model.Node) {
 		x.say("It is not known whether the undo of %s took effect.", name)
 		x.remedy(machine.SettleRequested{Step: name, As: machine.SettleNotDone}, "settle %s --step %s --not-done --reason TEXT", run, step)
 	}
-	if !x.s.Hopeless(x.wf, i) { // otherwise a new attempt of the undo would fail at once
+	// If only a person can deal with the effect, a new attempt of the undo would fail at once.
+	if !x.s.Hopeless(x.wf, i) {
 		x.remedy(machine.CompensateRequested{Step: name, Retry: true}, "compensate %s --step %s --retry", run, step)
 	}
 	x.remedy(machine.SettleRequested{Step: name, As: machine.SettleUndone}, "settle %s --step %s --undone --reason TEXT", run, step)
@@ -285,7 +289,8 @@ func (x *explainer) child(n *model.Node, name string, open *model.Attempt) strin
 }
 
 // far returns five years. The method `child` mentions complete-by only if the call may take less
-// than that. If no deadline comes first, complete-by of the call is ten years away.
+// than that. If no deadline comes first, complete-by of the call is ten years away, which tells
+// people nothing.
 func (x *explainer) far() time.Duration { return 5 * 365 * 24 * time.Hour }
 
 // childName returns the public name of the child run that a node starts, or has started. The step

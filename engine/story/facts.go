@@ -19,9 +19,9 @@ func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	return facts
 }
 
-// AppendFacts appends the record's facts of the given kinds to the slice facts. It only counts
-// facts of other kinds, which is cheaper. It returns the extended slice, and the number of the
-// record's facts of all kinds.
+// AppendFacts appends the record's facts of the kinds in the parameter `kinds` to the list in the
+// parameter `facts`. It only counts facts of other kinds, which is cheaper. It returns the extended
+// slice, and the number of the record's facts of all kinds.
 func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.State, r machine.Record) ([]Fact, int) {
 	c := s.Change(&r)
 	t := factWriter{wf: wf, c: c, facts: facts, kinds: kinds}
@@ -74,8 +74,8 @@ type factWriter struct {
 	kinds FactKinds // facts of other kinds are only counted
 	count int
 
-	// The last result of the method `instances`: `each` is the index of the step plus 1, and `among`
-	// is the number of instances of this step.
+	// The last result of the method `instances`: `each` is the index of the step plus 1, and
+	// `among` is the number of instances of this step.
 	each, among int
 }
 
@@ -167,8 +167,8 @@ func (t *factWriter) heads() {
 	}
 }
 
-// started adds the facts of the start of a run: that it exists, from which run it was restarted, and the
-// signals that the run of a group has from its start.
+// started adds the facts of the start of a run: that it exists, from which run it was restarted,
+// and the signals that the run of a group has from its start.
 func (t *factWriter) started(ev machine.Started) {
 	if !t.skips(FactRunCreated) {
 		t.add(Fact{Kind: FactRunCreated, Run: ev.Name, Key: ev.Key, RunDeadline: t.after().Deadline.Time(), By: ev.StartedBy})
@@ -339,9 +339,9 @@ func purposeOf(k model.CallKind) Purpose {
 	return ""
 }
 
-// allowed returns how many attempts one round of a node's calls may have; 0 = not known. It is not
-// known if the settings of retry depend on results of steps or cost more than factCost, or if calls
-// of this kind have no such settings.
+// allowed returns how many attempts one round of a node's calls may have; 0 = not known. The number
+// is not known in two cases. First, the settings of retry depend on results of steps, or cost more
+// than factCost. Second, calls of this kind have no such settings.
 func (t *factWriter) allowed(n *model.Node, kind model.CallKind) (attempts int) {
 	if t.wf == nil || int(n.Step) >= len(t.wf.Steps) {
 		return 0

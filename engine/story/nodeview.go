@@ -13,14 +13,15 @@ import (
 
 // A NodeView holds what people can see of a node: a step, or one instance of a for_each step.
 type NodeView struct {
-	Node    int
-	Step    int    // index in Workflow.Steps
-	Name    string // name of the step, with ["key"] for an instance
-	Key     string
-	Each    bool // the node is a for_each step; its instances have views of their own
-	Count   int  // number of instances; -1 = not known yet
-	State   status.StepState
-	Forward status.StepState // state of the step without regard to its undo; State also shows the undo
+	Node  int
+	Step  int    // index in Workflow.Steps
+	Name  string // name of the step, with ["key"] for an instance
+	Key   string
+	Each  bool // the node is a for_each step; its instances have views of their own
+	Count int  // number of instances; -1 = not known yet
+	State status.StepState
+	// State of the step without regard to its undo; State also shows the undo.
+	Forward status.StepState
 	Effect  status.Effect
 	// Action of the step, as AGENT.ACTION. For a step without a call: value, timer or wait.
 	Action   string
@@ -32,8 +33,8 @@ type NodeView struct {
 	// not known. For other steps both are 0.
 	Iteration, Iterations int
 
-	// Child is the public name of the child run that the node has started; "" = it has started none.
-	// If the node has started several child runs, Child is the name of the last one.
+	// Child is the public name of the child run that the node has started; "" = it has started
+	// none. If the node has started several child runs, Child is the name of the last one.
 	Child string
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
@@ -53,7 +54,8 @@ type NodeView struct {
 	Input, Output  dsl.Value
 	OutputKnown    bool
 	IdempotencyKey string // idempotency key of the step's calls, except calls for its undo
-	By             string // the operator who last decided the outcome of the step or skipped it; "" = none
+	// The operator who last decided the outcome of the step or skipped it; "" = none.
+	By string
 
 	UndoAction string
 	// Number of undo attempts in all rounds. Calls that only learn the output (PurposeLearn) do
@@ -67,7 +69,8 @@ type NodeView struct {
 	UndoInput              dsl.Value
 	LeftAsIs               bool // an operator decided to leave the effect in place
 	NotUndoneByDeclaration bool
-	Calls                  []CallView // the latest calls that the state still contains, oldest first
+	// The latest calls that the state still contains, oldest first.
+	Calls []CallView
 }
 
 // A CallView holds what people can see of one call.
@@ -247,7 +250,7 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 }
 
 // UndoFailures returns the undos that have failed. The result `blocked` is the number of effects
-// whose undo waits because an undo that must come before it has failed. If wf is nil, the names of
+// that are not undone, because an undo that must come first has failed. If wf is nil, the names of
 // the steps are missing.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())

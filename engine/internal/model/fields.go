@@ -46,8 +46,8 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The function
-// `p` returns a pointer to the value.
+// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The
+// function `p` returns a pointer to the value.
 func value[T any](bit uint64, p func(*T) *StoredValue) Field[T] {
 	return Field[T]{
 		Bit:  bit,
@@ -232,7 +232,9 @@ var NodeFields = []Field[Node]{
 	plainly(NodeUndFailuresBit, func(n *Node) *int32 { return &n.Und.Failures }),
 	blame(NodeUndFailureBit, func(n *Node) *Track { return &n.Und }),
 	plainly(NodeUndoDoubtBit, func(n *Node) *int { return &n.UndoDoubt }),
-	{ // only for a for_each step: whether its instances exist, index of the first instance, number of instances
+	// Only for a for_each step: whether its instances exist, index of the first instance, number of
+	// instances.
+	{
 		Bit:  NodeExpansionBit,
 		Same: func(a, b *Node) bool { return a.Expanded == b.Expanded && a.First == b.First && a.Count == b.Count },
 		Copy: func(dst, src *Node) { dst.Expanded, dst.First, dst.Count = src.Expanded, src.First, src.Count },

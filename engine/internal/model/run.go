@@ -26,7 +26,8 @@ type Run struct {
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
 	Deadline Instant // deadline of the forward work; 0 = none
-	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has begun.
+	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has
+	// begun.
 	StartBy Instant
 
 	Records int32 // number of records applied
@@ -51,8 +52,8 @@ type Run struct {
 	Parked  bool
 	Passed  bool // the pivot has succeeded: the run is not undone any more
 	Turning bool // the run should turn back, but it first waits for the outcome of the pivot
-	Cancel  bool // a person asked for `cancel`
-	NoUndo  bool // a person asked for `cancel --no-compensate`
+	Cancel  bool // the run was cancelled, or its parent turned back before the run started
+	NoUndo  bool // the run was cancelled with --no-compensate
 	Overdue bool // the deadline has passed, but the run did not turn back
 
 	UndoExpired bool // the time UndoDeadline has passed, so all active undos have failed
@@ -72,8 +73,8 @@ type Head struct {
 	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 	Parent    Parent // only for a child run
-	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It is
-	// behind a pointer because most runs have none.
+	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It
+	// is behind a pointer because most runs have none.
 	Reply *ReplyTo
 }
 
@@ -128,8 +129,8 @@ type Rare struct {
 	Outputs []Output
 
 	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
-	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of the
-	// last of them has started this run; nil = this run has taken over nothing.
+	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of
+	// the last of them has started this run; nil = this run has taken over nothing.
 	Ancestors []Ancestor
 }
 

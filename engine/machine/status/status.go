@@ -28,8 +28,8 @@ const (
 	RunCancelled          RunState = 13
 )
 
-// Overdue is the word for a run whose deadline has passed, but which is not undone. Overdue is not a
-// state of a run, but a notify block can announce it like a state.
+// Overdue is the word for a run whose deadline has passed, but which is not undone. Overdue is not
+// a state of a run, but a notify block can announce it like a state.
 const Overdue = "overdue"
 
 // Final reports whether the run has ended.
