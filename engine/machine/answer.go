@@ -42,7 +42,8 @@ func (d answers) gotResult(ev AttemptOK, a *model.Attempt) {
 // outcome of the step, even if a former owner of the run started that attempt.
 func (d answers) result(i int, output dsl.Value, known bool) {
 	d.caller().needless(i, model.CallDo)
-	d.undoing().abandon(i) // an undo before another attempt is not needed: this attempt has succeeded
+	// The undo before another attempt is not needed any more: this attempt has succeeded.
+	d.undoing().abandon(i)
 	n := d.edit(i)
 	if !d.step(n).Do.ReadOnly {
 		n.Done = true
@@ -141,8 +142,8 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, m)
 }
 
-// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the failure.
-// Such a result of a lookup means that the earlier call had no effect.
+// gotRefusal handles a result for which a fail_when block is true. The parameter `m` is the failure
+// that follows from this. If a lookup has such a result, the earlier call had no effect.
 func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	if a.Kind == model.CallLookup {
 		d.edit(ev.Attempt.Node).Fwd.Blame(m)
@@ -182,8 +183,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
-// gotNotDone handles the answer of a lookup if it says: no call with the idempotency key had an
-// effect. From a call that is not a lookup, this is a bad reply, and the outcome is unknown.
+// gotNotDone handles the answer that no call with the idempotency key had an effect. Only a lookup
+// can have this answer. If another call has it, this is a bad reply, and the outcome is unknown.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
@@ -250,7 +251,8 @@ func (d answers) endedDo(i, call int, m model.Miss) {
 	if m.Kind == model.MissUnknown && d.step(n).Do.ReadOnly {
 		m.Kind = model.MissFailed // a read-only action has no effect that could be unknown
 	}
-	if n.Undo != model.UndoNone { // the run has turned back; wait until no attempt of the node is open
+	// If the run has turned back, the undo of the node waits until no attempt of the node is open.
+	if n.Undo != model.UndoNone {
 		if !n.Open() {
 			d.caller().rest(i)
 			n.Fwd.Blame(m)
@@ -320,8 +322,9 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). An AttemptProgress without
-// data is a heartbeat: it changes no checkpoint, and only makes the heartbeat_timeout start again.
+// progress records a checkpoint of a running call (S82). If the Blob of the AttemptProgress is nil,
+// the event is a heartbeat: it only makes the heartbeat_timeout start again. A checkpoint does
+// this, too.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true
@@ -352,8 +355,9 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 }
 
-// remember records in node i what remains of the effects of a child run of this node. The same child run
-// may answer twice, for the call that started it and for its undo, so each element counts only once.
+// remember records in node i what remains of the effects of a child run of this node. A child run
+// may answer twice: for the call that started it, and for the call that undoes it. So an element of
+// the parameter `kept` counts only if the node does not have it yet.
 func (d answers) remember(i int, kept status.Kept) {
 	if fresh := kept.OfStep() &^ d.get(i).Kept; fresh != 0 {
 		n := d.edit(i)

@@ -19,8 +19,8 @@ type Input struct {
 	// Next is the workflow to which the event Migrated moves the run; nil = this engine cannot read
 	// that workflow, or the event is not a Migrated.
 	Next *dsl.Workflow
-	// Past is the ended run that Started.From names. If a Started names a run, and Past is nil or the
-	// run cannot be restarted (moving.Restart), the decision changes nothing.
+	// Past is the ended run that Started.From names. If Started.From names a run, and Past is nil
+	// or that run cannot be restarted (moving.Restart), the decision changes nothing.
 	Past *moving.Past
 	// Ceilings limits the size of the run. The field Journal is the present size of the run's
 	// journal in the store, in bytes.
@@ -45,10 +45,10 @@ const MaxDecisionCost = 10_000_000_000
 // A Slot says how many calls of one agent can start at the moment of a decision.
 type Slot struct {
 	Free int // number of calls that may start now
-	// Other runs in this engine may have steps that wait for the agent. Yield is the highest priority
-	// of these steps; 0 = there are none, or all have priority 0. A step with a lower priority leaves
-	// the free slots to these steps. But after a SlotsFreed the first step may start, because the
-	// engine sends this event to the run whose turn it is.
+	// Other runs in this engine may have steps that wait for the agent. Yield is the highest
+	// priority of these steps; 0 = there are none, or all have priority 0. A step of this run with
+	// a priority lower than Yield does not take a free slot. But if the event is a SlotsFreed, one
+	// step may start, because the engine sends this event to the run whose turn it is.
 	Yield int
 	// Time before which no call can start, such as the next probe of an open circuit. If it is
 	// zero, calls wait only until a slot becomes free.
@@ -115,8 +115,10 @@ type decider struct {
 
 	grown int64 // total size of the values that this decision adds, in bytes
 
-	arrived  []signal // signals that the event of this decision brings
-	returned []signal // signals that belonged to a group which has no run, and are early signals again
+	arrived []signal // signals that the event of this decision brings
+	// Signals that were handed over to a group, and are early signals again, because the group has
+	// no run.
+	returned []signal
 	// Numbers of the signals that ended a wait in this decision, or were handed over to a group.
 	taken map[int32]bool
 
@@ -125,7 +127,8 @@ type decider struct {
 	still bool // this decision may start no call, because the engine must first load the new agents
 
 	used []use // slots that this decision has taken, by agent
-	// Agents whose call the engine did not send, as the event of this decision says (AttemptDeferred).
+	// Agents whose call the engine did not send. The event of this decision, an AttemptDeferred,
+	// says so.
 	deferred []string
 
 	// Node number + 1 of the for_each step whose instances the method `passAll` is ending now.
@@ -224,7 +227,7 @@ type seen struct {
 	settings *dsl.Settings // settings of the step in the field `step`; nil = not evaluated yet
 
 	undo         undoInputs    // values with which the field `undoSettings` was computed
-	undoSettings *dsl.Settings // settings for the undo of the node in undo.n; nil = not evaluated yet
+	undoSettings *dsl.Settings // settings of the undo of the node undo.n; nil = not evaluated yet
 }
 
 // An undoInputs holds the values on which the settings of a node's undo may depend. While they
@@ -273,7 +276,7 @@ func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
 
-// runState returns the state of the run. It computes the state from fields of the run such as
+// runState returns the status of the run. It computes the status from fields of the run such as
 // Parked and Paused.
 func (d *decider) runState() status.RunState {
 	r := &d.run
@@ -340,8 +343,8 @@ func (d *decider) failure(i int, m model.Miss) dsl.Failure {
 // ceilings returns the ceilings that apply to this decision.
 func (d *decider) ceilings() Ceilings { return d.in.Ceilings.WithDefaults() }
 
-// exceeded reports whether the run has reached a ceiling, and returns the failure for this.
-// Then no step of the run may begin or make another attempt.
+// exceeded returns a failure and true if the run has reached a ceiling. Then no step of the run may
+// begin or make another attempt.
 func (d *decider) exceeded() (model.Miss, bool) {
 	c := d.ceilings()
 	switch {

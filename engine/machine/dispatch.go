@@ -23,7 +23,8 @@ func (d caller) call(i int) {
 		kind = model.CallDo
 		d.edit(i).Fwd.Kind = kind
 	}
-	if kind == model.CallDo && n.Fwd.Rest > d.at { // an answer to an older attempt has asked for a pause
+	// The answer to an older attempt may have asked for a pause.
+	if kind == model.CallDo && n.Fwd.Rest > d.at {
 		d.caller().pause(i, n.Fwd.Rest)
 		return
 	}
@@ -61,8 +62,8 @@ func (d caller) call(i int) {
 	d.start(i, kind, asked)
 }
 
-// lookupInput evaluates the input of a lookup that calls another action than the step. For any other
-// call, it returns null.
+// lookupInput evaluates the input of a lookup that calls another action than the step. For any
+// other call, it returns null.
 func (d caller) lookupInput(n *model.Node, kind model.CallKind) (dsl.Value, error) {
 	step := d.step(n)
 	switch {
@@ -109,7 +110,8 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 		handover(d).give(i)
 	}
 	n.Calls++
-	n.Stated = model.StatedNothing // from now on no person can correct the outcome that a person stated
+	// If a person has stated the outcome, no person can correct it after this call has started.
+	n.Stated = model.StatedNothing
 	n.Queue, n.Hold = 0, 0
 	t.Act = model.Running
 	if t.Began == 0 {
@@ -123,7 +125,8 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	if kind == model.CallDo || kind == model.CallUndo || kind == model.CallLearn {
 		t.Attempt++
 		number = t.Attempt
-		if kind != model.CallLearn { // a CallLearn repeats the forward call for its output; Total does not count it
+		// A CallLearn repeats the forward call to get its output. Total does not count it.
+		if kind != model.CallLearn {
 			t.Total++
 		}
 	}
@@ -230,8 +233,8 @@ func (d caller) input(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 	return step.Input(&keyed)
 }
 
-// given returns the arguments that node n gives to a declared action, if the run must store them;
-// null = it need not.
+// given returns the arguments that node n gives to a declared action. It returns null if the run
+// need not store them.
 func (d caller) given(n *model.Node, scope *dsl.Scope) (dsl.Value, error) {
 	if f := d.step(n).Given; f != nil {
 		return f(scope)
@@ -251,8 +254,8 @@ func (d caller) prepare(i int) bool {
 	step, scope := d.step(n), d.scope(n)
 	for _, c := range step.Pre {
 		if m, ok := checkCondition(c, scope, "precondition"); !ok {
-			// The failure counts as an attempt, so that a step with `on =
-			// ["precondition_failed"]` does not repeat for ever.
+			// The failure counts as an attempt, so that a step with
+			// `on = ["precondition_failed"]` does not repeat for ever.
 			d.edit(i).Fwd.Attempt++
 			d.run.Begin()
 			d.forward().missed(i, m)

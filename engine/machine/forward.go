@@ -159,8 +159,9 @@ func (d forward) fanOut(i int) {
 		}
 		k := a.First + a.Next
 		a.Next++
+		// The instance may have begun already: a retry sets Next back to an earlier instance.
 		if n := d.get(k); n.State != status.StepPending || n.Fwd.Ready != 0 {
-			continue // the instance has begun already: a retry has set Next back to an earlier instance
+			continue
 		}
 		a.Active++
 		d.edit(k).Fwd.Ready = d.at
@@ -273,8 +274,8 @@ func (d heir) take(i int, was *model.Node) {
 	d.secret = d.secret || len(was.Blob) > 0
 }
 
-// instances adds the instances of the for_each step i. The parameter `was` is the node of the step in
-// the ended run.
+// instances adds the instances of the for_each step i. The parameter `was` is the node of the step
+// in the ended run.
 func (d heir) instances(i int, was *model.Node) {
 	first := d.count()
 	d.edit(i).First = first

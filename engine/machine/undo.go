@@ -34,7 +34,8 @@ func (d undoing) considerUndo(i int) {
 	}
 	step := d.step(n)
 	switch {
-	case n.OwnEffect() == status.EffectNone: // the effects that a child run kept at its end cannot be undone
+	case n.OwnEffect() == status.EffectNone:
+		// Effects that a child run kept at its end cannot be undone, so they do not count here.
 		d.endUndo(i, model.UndoAfter(n.Kept, model.UndoNothing))
 	case step.Undo == nil || step.NoUndo:
 		d.endUndo(i, model.UndoDeclared)
@@ -83,11 +84,12 @@ func (d undoing) climb(i int) {
 	}
 	n.Undo = model.UndoActive
 	maybe := n.Present() == status.EffectMaybe
-	// In a loop, the present iteration may have no effect. Then the undo uses the output of the last
-	// iteration that succeeded, and this output is known.
+	// In a loop, the present iteration may have no effect. Then the undo uses the output of the
+	// last iteration that succeeded, and this output is known.
 	known := n.Known || n.Present() == status.EffectNone
 	undo := step.Undo.Do
-	twice := n.UndoDoubt > 0 && !undo.Idempotent // an earlier undo of unknown outcome may have taken effect
+	// An earlier call of the undo may have taken effect: its outcome is unknown.
+	twice := n.UndoDoubt > 0 && !undo.Idempotent
 	switch {
 	// Look up the forward call, but not after an undo of unknown outcome. Then the effect
 	// may be gone already, and the lookup would prove nothing.
@@ -193,7 +195,8 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 }
 
 // repeatUndo plans the next attempt of an undo after the failure m. If the parameter `again` is
-// false, or no attempts or no time are left, it ends the undo as failed.
+// false, or no attempts or no time are left, it ends the undo as failed. For an undo before the
+// next attempt of the node, the deadlines of the step and of the run count, too (outOfTime).
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
@@ -210,9 +213,9 @@ func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	d.caller().pause(i, until)
 }
 
-// passOn is called when the undo of step i has ended or was not needed. It counts this in the
-// field Back of every step on which step i depends. When all dependents of such a step are
-// counted, its own undo can start.
+// passOn is called when the undo of step i has ended or was not needed. It counts step i in the
+// field Back of every step on which step i depends. When Back has counted all steps that depend on
+// such a step, the undo of that step can start.
 func (d undoing) passOn(i int) {
 	d.run.UndonePast++
 	for _, j := range d.wf.Steps[i].After {
@@ -269,8 +272,8 @@ func (d undoing) outOfTime(i int) {
 // An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the
 // undo is called before the next attempt, while the run still goes forward. The code calls
 // this clearing (Node.Clearing). The rules of all other undos also apply to clearing. After
-// it, the step starts again with a new idempotency key. With the old key, the agent would not
-// cause the effect again.
+// clearing, the step starts again with a new idempotency key. With the old key, the agent would
+// not cause the effect again.
 //
 // The functions below decide whether a node must be cleared. They also end clearing that succeeds
 // or is not needed any more. The method `clear` begins clearing, and the method `reconsider`
