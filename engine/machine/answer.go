@@ -183,8 +183,8 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.ended(ev.Attempt.Node, int(a.Call), a.Kind, model.Miss{Kind: model.MissUnknown, Code: ev.Code, Message: ev.Message})
 }
 
-// gotNotDone handles the answer of a lookup if it says: no call with the idempotency key had an
-// effect. From a call that is not a lookup, this is a bad reply, and the outcome is unknown.
+// gotNotDone handles the answer that no call with the idempotency key had an effect. Only a lookup
+// can have this answer. If another call has it, this is a bad reply, and the outcome is unknown.
 func (d answers) gotNotDone(ev AttemptNotDone, a *model.Attempt) {
 	i := ev.Attempt.Node
 	n := d.edit(i)
@@ -322,8 +322,9 @@ func (d answers) deferral(ev AttemptDeferred) {
 	d.slots().refuseUntil(k, d.run.Holds[k].Until)
 }
 
-// progress records a checkpoint of a running call (S82). An AttemptProgress without
-// data is a heartbeat: it changes no checkpoint, and only makes the heartbeat_timeout start again.
+// progress records a checkpoint of a running call (S82). If the Blob of the AttemptProgress is nil,
+// the event is a heartbeat: it only makes the heartbeat_timeout start again. A checkpoint does
+// this, too.
 func (d answers) progress(ev AttemptProgress) {
 	if !d.isOpen(ev.Attempt) {
 		d.stray = true

@@ -25,8 +25,8 @@ type Change struct {
 	nodes []*model.Node
 }
 
-// Apply applies the record to the state. The result is the same as that of State.Apply, but
-// Apply does not compute the change again. If the record is Empty, Apply does nothing.
+// Apply applies the record to the state. The result is the same as that of State.Apply, but this
+// method does not compute the change again. If the record is Empty, Apply does nothing.
 func (c *Change) Apply() {
 	if !c.empty {
 		c.s.apply(c)
@@ -174,9 +174,8 @@ func (s *State) before(i int) *model.Node {
 	return &model.Blank
 }
 
-// after returns the node as it is after a record with the patch p. If the record was decided on
-// this state, p already has the complete node. Otherwise p has only the changed fields, and the
-// method `after` computes the complete node.
+// after returns the complete node as it is after a record with the patch p. It is not needed for a
+// record that was decided on this state: the field To of such a patch is the complete node already.
 func (s *State) after(p *model.NodePatch) *model.Node {
 	n := s.before(p.Node).Box()
 	if p.Mask&model.MoreBits != 0 {

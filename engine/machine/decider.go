@@ -276,7 +276,7 @@ func (d *decider) alert(kind, step, code, message string) {
 	d.commands = append(d.commands, Alert{Kind: kind, Step: step, Code: code, Message: message})
 }
 
-// runState returns the state of the run. It computes the state from fields of the run such as
+// runState returns the status of the run. It computes the status from fields of the run such as
 // Parked and Paused.
 func (d *decider) runState() status.RunState {
 	r := &d.run

@@ -255,8 +255,8 @@ func (d caller) prepare(i int) bool {
 	step, scope := d.step(n), d.scope(n)
 	for _, c := range step.Pre {
 		if m, ok := checkCondition(c, scope, "precondition"); !ok {
-			// The failure counts as an attempt, so that a step with `on =
-			// ["precondition_failed"]` does not repeat for ever.
+			// The failure counts as an attempt, so that a step with
+			// `on = ["precondition_failed"]` does not repeat for ever.
 			d.edit(i).Fwd.Attempt++
 			d.run.Begin()
 			d.forward().missed(i, m)

@@ -81,8 +81,9 @@ type AttemptFailed struct {
 	Message    string
 	Permanent  bool // the agent says that another attempt would fail, too
 	RetryAfter time.Duration
-	Data       dsl.Value   // data that the agent sent (error.data); null = no data
-	Kept       status.Kept // only for a call that starts a child run: what remains of its effects
+	Data       dsl.Value // data that the agent sent (error.data); null = no data
+	// Only for a call that starts a child run: what remains of the child's effects.
+	Kept status.Kept
 }
 
 // AttemptUnknown says that the outcome of a call is unknown: the agent was lost, gave a bad
@@ -143,7 +144,7 @@ type TakenOver struct {
 // EngineLost parks a run because several engines, one after the other, ended while they read
 // or decided the run. The event changes nothing if the run is already parked for this reason,
 // or has ended. An engine that takes over such a run does not read the journal: the function Lost
-// makes the record without it.
+// makes the record without the journal.
 type EngineLost struct {
 	Deaths int    // number of engines that died; 0 = none, and Why gives another reason
 	Why    string // the reason, for people
@@ -156,8 +157,8 @@ type CancelRequested struct {
 	By, Reason   string
 	// Code is the code of the run's failure, such as naming.CodeReplaced; "" = CodeCancelled.
 	Code string
-	// Number of the message that holds the verb, so that the person who sent it finds the
-	// answer; 0 = none.
+	// Ask is the number of the message that holds the verb; 0 = there is no message. With this
+	// number, the person who sent the verb finds the answer.
 	Ask int64
 }
 
@@ -178,8 +179,8 @@ type ResumeRequested struct {
 // parent has changed. Only the engine sends it. If it arrives twice, the second one changes
 // nothing.
 type ParentWaits struct {
-	Until time.Time
-	By    string // public id of the parent
+	Until time.Time // time until which the parent waits now
+	By    string    // public id of the parent
 	Ask   int64
 }
 

@@ -12,7 +12,7 @@ import "github.com/saga-engine/engine/engine/internal/model"
 //
 // A Loader also turns a state into the content of a snapshot (Image) and back (Restore).
 //
-// The zero Loader is ready to use. Only one goroutine at a time may use it.
+// The zero Loader is ready to use. Only one goroutine at a time may use a Loader.
 type Loader struct {
 	s       *State
 	at      model.Instant
@@ -33,8 +33,9 @@ type slot struct {
 	attempts []model.Attempt
 }
 
-// Begin starts a new record. The caller must call it before each record. s is the state before the
-// record. The parameters `at` and `event` are the time and the event of the record.
+// Begin starts a new record. The caller must call it before each record. The parameter `s` is the
+// state before the record. The parameters `at` and `event` are the time and the event of the
+// record.
 func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 	l.s, l.at, l.event, l.mask = s, at, event, 0
 	l.patches = l.patches[:0]
@@ -42,7 +43,7 @@ func (l *Loader) Begin(s *State, at model.Instant, event Event) {
 }
 
 // Run returns a copy of the run as it was before the record. Then the caller sets those fields
-// of the copy whose bits are in mask.
+// of the copy whose bits are in the parameter `mask`.
 func (l *Loader) Run(mask uint64) *model.Run {
 	now := &l.change.run
 	l.mask = mask
@@ -58,7 +59,8 @@ func (l *Loader) Run(mask uint64) *model.Run {
 }
 
 // Node returns a copy of node i as it was before the record. Then the caller sets those fields
-// of the copy whose bits are in mask. The caller must ask for the nodes in ascending order.
+// of the copy whose bits are in the parameter `mask`. The caller must ask for the nodes in
+// ascending order.
 func (l *Loader) Node(i int, mask uint64) *model.Node {
 	k := len(l.patches)
 	if k == len(l.slots) {

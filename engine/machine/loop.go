@@ -17,8 +17,10 @@ import (
 // limit, a loop that calls no agent could keep a decision busy for ever.
 const maxAtOnce = 100
 
-// succeed is called when the present iteration of node i has succeeded. If the step has no repeat
-// block, or its loop is over, the node ends as succeeded. Otherwise the next iteration is planned.
+// succeed is called when the call or the wait of node i has succeeded. If the step has no repeat
+// block, or its loop is over, the node ends as succeeded. If the loop is not over, the next
+// iteration is planned. The node fails if an expression of the repeat block cannot be evaluated, if
+// a limit is reached, or if `until` is still false after the last iteration that is allowed.
 func (d loops) succeed(i int) {
 	n := d.edit(i)
 	r := d.step(n).Repeat
@@ -159,8 +161,8 @@ func (d loops) plan(i int) {
 		}
 		until = d.at.Add(pause)
 	}
-	// A parked run gets later deadlines when it continues. So its present deadlines do not matter
-	// here.
+	// A parked run gets later deadlines when it continues. So the deadlines that it has now do not
+	// matter here.
 	if by := d.forward().forwardBound(i); !d.run.Parked && by != 0 && until > d.at && until >= by {
 		d.outOfTime(i)
 		return
@@ -241,9 +243,8 @@ func (d loops) unwanted(i int) {
 }
 
 // wanted evaluates the condition `when` of node i, and returns true if the node must run. A node
-// without a condition must run. If the condition is false, the node ends: as succeeded in a later
-// iteration of a loop, and otherwise as skipped. If the condition cannot be evaluated, the node
-// fails.
+// without a condition must run. If the condition is false, the method `unwanted` ends the node, as
+// skipped or as succeeded. If the condition cannot be evaluated, the node fails.
 func (d forward) wanted(i int, when func(*dsl.Scope) (bool, error)) bool {
 	if when == nil {
 		return true

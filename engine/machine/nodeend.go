@@ -76,8 +76,9 @@ func (d forward) tolerated(i int) int {
 	return settings.MaxFailures(a.Count)
 }
 
-// anyHopeless reports whether only a person can deal with the effect of the failed node i. If
-// i is the for_each step itself, it checks all failed instances of the step.
+// anyHopeless reports whether only a person can deal with the effect of the failed node i, which is
+// the step with the number `step` or one of its instances. If i is a for_each step itself,
+// anyHopeless reports whether this is so for any failed instance of the step.
 func (d forward) anyHopeless(step, i int) bool {
 	if i != step || !d.get(step).Expanded {
 		return d.hopeless(i)
@@ -197,6 +198,7 @@ func (d undoing) endUndo(i int, how model.UndoState) {
 	n.Undo = how
 	n.Und.Act, n.Und.Ended = model.Idle, d.at
 	n.Queue, n.Hold = 0, 0
+	// If effects of a child run stay, the method `remember` has counted the node already.
 	switch {
 	case n.Expanded:
 	case how == model.UndoDone:

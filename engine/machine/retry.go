@@ -109,9 +109,10 @@ func (d forward) giveUp(i int, m model.Miss, exhausted bool) {
 	}
 }
 
-// failed decides what the run does after a step has failed with the failure m. i is the node that
-// made the step fail: the step itself, or one of its instances. The parameter `exhausted` is true
-// if the failure allowed another attempt, but no attempts or no time were left.
+// failed decides what the run does after the step with the number `step` has failed with the
+// failure m. The parameter `i` is the node that made the step fail: the step itself, or one of its
+// instances. The parameter `exhausted` is true if the failure allowed another attempt, but no
+// attempts or no time were left.
 func (d forward) failed(step, i int, m model.Miss, exhausted bool) {
 	f := d.failure(step, m)
 	switch {
@@ -230,8 +231,9 @@ func (d forward) coolDown(i int) bool {
 }
 
 // forwardBound returns the time by which the forward work of node i must end; 0 if there is none.
-// This time is the deadline of the step. If the deadline of the run is earlier and the pivot has
-// not succeeded, that deadline counts.
+// This time is the deadline of the step or the deadline of the run, whichever is earlier. The
+// deadline of the run does not count if the pivot has succeeded, or if this deadline has passed
+// already and the run was not undone because of that (Overdue).
 func (d forward) forwardBound(i int) model.Instant {
 	n := d.get(i)
 	by := n.Fwd.Deadline

@@ -199,9 +199,10 @@ func (d *decider) undoSettings(n *model.Node) *dsl.Settings {
 	return d.seen.undoSettings
 }
 
-// forwardKey returns the idempotency key of a node's forward calls. All attempts of the
-// node have the same key, on every engine, and no other call has that key (S26, S29). So
-// the key contains no attempt number, no time and no list position.
+// forwardKey returns the idempotency key of a node's forward calls. All attempts have the same
+// key, on every engine, and no other node has that key (S26, S29). So the key contains no attempt
+// number, no time and no list position. Only another iteration of a repeat step, or a new
+// generation of the node (Node.Gen), gets another key.
 func (d *decider) forwardKey(n *model.Node) string {
 	run, step := keyRoot(d.wf, &d.run, n)
 	return forwardKey(run, step, n)

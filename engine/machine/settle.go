@@ -116,8 +116,8 @@ func (d verbs) blocks(i int) bool {
 	return d.run.Parked && n.State == status.StepFailed && !d.get(n.Of()).Well()
 }
 
-// forgive removes the recorded failure of a node, because it does not count any more. If the
-// node is an instance, its for_each step counts it as active again.
+// forgive removes the recorded failure of a node, because this failure does not count any more. If
+// the node is an instance, its for_each step counts this instance as active again.
 func (d verbs) forgive(i int) {
 	n := d.edit(i)
 	n.Fwd.Blame(model.Miss{})

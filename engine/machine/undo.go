@@ -196,7 +196,8 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 }
 
 // repeatUndo plans the next attempt of an undo after the failure m. If the parameter `again` is
-// false, or no attempts or no time are left, it ends the undo as failed.
+// false, or no attempts or no time are left, it ends the undo as failed. For an undo before the
+// next attempt of the node, the deadlines of the step and of the run count, too (outOfTime).
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry

@@ -17,10 +17,10 @@ const (
 	KeptUndone
 )
 
-// keptEffects are the elements that say that effects stay.
+// keptEffects has the elements that say that effects stay.
 const keptEffects = KeptLeft | KeptDeclared
 
-// knownKept are all elements.
+// knownKept has all elements that this engine knows.
 const knownKept = keptEffects | KeptInDoubt | KeptPivot | KeptUndone
 
 // Has reports whether k has an element of the set `some`.
