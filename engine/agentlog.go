@@ -94,8 +94,8 @@ func (k *LogKeeper) Run(ctx context.Context) error {
 		}
 		err := k.flush(ctx, least)
 		if err != nil && !failing && ctx.Err() == nil {
-			// The level Debug is enough: if the store does not answer, the engine logs that in other
-			// code at a higher level.
+			// The level Debug is enough: if the store does not answer, the engine logs that in
+			// other code at a higher level.
 			k.logger.Debug("what agents log cannot be kept now and waits", "error", err)
 		}
 		failing = err != nil

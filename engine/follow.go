@@ -19,10 +19,11 @@ import (
 	"github.com/saga-engine/engine/engine/story"
 )
 
-// Wait waits until a run has ended or needs a person, and returns its state. A run also needs a person
-// if one of its child runs does: see Follow. Any engine may own the run. If the store does not answer, Wait asks again until ctx ends. It returns
-// ErrNotFound if there is no such run, and a *RunError if this engine cannot read the run. It
-// returns another error only if a later try would fail in the same way: see Follow.
+// Wait waits until a run has ended or needs a person, and returns its state. A run also needs a
+// person if one of its child runs does: see Follow. Any engine may own the run. If the store does
+// not answer, Wait asks again until ctx ends. Wait returns store.ErrNotFound if there is no such
+// run, and a *journal.RunError if this engine cannot read the run. It returns another error only if
+// a later try would fail in the same way: see Follow.
 func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, error) {
 	for {
 		if t := n.now(); t != nil {
@@ -41,9 +42,9 @@ func (n *Node) Wait(ctx context.Context, run status.RunID) (*machine.State, erro
 // childPatience is how long waitHere waits before it asks whether a run starts child runs.
 const childPatience = time.Second
 
-// waitHere waits for a run that this engine owns. Its results are those of Scheduler.Wait. If the run
-// is still open after childPatience and can have child runs, `here` is false: then Follow must wait for
-// the run, because only Follow asks whether a child run needs a person.
+// waitHere waits for a run that this engine owns. Its results are those of Scheduler.Wait. If the
+// run is still open after childPatience and can have child runs, `here` is false: then Follow must
+// wait for the run, because only Follow asks whether a child run needs a person.
 func (n *Node) waitHere(ctx context.Context, runs *owner.Scheduler, run status.RunID) (state *machine.State, here bool, err error) {
 	short, cancel := context.WithTimeout(ctx, childPatience)
 	defer cancel()
@@ -68,16 +69,16 @@ func (n *Node) waitHere(ctx context.Context, runs *owner.Scheduler, run status.R
 // person, Follow returns its state. Any engine may own the run. fn may be nil. Follow
 // ignores opts.Hint: it uses a channel on which the node reports new rows of the run.
 //
-// A run also needs a person if one of its child runs, at any depth, is parked or its compensation has
-// failed: the run waits for the child. Then the state that Follow returns is still open, such as
-// running, and opts.Through gets the child run. Follow asks for such child runs at most once a
-// second, and only while a call of the run is in flight.
+// A child run of the run, at any depth, may be parked, or its compensation may have failed. Then
+// the run needs a person, too, because it waits for the child run. In this case the state that
+// Follow returns is still open, such as running, and opts.Through gets the child run. Follow asks
+// for such child runs at most once a second, and only while a call of the run is in flight.
 //
-// If the store does not answer, Follow asks again with a growing pause until ctx ends. If
-// reading fails, it returns the error only if a later try would fail in the same way. Such
-// errors are ErrNotFound, ErrDamaged, a *SchemaError, a *LossError and a *KeyError. A
-// *RunError, or another error of package journal, says that this engine cannot read the stored
-// run.
+// If the store does not answer, Follow asks again with a growing pause until ctx ends. If reading
+// fails, Follow returns the error only if a later try would fail in the same way. Such errors are
+// store.ErrNotFound, store.ErrDamaged, a *store.SchemaError, a *store.LossError and a
+// *crypt.KeyError. A *journal.RunError, or another error of package journal, says that this engine
+// cannot read the stored run.
 func (n *Node) Follow(ctx context.Context, run status.RunID, from int, fn func(first int, facts []story.Fact), opts journal.FollowOptions) (*machine.State, error) {
 	hint, done := n.shared.Followers.Follow(run)
 	defer done()

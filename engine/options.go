@@ -18,27 +18,27 @@ import (
 type Config struct {
 	Store   store.Store    // required
 	Invoker invoke.Invoker // required
-	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that engines
-	// share (max_concurrency and rate_limit of agents) do not count.
+	// Capacity limits the calls of each agent; nil = no limit. If it is nil, the limits that
+	// engines share (max_concurrency and rate_limit of agents) do not count.
 	Capacity invoke.Capacity
-	// Sealer encrypts sensitive data. Run returns a *crypt.KeyError if the keys of the Sealer do not
-	// fit the keys that the store has recorded (journal.PinKey). nil = a run with sensitive values is
-	// refused.
+	// Sealer encrypts sensitive data. Run returns a *crypt.KeyError if the keys of the Sealer do
+	// not fit the keys that the store has recorded (journal.PinKey). nil = a run with sensitive
+	// values is refused.
 	Sealer crypt.Sealer
 	// Secrets resolves a reference such as "env:X" right before a call. If it returns an
 	// error, the step is held, and people see the error as the reason. nil = no reference
 	// can be resolved.
 	Secrets func(ref string) (string, error)
-	// Replies sends the replies of runs to webhooks. nil = this engine accepts no run whose replies go
-	// to a webhook, and sends none.
+	// Replies sends the replies of runs to webhooks. nil = this engine accepts no run whose replies
+	// go to a webhook, and sends none.
 	Replies  ReplySender
 	Observer Observer     // nil = NoObserver
 	Logger   *slog.Logger // nil = the node does not log
 	Options  Options
 }
 
-// defaultMaxRunMemory is the default of Options.MaxRunMemory, in bytes. An engine on a machine with 512
-// MiB has approximately this much memory for runs.
+// defaultMaxRunMemory is the default of Options.MaxRunMemory, in bytes. An engine on a machine with
+// 512 MiB has approximately this much memory for runs.
 const defaultMaxRunMemory = 256 << 20
 
 // Options are the settings of a Node. Zero fields mean their defaults.
@@ -86,9 +86,9 @@ type Options struct {
 	// is quarantined. Default 64 MiB.
 	MaxRow int
 	// SnapshotRows is the number of journal rows after which the engine stores a snapshot of a run.
-	// Then loading the run needs only the snapshot and the rows after it. A run with large rows gets
-	// a snapshot earlier, and a run with a large state gets one later. With a smaller number, the
-	// engine writes more bytes for snapshots. Default 1,000.
+	// Then loading the run needs only the snapshot and the rows after it. A run with large rows
+	// gets a snapshot earlier, and a run with a large state gets one later. With a smaller number,
+	// the engine writes more bytes for snapshots. Default 1,000.
 	SnapshotRows int
 	// Ceilings limit the size of one run. All engines of a store should have the same
 	// ceilings.
@@ -125,7 +125,7 @@ func (o Options) withDefaults() Options {
 	}
 	set(&o.Lease, 30*time.Second)
 	if o.MaxScan == 0 && o.Lease < 10*time.Second {
-		o.MaxScan = o.Lease / 3 // not half: a late scan must still renew a short lease before it ends
+		o.MaxScan = o.Lease / 3 // not half: a late scan must still renew a short lease before the lease ends
 	}
 	set(&o.MaxScan, o.Lease/2)
 	set(&o.MinScan, min(200*time.Millisecond, o.MaxScan))

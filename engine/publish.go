@@ -24,7 +24,8 @@ import (
 var (
 	// ErrNoSchedules says that the store does not keep schedules.
 	ErrNoSchedules = publish.ErrNoSchedules
-	// ErrNoSelections says that the store has no business tables, so a select block cannot read them.
+	// ErrNoSelections says that the store has no business tables, so a select block cannot read
+	// them.
 	ErrNoSelections = publish.ErrNoSelections
 )
 
@@ -36,16 +37,16 @@ type Publication struct {
 	By         string           // person who publishes; only for display
 }
 
-// Publish stores a definition and publishes its workflows, in place of their former versions. Engines
-// on the store start the runs of their schedules. A schedule that was published before keeps its last
-// tick. If its timetable is unchanged, it also keeps its next tick. Publish needs no running engine
-// and no agents, and uses only the fields Store and Sealer of cfg. It returns the rows of the
-// schedules.
+// Publish stores a definition and publishes its workflows, in place of their former versions.
+// Engines on the store start the runs of their schedules. A schedule that was published before
+// keeps its last tick. If its timetable is unchanged, it also keeps its next tick. Publish needs no
+// running engine and no agents, and uses only the fields Store and Sealer of cfg. It returns the
+// rows of the schedules.
 func Publish(ctx context.Context, cfg Config, p Publication) ([]schedules.Row, error) {
 	return cfg.publisher().Publish(ctx, publish.Publication(p))
 }
 
-// publisher returns what publishes workflows and opens firings on the store.
+// publisher returns a Publisher, which publishes workflows and opens firings on the store.
 func (c Config) publisher() publish.Publisher {
 	return publish.Publisher{Store: c.Store, Sealer: c.Sealer}
 }

@@ -40,15 +40,15 @@ func (e *RestartError) Error() string {
 	return fmt.Sprintf("run %s cannot be restarted: %s", e.Run, strings.Join(all, "; "))
 }
 
-// Restart accepts a new run that takes over results and effects of an ended run, and starts from the
-// step r.Step. The new run has no owner, as after Enqueue. From now on it has the duty to undo the
-// effects that it takes over, if it turns back. The first row of the new run holds all that it takes
-// over. In the commit of this row, the store checks that the ended run has no other heir.
+// Restart accepts a new run that takes over results and effects of an ended run, and starts from
+// the step r.Step. The new run has no owner, as after Enqueue. From now on it has the duty to undo
+// the effects that it takes over, if it turns back. The first row of the new run holds all that it
+// takes over. In the commit of this row, the store checks that the ended run has no other heir.
 //
-// If the name is in use, or an open run has the same unique key, nothing is written: Restart returns
-// the earlier run with Exists set. It returns a *RestartError if the results cannot be taken over,
-// and a *naming.HeirError if another run has them already. It returns store.ErrNotFound if the ended
-// run does not exist.
+// If the name is in use, or an open run has the same unique key, nothing is written: Restart
+// returns the earlier run with Exists set. It returns a *RestartError if the results cannot be
+// taken over, and a *naming.HeirError if another run has them already. It returns store.ErrNotFound
+// if the ended run does not exist.
 func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, error) {
 	request, err := r.prepare(ctx, cfg)
 	if err != nil {
@@ -57,8 +57,9 @@ func Restart(ctx context.Context, cfg Config, r Restarting) (store.Submitted, er
 	return enqueue(ctx, cfg, request)
 }
 
-// CheckRestart returns an error with which Restart would refuse the new run now, and writes nothing.
-// Another run may change the answer at any time: it may take the last place in a limit.
+// CheckRestart returns the error with which Restart would refuse the new run now; nil = Restart
+// would accept it. CheckRestart writes nothing. Another run may change the answer at any time, for
+// example if it takes the last place in a limit.
 func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
 	request, err := r.prepare(ctx, cfg)
 	if err != nil {
@@ -67,8 +68,8 @@ func CheckRestart(ctx context.Context, cfg Config, r Restarting) error {
 	return submit.Preview(ctx, cfg.Store, request)
 }
 
-// prepare reads the ended run and returns the submission of the new run. It returns a *RestartError if
-// the results cannot be taken over.
+// prepare reads the ended run and returns the submission of the new run. It returns a *RestartError
+// if the results cannot be taken over.
 func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, error) {
 	loaded, err := journal.Load(ctx, cfg.Store, cfg.Sealer, journal.NewDefinitions(cfg.Store, cfg.Sealer), r.Run)
 	if err != nil {
@@ -83,9 +84,10 @@ func (r *Restarting) prepare(ctx context.Context, cfg Config) (submit.Request, e
 	return r.request(past, from, plan), nil
 }
 
-// request returns the submission of the new run. The new run has the priority of the ended run and, if
-// a schedule has started that run, its tick. So its expressions get the same values, and its unique key
-// is the same. It has no replies: the sink of the ended run has got the reply about the end already.
+// request returns the submission of the new run. The new run has the priority of the ended run. If
+// a schedule has started the ended run, the new run also has the tick of the ended run. So the
+// expressions of the new run get the same values, and its unique key is the same. The new run has
+// no replies: the sink of the ended run has got the reply about the end already.
 func (r *Restarting) request(past *moving.Past, from moving.From, plan moving.Succession) submit.Request {
 	priority := past.Run.Line.Priority()
 	out := submit.Request{

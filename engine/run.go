@@ -226,8 +226,8 @@ func (n *Node) forMembers() cluster.Config {
 }
 
 // startOthers starts the loops that need no membership. They start runs for schedules, selections,
-// sent events and submissions of other programs, and they deliver replies. Each loop ends soon after
-// ctx has ended, and then closes its channel.
+// sent events and submissions of other programs, and they deliver replies. Each loop ends soon
+// after ctx has ended, and then closes its channel.
 func (n *Node) startOthers(ctx context.Context) []<-chan struct{} {
 	var ended []<-chan struct{}
 	if !n.cfg.Options.OnlyOwnRuns {

@@ -61,7 +61,7 @@ type Call struct {
 	Run     status.RunID // internal id of the run; Request contains the public id
 	// StartBy is the last time, by this process's clock, at which the Invoker may send the call. A
 	// call that is sent later could exceed the agent's rate_limit. If the Invoker cannot send the
-	// call in time, it returns a *Deferred with WhyTooSlow. zero = there is no such time.
+	// call in time, it returns a *Deferred with WhyTooSlow. Zero = there is no such time.
 	StartBy time.Time
 	// OnProgress receives heartbeats and checkpoints while the call runs, in order. An Invoker
 	// does not call OnProgress after Invoke has returned. OnProgress does not block. nil =
@@ -143,7 +143,7 @@ type Capacity interface {
 	// Release gives n slots back. Then the Capacity calls the functions that OnFree has
 	// registered.
 	Release(spec AgentSpec, n int)
-	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an agent may
-	// have become free. The parameter `key` is AgentSpec.Key.
+	// OnFree registers fn. The Capacity calls fn, without locks held, whenever a slot of an agent
+	// may have become free. The parameter `key` is AgentSpec.Key.
 	OnFree(fn func(key string))
 }

@@ -14,10 +14,11 @@ type Moment struct {
 	Signals   []model.Signal // early signals that the run keeps
 }
 
-// deadline sets the fields Deadline and NewDeadline of the plan. It refuses the move if the deadline of
-// the new definition cannot be evaluated, or has passed. The run keeps its present deadline in two
-// cases. First, the old definition gives the same deadline as the new one: a person may have extended
-// it. Second, the run has passed its pivot, so its deadline has no effect.
+// deadline sets the fields Deadline and NewDeadline of the plan. It refuses the move if the
+// deadline of the new definition cannot be evaluated, or has passed. The run keeps its present
+// deadline in two cases. First, the new definition gives the same deadline as the old one. The
+// present deadline may still differ, because a person may have extended it. Second, the run has
+// passed its pivot, so its deadline has no effect.
 func (c *comparison) deadline() {
 	if c.run.Phase != model.PhaseForward || c.run.Passed || len(c.plan.Refusals) > 0 {
 		return

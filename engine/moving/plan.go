@@ -21,8 +21,8 @@ type Plan struct {
 	Vars     dsl.Value     // the run's variables for the new definition
 	Flow     *dsl.Workflow // the new workflow; the index of each step is the number of its node. nil if there is a refusal
 	StepOf   []int32       // see model.Move
-	// Deadline is the deadline that the new definition gives to the run; 0 = none. It counts only if
-	// NewDeadline is true. Otherwise the run keeps its present deadline.
+	// Deadline is the deadline that the new definition gives to the run; 0 = none. It counts only
+	// if NewDeadline is true. Otherwise the run keeps its present deadline.
 	Deadline    model.Instant
 	NewDeadline bool
 }
@@ -112,8 +112,8 @@ func (c *comparison) refuse(step, next, format string, args ...any) {
 	c.plan.Refusals = append(c.plan.Refusals, Refusal{Step: step, Reason: fmt.Sprintf(format, args...), Next: next})
 }
 
-// whole returns the first reason against the move that does not depend on a single step; zero = there
-// is no such reason.
+// whole returns the first reason against the move that does not depend on a single step; zero =
+// there is no such reason.
 func (c *comparison) whole() Refusal {
 	switch {
 	case c.next == nil:
@@ -136,8 +136,8 @@ func (c *comparison) whole() Refusal {
 	return Refusal{}
 }
 
-// match finds for each node of the run its step in the new definition. New steps get the numbers
-// after those of all nodes. It sets the fields Steps, StepOf and Flow of the plan.
+// match finds, for each node of the run, its step in the new definition. New steps get the numbers
+// after those of all nodes. The method sets the fields Steps, StepOf and Flow of the plan.
 func (c *comparison) match() {
 	byName := map[string]int{}
 	for i, s := range c.next.Steps {
@@ -230,8 +230,8 @@ func (c *comparison) changed(s *Step) []string {
 }
 
 // aspects returns the source texts of the attributes and blocks of a step, by their names. A step
-// that does not come from a file has no source texts. Then aspects returns only the kind, the action
-// and the undo of the step.
+// that does not come from a file has no source texts. Then aspects returns only the kind, the
+// action and the undo of the step.
 func aspects(s *dsl.Step) map[string]string {
 	if s.Aspects != nil {
 		return s.Aspects()
@@ -256,9 +256,10 @@ func (c *comparison) open(n *model.Node) bool {
 	return false
 }
 
-// inFlight refuses the move because a call of a step is in flight. The parameter `why` says what the new
-// definition does to the step. A pause of the run does not end a child run, and it holds the steps of a
-// group, so that the group does not end either.
+// inFlight refuses the move because a call of a step is in flight. The parameter `why` says what
+// the new definition does to the step. The advice depends on the step. If the run is paused, a call
+// of an agent still ends. A child run is not paused with it and must be brought to its end. But the
+// run of a group is paused, too, so that the group cannot end.
 func (c *comparison) inFlight(s *Step, why string) {
 	switch k := c.now.Steps[s.Node].Child; {
 	case k == nil:
@@ -283,7 +284,7 @@ func harmless(n *model.Node) bool {
 	return n.Effect() == status.EffectNone && !n.Expanded && !n.Waits() && !n.Well() && n.Loop == (model.Loop{}) && n.UndoDoubt == 0
 }
 
-// begun decides about a changed step of which no call is in flight.
+// begun decides about a changed step that has no call in flight.
 func (c *comparison) begun(s *Step, n *model.Node) {
 	if untouched(n) || harmless(n) {
 		s.Anew, s.Fresh = true, untouched(n)
@@ -335,7 +336,8 @@ func (c *comparison) removed(s *Step, n *model.Node) {
 }
 
 // dependencies refuses the move if a step has begun and, in the new definition, depends on a step
-// that has not ended. Otherwise the step would continue without waiting for the other step.
+// that has not ended well (model.Node.Well). Otherwise the step that has begun would continue
+// without waiting for the step on which it depends.
 func (c *comparison) dependencies(s *Step, n *model.Node) {
 	if untouched(n) || s.Anew || n.State == status.StepSkipped {
 		return
@@ -399,7 +401,8 @@ func (c *comparison) pivot() {
 	}
 }
 
-// variables sets the field Vars of the plan: the run's values for the variables of the new definition.
+// variables sets the field Vars of the plan: the run's values for the variables of the new
+// definition.
 func (c *comparison) variables() {
 	if len(c.next.Variables) == 0 { // no expression can read a variable
 		c.plan.Vars = c.run.Vars.V

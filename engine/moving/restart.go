@@ -28,12 +28,12 @@ type Heritage struct {
 	Node  int    // number of the step's node in the old run; -1 = the old run does not have the step
 	State status.StepState
 	Taken bool // the new run takes over the result; false = the step runs in the new run
-	// Effect is true if the step has an effect that the old run has not undone, or if a child run of the
-	// step keeps effects. If Taken is true, the new run takes over this effect. Otherwise the new run
-	// may cause the effect a second time.
+	// Effect is true if the step has an effect that the old run has not undone, or if a child run
+	// of the step keeps effects. If Taken is true, the new run takes over this effect. Otherwise
+	// the new run may cause the effect a second time.
 	Effect bool
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
-	// Refused is true if a refusal is about this step, so that it stays as it is.
+	// Refused is true if a refusal is about this step.
 	Refused bool
 }
 
@@ -76,7 +76,7 @@ type succession struct {
 	from   int          // index of the step from which the new run starts
 	before map[int]bool // indexes of the steps on which the step in the field `from` depends, directly or not
 	nodeOf []int        // number of the node in the old run, by index of the step in the new workflow; -1 = none
-	doubt  bool         // a refusal counts for every step, so no other step helps
+	doubt  bool         // an effect is in doubt, so a restart from another step is refused, too
 	taken  map[int]bool // indexes of the steps whose results are taken over
 }
 
@@ -231,10 +231,10 @@ func (s *succession) keeps(n *model.Node) bool {
 	return slices.ContainsFunc(s.nodes[n.First:n.First+n.Count], func(item *model.Node) bool { return item.Kept.Stay() })
 }
 
-// remains returns what remains of the effects of a step, without those that its child runs keep. If the step has instances, the result is
-// the largest of their remainders, in the order of the constants above. If some instances were
-// undone and the effects of others stay, the effects are in doubt: the new run could neither keep
-// nor repeat the step.
+// remains returns what remains of the effects of a step, without those that its child runs keep. If
+// the step has instances, the result is the largest of their remainders, in the order of the
+// constants above. If some instances were undone and the effects of others stay, the effects are in
+// doubt: the new run could neither keep nor repeat the step.
 func (s *succession) remains(n *model.Node) remainder {
 	if !n.Expanded {
 		return remainsOf(n)
@@ -263,8 +263,8 @@ func remainsOf(n *model.Node) remainder {
 	case n.Undo == model.UndoNone, n.Undo == model.UndoDeclared:
 		return effectStays
 	case n.Undo == model.UndoLeft && n.Und.Miss == model.MissNone && (n.Und.Total == 0 || n.Kept.Has(status.KeptLeft)):
-		// A person left the effect in place with cancel --no-compensate, or the child run of the node
-		// could undo nothing.
+		// A person left the effect in place with cancel --no-compensate, or the child run of the
+		// node could undo nothing.
 		return effectStays
 	}
 	return effectInDoubt
@@ -305,8 +305,8 @@ func (s *succession) passes() bool {
 // depends reports whether step i depends on the step from which the new run starts.
 func (s *succession) depends(i int) bool { return ancestors(s.next, i)[s.from] }
 
-// gone refuses the restart if a step of the old run still has an effect, or may have one, and the new
-// definition does not have this step.
+// gone refuses the restart if a step of the old run still has an effect, or may have one, and the
+// new definition does not have this step.
 func (s *succession) gone() {
 	for i := range s.oldSteps() {
 		if slices.Contains(s.nodeOf, i) {
@@ -319,9 +319,9 @@ func (s *succession) gone() {
 	}
 }
 
-// pivot refuses the restart in two cases. First, the pivot of the old run has succeeded, and the new
-// run would not take it over as its own pivot. Second, no pivot of the old run has succeeded, and
-// the new run would take over a succeeded step that is the pivot only in the new definition.
+// pivot refuses the restart in two cases. First, the pivot of the old run has succeeded, and the
+// new run would not take it over as its own pivot. Second, no pivot of the old run has succeeded,
+// and the new run would take over a succeeded step that is the pivot only in the new definition.
 func (s *succession) pivot() {
 	p := s.next.Pivot
 	if s.run.Passed {
@@ -335,9 +335,9 @@ func (s *succession) pivot() {
 	}
 }
 
-// pivotLost refuses the restart, because the new run would not take over the pivot of the old run. The
-// pivot may have taken effect although its step has failed: then its child run has passed its own
-// pivot, and no restart is possible.
+// pivotLost refuses the restart, because the new run would not take over the pivot of the old run.
+// The pivot may have taken effect although its step has failed: then its child run has passed its
+// own pivot, and no restart is possible.
 func (s *succession) pivotLost(p int) {
 	if p >= 0 && s.nodeOf[p] >= 0 && !s.nodes[s.nodeOf[p]].Well() {
 		s.refuse("", "start a new run", "the pivot has taken effect, but its step has failed, so the new run could not take it over")

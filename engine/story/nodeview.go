@@ -32,8 +32,8 @@ type NodeView struct {
 	// not known. For other steps both are 0.
 	Iteration, Iterations int
 
-	// Child is the public name of the child run that the node has started; "" = it has started none.
-	// If the node has started several child runs, Child is the name of the last one.
+	// Child is the public name of the child run that the node has started; "" = it has started
+	// none. If the node has started several child runs, Child is the name of the last one.
 	Child string
 
 	StartedAt  time.Time // start of the first attempt; zero = no attempt yet
@@ -100,7 +100,8 @@ func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 }
 
 // Nodes returns the views of all nodes: first the steps in order of declaration, then the
-// instances. If wf is nil, names and actions are missing.
+// instances. If `wf` is nil, the views have a number such as #3 instead of a step's name, and no
+// actions.
 func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
 	return func(yield func(NodeView) bool) {
 		for i := range s.Nodes() {
@@ -224,9 +225,9 @@ func namedValues(outputs []model.Output) []NamedValue {
 	return named
 }
 
-// KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. A step is also named if its child run
-// keeps such effects. If wf is nil, it returns a number such as #3 instead of a step's name.
+// KeptByDeclaration returns the names of the steps and instances whose effects stay because of
+// compensation = "none", in the order of the workflow. A step is also named if its child run keeps
+// such effects. If `wf` is nil, the result has a number such as #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }
@@ -247,8 +248,8 @@ func keptByDeclaration(wf *dsl.Workflow, r *model.Run, nodes func() []*model.Nod
 }
 
 // UndoFailures returns the undos that have failed. The result `blocked` is the number of effects
-// whose undo waits because an undo that must come before it has failed. If wf is nil, the names of
-// the steps are missing.
+// whose undo waits because an undo that must come before it has failed. If `wf` is nil, the result
+// has a number such as #3 instead of a step's name.
 func UndoFailures(s *machine.State, wf *dsl.Workflow) (failures []UndoFailure, blocked int) {
 	return undoFailures(wf, s.Nodes())
 }

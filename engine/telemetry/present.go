@@ -19,14 +19,14 @@ type Snapshot struct {
 	// Number of alerts that were not pushed yet; negative = not known, or this engine
 	// pushes no alerts.
 	Undelivered int
-	// Number of submissions of other programs that engines refused; negative = not known, or the state
-	// has no such submissions.
+	// Number of submissions of other programs that engines refused; negative = not known, or the
+	// state has no such submissions.
 	Refused int
-	// Starts says for how many seconds the oldest start of each kind, such as "submission", has waited for
-	// an engine; 0 = none waits. nil = not known.
+	// Starts says for how many seconds the oldest start of each kind, such as "submission", has
+	// waited for an engine; 0 = none waits. nil = not known.
 	Starts map[string]float64
-	// Replies that wait, by the kind of their sink; nil = not known. A kind without waiting replies has
-	// an entry, too.
+	// Replies that wait, by the kind of their sink; nil = not known. A kind without waiting replies
+	// has an entry, too.
 	Replies map[string]ReplyLag
 	Agents  []AgentSnapshot
 }

@@ -72,9 +72,9 @@ func (a *Attempt) Message() string {
 // earlier and not 0.
 func (a *Attempt) Expires() Instant { return Earliest(a.CompleteBy, a.Silent) }
 
-// indexOfCall searches a list of attempts for the attempt with the given call number. It returns the
-// index of this attempt, and true. If there is none, it returns the index at which the caller
-// can insert it, and false.
+// indexOfCall searches a list of attempts for the attempt with the given call number. It returns
+// the index of this attempt, and true. If the list does not have the attempt, indexOfCall returns
+// the index at which the caller can insert it, and false.
 func indexOfCall(list []Attempt, call int32) (i int, found bool) {
 	for i = len(list); i > 0 && list[i-1].Call >= call; i-- {
 		if list[i-1].Call == call {

@@ -46,8 +46,8 @@ func plainly[T any, V comparable](bit uint64, p func(*T) *V) Field[T] {
 	}
 }
 
-// value returns a Field for a value of the type StoredValue, which is compared with SameStored. The function
-// `p` returns a pointer to the value.
+// value returns a Field for a value of the type StoredValue. The Field compares with SameStored.
+// The function `p` returns a pointer to the value.
 func value[T any](bit uint64, p func(*T) *StoredValue) Field[T] {
 	return Field[T]{
 		Bit:  bit,

@@ -29,8 +29,9 @@ type Signal struct {
 	By      string
 }
 
-// Fits returns nil if the wait block can take the signal, which has one of its names. A signal with an
-// error code needs no payload.
+// Fits returns nil if the wait block w can take the signal. The caller must have checked that the
+// block has the name of the signal: Fits checks only the payload. A signal with an error code needs
+// no payload.
 func (s *Signal) Fits(w *dsl.Wait) error {
 	if s.Fail != "" {
 		return nil

@@ -21,8 +21,8 @@ func NodeName(wf *dsl.Workflow, i int, n *Node) string {
 
 var noAction = dsl.Action{}
 
-// ActionOf returns the action that a call of this kind invokes. It returns an empty action if `wf`
-// is nil or does not have the step.
+// ActionOf returns the action that a call of this kind invokes. It returns nil if the step calls no
+// agent. It returns an empty action if `wf` is nil or does not have the step.
 func ActionOf(wf *dsl.Workflow, n *Node, kind CallKind) *dsl.Action {
 	if wf == nil || n.Of() >= len(wf.Steps) {
 		return &noAction

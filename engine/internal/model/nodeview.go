@@ -55,8 +55,8 @@ func (n *Node) LastUnknown() *Attempt {
 	return nil
 }
 
-// Effect returns whether the node has changed something in the remote service: no, maybe or
-// yes (S20). The effects that stay of the node's child runs count, too.
+// Effect returns whether the node has changed something in the remote service: no, maybe or yes
+// (S20). Effects that remain of the node's child runs count, too.
 func (n *Node) Effect() status.Effect {
 	if n.Kept.Stay() {
 		return status.EffectDone
@@ -64,8 +64,8 @@ func (n *Node) Effect() status.Effect {
 	return n.OwnEffect()
 }
 
-// OwnEffect returns the same as Effect, but without the effects that stay of the node's child runs that have
-// ended. Only an effect that OwnEffect reports can be undone.
+// OwnEffect returns the same as Effect, but without the effects that remain of child runs of the
+// node that have ended. Only an effect that OwnEffect reports can be undone.
 func (n *Node) OwnEffect() status.Effect {
 	switch {
 	case n.Done || n.Loop.Past:

@@ -26,7 +26,8 @@ type Run struct {
 	Last     Instant // time of the last record
 	Finished Instant // time of the end of the run; 0 = it has not ended
 	Deadline Instant // deadline of the forward work; 0 = none
-	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has begun.
+	// The run fails if no step has begun at this time; 0 = there is no such time, or a step has
+	// begun.
 	StartBy Instant
 
 	Records int32 // number of records applied
@@ -72,8 +73,8 @@ type Head struct {
 	Line      line.Line // priority of the run, and the limit that it shares with other runs
 	Started   Instant
 	Parent    Parent // only for a child run
-	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It is
-	// behind a pointer because most runs have none.
+	// Where the replies of the run go; nil = the run has no replies. No code changes a ReplyTo. It
+	// is behind a pointer because most runs have none.
 	Reply *ReplyTo
 }
 
@@ -126,8 +127,8 @@ type Rare struct {
 	Outputs []Output
 
 	Moves []Move // definitions to which the run was moved (engine migrate), in order; nil = none
-	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of the
-	// last of them has started this run; nil = this run has taken over nothing.
+	// Runs whose results this run has taken over (engine restart), the oldest first. A restart of
+	// the last of them has started this run; nil = this run has taken over nothing.
 	Ancestors []Ancestor
 }
 
