@@ -56,7 +56,7 @@ func (n *Node) Done() <-chan struct{} { return n.ended }
 // wait until the lease has expired.
 func (n *Node) StopNow() { n.stopNow() }
 
-// enter makes t the present membership; nil means that there is none now.
+// enter makes the parameter `t` the present membership; nil means that there is none now.
 func (n *Node) enter(t *cluster.Membership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -143,7 +143,7 @@ func (n *Node) Deliver(ctx context.Context, run status.RunID, e machine.Event) e
 	return nil
 }
 
-// passed reports a scan to the observer.
+// passed reports a scan to the observer, and keeps the time of the scan for Status.
 func (n *Node) passed(p cluster.Pass) {
 	n.lastPass.Store(time.Now().UnixNano())
 	n.cfg.Observer.Pass(PassStats(p))

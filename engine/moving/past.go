@@ -26,7 +26,7 @@ type Past struct {
 	Flow  *dsl.Workflow // workflow that the run had at its end
 }
 
-// Succession says what a new run of the given workflow takes over from the ended run.
+// Succession says what a new run of the workflow `next` takes over from the ended run.
 func (p *Past) Succession(next *dsl.Workflow, from From) Succession {
 	return Restart(p.Flow, next, p.Run, p.Nodes, from.Step, from.Again)
 }

@@ -139,8 +139,8 @@ func (c *comparison) whole() Refusal {
 	return Refusal{}
 }
 
-// match finds for each node of the run its step in the new definition. New steps get the numbers
-// after those of all nodes. It sets the fields Steps, StepOf and Flow of the plan.
+// match finds, for each node of the run, its step in the new definition. New steps get the numbers
+// after those of all nodes. The method sets the fields Steps, StepOf and Flow of the plan.
 func (c *comparison) match() {
 	byName := map[string]int{}
 	for i, s := range c.next.Steps {
@@ -287,7 +287,7 @@ func harmless(n *model.Node) bool {
 	return n.Effect() == status.EffectNone && !n.Expanded && !n.Waits() && !n.Well() && n.Loop == (model.Loop{}) && n.UndoDoubt == 0
 }
 
-// begun decides about a changed step of which no call is in flight.
+// begun decides about a changed step that has no call in flight.
 func (c *comparison) begun(s *Step, n *model.Node) {
 	if untouched(n) || harmless(n) {
 		s.Anew, s.Fresh = true, untouched(n)

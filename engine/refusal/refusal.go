@@ -51,7 +51,7 @@ type FullError struct {
 	Workflow, Key string // Key is "" if the workflow has one limit for all its runs
 	Limit         int
 	Open          []string // names of runs that hold a place; at most 10
-	Child         bool     // true = a step or group started the refused run
+	Child         bool     // true = a step or group wanted to start the refused run
 	Err           error    // the cause, naming.ErrFull
 }
 

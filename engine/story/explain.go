@@ -213,7 +213,8 @@ func (x *explainer) blocked() string {
 	return strings.Join(names, ", ")
 }
 
-// limits adds a sentence about the deadline that applies now.
+// limits adds sentences about the time by which a step must have begun (StartBy), and about the
+// deadline that applies now.
 func (x *explainer) limits() {
 	r := x.s.Run()
 	if r.MustStart() {
@@ -276,8 +277,8 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// because returns a failure as text for the end of a sentence, with the step, code and message.
-// It returns "" if the failure has none of them.
+// because returns a failure as text for the end of a sentence, with the step, code and message. It
+// returns "" if the failure has neither a code nor a message.
 func because(f dsl.Failure) string {
 	text := f.Code
 	if f.Message != "" {
@@ -317,7 +318,7 @@ func effects(n int) string {
 	return fmt.Sprintf("%d effects are", n)
 }
 
-// sentence returns text with a capital first letter.
+// sentence returns the parameter `text` with a capital first letter.
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // run returns the run's name, quoted if a shell would not read it as one word.

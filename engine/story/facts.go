@@ -11,9 +11,10 @@ import (
 	"github.com/saga-engine/engine/engine/machine/status"
 )
 
-// Facts returns the facts of a record, in the order in which people should read them. The
-// parameter `s` is the state before the record. The names of steps and actions, and the largest
-// number of attempts, come from the workflow wf. If wf is nil, the facts do not have them.
+// Facts returns the facts of a record, in the order in which people should read them. The parameter
+// `s` is the state before the record. The names of steps and actions, and the largest number of
+// attempts, come from the workflow `wf`. If `wf` is nil, a step has a number such as #3 instead of
+// its name, and the facts do not have actions and largest numbers of attempts.
 func Facts(wf *dsl.Workflow, s *machine.State, r machine.Record) []Fact {
 	facts, _ := AppendFacts(nil, AllFactKinds(), wf, s, r)
 	return facts
@@ -31,8 +32,8 @@ func AppendFacts(facts []Fact, kinds FactKinds, wf *dsl.Workflow, s *machine.Sta
 	return t.facts, t.count
 }
 
-// Count returns the number of facts that a record has. c is the change that the record makes.
-// Calling Count is much cheaper than computing the facts.
+// Count returns the number of facts that a record has. The parameter `c` is the change that the
+// record makes. Calling Count is much cheaper than computing the facts.
 func Count(wf *dsl.Workflow, c *machine.Change) int {
 	if !c.Visible() {
 		return 0
@@ -314,8 +315,8 @@ func (t *factWriter) attemptFact(p pair, a *model.Attempt) Fact {
 	return f
 }
 
-// deadline sets UndoDeadline if the fact is about an undo, and otherwise StepDeadline. n is the
-// node of the fact.
+// deadline sets the field UndoDeadline of a fact about an undo, and the field StepDeadline of any
+// other fact. The parameter `n` is the node of the fact.
 func (f *Fact) deadline(n *model.Node) {
 	if f.Undo {
 		f.UndoDeadline = n.Und.Deadline.Time()
@@ -427,7 +428,8 @@ func (t *factWriter) nodes() []*model.Node {
 	return all
 }
 
-// beginnings adds a fact if a node starts an undo or an attempt, is held, or begins a pause.
+// beginnings adds a fact if a node starts an undo or an attempt, is held, begins to wait for a
+// signal or a timer, or begins a pause.
 func (t *factWriter) beginnings(p pair) {
 	if p.now.Undo == model.UndoActive && p.old.Undo != model.UndoActive && p.old.Und.Began == 0 && !p.now.Expanded && !t.skips(FactUndoStarted) {
 		t.add(Fact{Kind: FactUndoStarted, Step: t.name(p), Undo: true, Action: model.ActionName(t.wf, p.now, model.CallUndo), UndoDeadline: p.now.Und.Deadline.Time()})

@@ -103,7 +103,8 @@ func (v *NodeView) keyOf(n *model.Node, a *model.Attempt) string {
 }
 
 // Nodes returns the views of all nodes: first the steps in order of declaration, then the
-// instances. If wf is nil, names and actions are missing.
+// instances. If `wf` is nil, the views have a number such as #3 instead of a step's name, and no
+// actions.
 func Nodes(s *machine.State, wf *dsl.Workflow) iter.Seq[NodeView] {
 	return func(yield func(NodeView) bool) {
 		for i := range s.Nodes() {
@@ -227,9 +228,9 @@ func namedValues(outputs []model.Output) []NamedValue {
 	return named
 }
 
-// KeptByDeclaration returns the names of the steps and instances whose effects stay because
-// of compensation = "none", in the order of the workflow. A step is also named if its child run
-// keeps such effects. If wf is nil, it returns a number such as #3 instead of a step's name.
+// KeptByDeclaration returns the names of the steps and instances whose effects stay because of
+// compensation = "none", in the order of the workflow. A step is also named if its child run keeps
+// such effects. If `wf` is nil, the result has a number such as #3 instead of a step's name.
 func KeptByDeclaration(s *machine.State, wf *dsl.Workflow) []string {
 	return keptByDeclaration(wf, s.Run(), s.Nodes)
 }

@@ -10,8 +10,8 @@ type Delta struct {
 	Nodes []NodePatch
 }
 
-// A RunPatch holds the fields of the run that a record changes. Only the fields in Mask are
-// valid.
+// A RunPatch holds the fields of the run that a record changes. In the field To, only the fields
+// whose bits are in Mask are valid.
 type RunPatch struct {
 	Mask uint64
 	To   Run
