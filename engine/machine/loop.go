@@ -19,8 +19,9 @@ const maxAtOnce = 100
 
 // succeed is called when the call or the wait of node i has succeeded. If the step has no repeat
 // block, or its loop is over, the node ends as succeeded. If the loop is not over, the next
-// iteration is planned. The node fails if an expression of the repeat block cannot be evaluated, if
-// a limit is reached, or if `until` is still false after the last iteration that is allowed.
+// iteration is planned. The iteration fails if an expression of the repeat block cannot be
+// evaluated, if a limit is reached, or if `until` is still false after the last iteration that is
+// allowed.
 func (d loops) succeed(i int) {
 	n := d.edit(i)
 	r := d.step(n).Repeat
