@@ -214,7 +214,7 @@ func (d mover) migrated(ev Migrated) {
 		return
 	}
 	if plan.NewDeadline {
-		_, until := bounds(d).parts()
+		_, until := bounds(d).ownAndUntil()
 		bounds(d).set(plan.Deadline, until)
 	}
 	if vars := (model.StoredValue{V: plan.Vars}); !model.SameStored(vars, d.run.Vars) {

@@ -17,17 +17,17 @@
 //	act(rec.Commands())  // only now, and only in the process that committed
 //	wake(state.NextDue()) // deliver TimePassed then
 //
-// An engine that makes many decisions sets Input.Scratch, so that all of them reuse the same
-// memory. A reader that only computes the state from the rows of a journal uses a Loader. Package
-// wire does this.
+// An engine that makes many decisions sets Input.Scratch, so that all of them reuse the
+// same memory. To compute only the state from the rows of a journal, a reader uses a Loader,
+// as package wire does.
 //
 // Decide reads a definition, a state and an event, and returns a record. State.Apply computes
 // the state after the record. Package model defines the data of a run. Package wire converts
 // these data to bytes, and package story converts them to texts for people. This package
 // changes only the state that the caller passes to Apply.
 //
-// A decider makes one decision. Its methods are divided among several types, one for each concern.
-// These types are slots, caller, answers, clocks, forward, undoing, ending, verbs and others.
+// A decider makes one decision. Its methods are in one type for each concern, such as slots,
+// caller, answers, clocks, forward, undoing, ending and verbs.
 //
 // The source files form layers. A file uses only files of its own line and of earlier lines.
 //
@@ -80,8 +80,8 @@
 //
 // Where the definition of the language leaves a choice, the machine does this:
 //
-//   - A lookup is tried at most three times. Like an undo, a lookup starts only when no attempt can
-//     be running any more.
+//   - A lookup is tried at most three times. Like an undo, it starts only when no attempt can be
+//     running any more.
 //   - When the deadline of a step passes, the step fails and gets no other attempt. The
 //     step's catch may accept this failure. If it does not, on_exhausted decides. For a
 //     for_each step, the catch is evaluated for each instance.
@@ -92,13 +92,14 @@
 //     tolerate its failure.
 //   - A for_each step shows as waiting while its instances run, because it has no attempt
 //     of its own.
-//   - After a failed postcondition, the step is repeated only if retry.on names the code
-//     and the action is idempotent.
-//   - While the outcome of the pivot is unknown, a cancel or a passed deadline waits for
-//     it. If the pivot then succeeds, the run continues forward. The cancel is ignored; the
-//     passed deadline only raises an alert.
-//   - While a run is parked, the deadlines of its steps do not pass. When the run continues, these
-//     deadlines move by the time for which the run was parked.
+//   - After a failed postcondition, the step is repeated only if retry.on names the code of
+//     this failure. If the step has an effect, its action must also be idempotent, or its
+//     effect must be undone first (on_rerun = "undo_first").
+//   - While the outcome of the pivot is unknown, a cancel or a passed deadline waits until
+//     the outcome is known. If the pivot then succeeds, the run continues forward. The cancel
+//     is ignored; the passed deadline only raises an alert.
+//   - While a run is parked, the deadlines of its steps do not pass. When the run continues,
+//     these deadlines move by the time for which the run was parked.
 //   - The verb settle --not-done starts no attempt and no undo. Unless a catch accepts the
 //     failure, the run stays parked until a retry or a compensate.
 //   - The verb retry is refused for a step of unknown outcome whose action is not idempotent.
@@ -129,10 +130,11 @@
 //
 //  1. The same input gives the same output, and the input is not changed.
 //  2. A duplicate or late event changes nothing and causes no command.
-//  3. A final state never changes.
-//  4. For a run that has not ended, at least one of these is true: an attempt is in flight, the run
-//     has a due time, the run is held or paused, or it needs a person. The state of the run shows
-//     which.
+//  3. A final state never changes. There is one exception: a child run that has succeeded
+//     turns back when its parent is undone.
+//  4. The state of a run that has not ended shows why the run is not stuck. An attempt is in
+//     flight, or a time is due later. Or the run is paused, or waits for a slot, a place, a
+//     unique key, a signal or a person.
 //  5. Every run ends if agents and people keep answering.
 //  6. A step is invoked only after its dependencies are done.
 //  7. No round has more attempts than its limit allows.

@@ -227,9 +227,9 @@ func (d caller) boundChildren() {
 // its parent waits. The earlier one is the deadline.
 type bounds struct{ *decider }
 
-// parts returns the own deadline of the run, and the time until which its parent waits; 0 = none. The
+// ownAndUntil returns the own deadline of the run, and the time until which its parent waits; 0 = none. The
 // own deadline comes from the workflow. A person may have extended it, or a move may have changed it.
-func (d bounds) parts() (own, until model.Instant) {
+func (d bounds) ownAndUntil() (own, until model.Instant) {
 	r := &d.run
 	switch {
 	case r.Parent.Run == 0:
@@ -266,20 +266,20 @@ func (d bounds) parentWaits(ev ParentWaits) {
 		d.verbs().refuse(verbExtend, ev.By, "the run turns back, so its deadline has no effect any more")
 		return
 	}
-	own, _ := d.parts()
+	own, _ := d.ownAndUntil()
 	d.set(own, model.ToInstant(ev.Until))
 }
 
 // byParent reports whether the deadline of the run is the time until which its parent waits.
 func (d bounds) byParent() bool {
-	own, until := d.parts()
+	own, until := d.ownAndUntil()
 	return until != 0 && (own == 0 || until < own)
 }
 
 // refuses returns why a person cannot give the run this much more time; "" = the person can. The parent
 // of a child run does not wait longer.
 func (d bounds) refuses(by time.Duration) string {
-	_, until := d.parts()
+	_, until := d.ownAndUntil()
 	switch {
 	case by <= 0 || until == 0 || d.run.Phase != model.PhaseForward: // an undo has another deadline
 		return ""

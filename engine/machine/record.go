@@ -368,14 +368,14 @@ type PauseChild struct {
 	Reason  string // with On: the reason that the person gave who paused the run; "" = none, or Parked
 }
 
-// WhyParked is the reason for the pause of a group, if the run around the group is parked.
-const WhyParked = "the run around the group is parked"
+// whyParked is the reason for the pause of a group, if the run around the group is parked.
+const whyParked = "the run around the group is parked"
 
 // Why returns the reason for the pause, for people.
 func (p PauseChild) Why() string {
 	switch {
 	case p.Parked:
-		return WhyParked
+		return whyParked
 	case p.Reason != "":
 		return "the run around the group is paused: " + p.Reason
 	}

@@ -202,7 +202,7 @@ func (d verbs) tooLong(verb, person string, by time.Duration, instead string) bo
 // extend gives the forward work of the run a later deadline. It does nothing if the run has no
 // deadline of its own, or if the new deadline would be earlier.
 func (d verbs) extend(by time.Duration) {
-	own, until := bounds(d).parts()
+	own, until := bounds(d).ownAndUntil()
 	if by > 0 && d.run.Phase == model.PhaseForward && own != 0 {
 		bounds(d).set(max(own, d.at.Add(by)), until)
 	}

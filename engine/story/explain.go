@@ -101,7 +101,7 @@ func (x *explainer) open() {
 		x.say("The run was paused%s%s; nothing starts, but deadlines go on.", x.by(r.PausedBy, r.PausedAt), reason(r.PauseWhy))
 		if r.Parent.Run != 0 && r.PausedBy == r.Parent.Name {
 			x.say("It is a part of the run %s, and goes on with it.", r.Parent.Name)
-			if r.PauseWhy == machine.WhyParked {
+			if r.PauseWhy == (machine.PauseChild{Parked: true}).Why() {
 				x.out.Remedies = append(x.out.Remedies, "engine explain "+word(r.Parent.Name))
 				break
 			}

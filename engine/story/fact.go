@@ -118,8 +118,7 @@ const (
 	PurposeLearn Purpose = "learn"
 )
 
-// A FactKind says which kind of change a Fact describes. It is the field `type` in the NDJSON
-// stream.
+// A FactKind says which kind of change a Fact describes. In the NDJSON stream it has the key "type".
 type FactKind string
 
 // The kinds of facts.
