@@ -41,8 +41,8 @@ func (r *Record) decidedOn(s *State) bool {
 	return r.base == s && r.records == s.run.Records && s != nil
 }
 
-// Empty reports whether the record changes nothing and its event need not be recorded. Then
-// there is nothing to commit.
+// Empty reports whether the record changes nothing and its event need not be recorded. If so, there
+// is nothing to commit.
 func (r Record) Empty() bool {
 	if r.run != nil || len(r.nodes) > 0 {
 		return false
@@ -352,8 +352,8 @@ type Invoke struct {
 // too long, and the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
-	// NoCompensate is true if the run was cancelled without compensation. Then a child run must end
-	// in the same way: it keeps its effects. Agents know no such difference.
+	// NoCompensate is true if the run was cancelled without compensation. A child run must then end
+	// in the same way, and keep its effects. For a call of an agent, the field has no meaning.
 	NoCompensate bool
 	Reason       string // with NoCompensate: the reason that the person gave
 }

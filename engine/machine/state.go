@@ -302,8 +302,8 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	return a.Silent.Time().Sub(a.Started.Time())
 }
 
-// Hopeless reports whether only a person can deal with the effect that node i may have. Then
-// neither a lookup nor an undo can help.
+// Hopeless reports whether only a person can deal with the effect that node i may have. That is the
+// case if neither a lookup nor an undo can help.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
 
 // Weight returns an estimate of how many bytes of memory the state takes.
