@@ -185,9 +185,9 @@ func (s *State) Run() *model.Run { return &s.run }
 // caller must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// NextDue returns the earliest time at which TimePassed changes the run, if no other event
-// comes before. It returns false if there is no such time. Then the run has ended, or it waits
-// only for something without a known time, such as a person, a signal or a free slot.
+// NextDue returns the earliest time at which TimePassed changes the run, if no other event comes
+// before. It returns false if there is no such time: the run has ended, or it waits only for
+// something without a known time, such as a person, a signal or a free slot.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
