@@ -69,14 +69,16 @@ func (d caller) attach(i int) bool {
 	return any
 }
 
-// holdsGroups reports whether no step in a group of the run may start: the run is paused, or it is
-// parked. A group is a part of its run, so it starts nothing while the run starts nothing.
+// holdsGroups reports whether no step in a group of the run may start, because the run is paused or
+// parked. The steps of a group belong to the run around the group, so they start only while the
+// steps of that run may start.
 func holdsGroups(r *model.Run) bool {
 	return r.Paused || r.Parked && r.Phase == model.PhaseForward
 }
 
-// pauseOfGroup returns the command that makes the run of a group follow this run: the group must be
-// paused, or its pause is over. The attempt `a` of node i waits for the run of the group.
+// pauseOfGroup returns the command that makes the run of a group follow this run. If this run is
+// paused or parked, the command pauses the group. If not, the command ends the pause of the group.
+// The attempt `a` of node i waits for the run of the group.
 func (d caller) pauseOfGroup(i int, a *model.Attempt) PauseChild {
 	p := PauseChild{Attempt: AttemptID{Node: i, Call: int(a.Call)}, On: holdsGroups(&d.run)}
 	if p.Parked = p.On && !d.run.Paused; !p.Parked {

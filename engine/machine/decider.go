@@ -26,11 +26,10 @@ type Input struct {
 	// journal in the store, in bytes.
 	Ceilings Ceilings
 	Journal  int64
-	// Allowance limits the total cost of all expressions of the decision. If it is nil, only
-	// the limit of each single expression applies. If the allowance is used up (Over), the
-	// next expression fails with expression_error, and so does its step. Then a caller that
-	// gave less than MaxDecisionCost must drop the record and decide again with a larger
-	// allowance.
+	// Allowance limits the total cost of all expressions of the decision. If it is nil, only the
+	// limit of each single expression applies. If the allowance is used up (Over), the next
+	// expression fails with expression_error, and so does its step. A caller that gave less than
+	// MaxDecisionCost must drop such a record, and decide again with a larger allowance.
 	Allowance *dsl.Allowance
 	// Scratch is memory that the decision may use again. If it is nil, the decision allocates
 	// new memory.

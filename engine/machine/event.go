@@ -40,13 +40,13 @@ type Started struct {
 	// instance.
 	ParentName, ParentStep string
 	Until                  time.Time
-	// Void is true if the parent has turned back before it started the child. Then the child begins
+	// Void is true if the parent has turned back before it started the child. Such a child begins
 	// no step and ends as cancelled at once. The child is recorded, so that a start that arrives
 	// late finds the recorded child, and starts nothing.
 	Void bool
 	// Signals are the early signals for the run of a group, which the run around the group has
-	// kept. Decide gives them new numbers. nil = there are none. They are written only for a child
-	// run.
+	// kept. Decide gives them new numbers. nil = there are none. Only a child run can have such
+	// signals.
 	Signals []signal
 	Line    line.Line
 	// Waits is true if the run must wait for a place, or until the run that holds its unique key
@@ -128,8 +128,8 @@ type TimePassed struct{}
 // true, the event also starts a run that waited for a place or for its unique key.
 type SlotsFreed struct {
 	// Admitted is true if the concurrency limit of the workflow has a place for the run, and the
-	// unique key of the run is free. Then a waiting run starts its steps. The store commits the
-	// record only if there is still a place and the key is still free (Record.Admits).
+	// unique key of the run is free. In this case a waiting run starts its steps. The store commits
+	// the record only if there is still a place and the key is still free (Record.Admits).
 	Admitted bool
 }
 
@@ -199,9 +199,9 @@ type CompensateRequested struct {
 	Step  string
 	Retry bool
 	Skip  bool
-	// Parent is true if the parent of a child run is being undone. Then the child turns back,
-	// although it has succeeded. Only the engine sends such a verb. If it arrives twice, the second
-	// one changes nothing.
+	// Parent is true if the parent of a child run is being undone. In this case the child turns
+	// back, although it has succeeded. Only the engine sends such a verb. If it arrives twice, the
+	// second one changes nothing.
 	Parent     bool
 	By, Reason string
 	Ask        int64

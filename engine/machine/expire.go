@@ -153,9 +153,11 @@ func (d clocks) passClearing(i int) {
 // verbExtend is the name of the verb ParentWaits in a refusal.
 const verbExtend = "extend"
 
-// leadChildren tells the open child runs what this decision changes for them. The groups of a run that
-// is paused or parked now must be paused. Child runs of other steps are runs of their own, so they are
-// not paused. If the deadline of the run has changed, all child runs get another deadline.
+// leadChildren adds the commands for open child runs that follow from this decision. If the run is
+// paused or parked now, the runs of its groups must be paused. If the run continues now, these
+// pauses end. Child runs of other steps are independent, so they are not paused. If the deadline of
+// the run has changed, or the run was parked or has left that state, the child runs get new
+// deadlines.
 func (d caller) leadChildren() {
 	before, now := &d.s.run, &d.run
 	parked := before.Parked != now.Parked
@@ -181,8 +183,9 @@ func (d caller) leadChildren() {
 	}
 }
 
-// amend changes the call of the attempt `a` of node i, if this decision sends the call. If an earlier
-// decision has made the call, its child run may exist already: then amend also adds the command.
+// amend applies the function `change` to the call of the attempt `a` of node i, if this decision
+// sends the call. If an earlier decision has made the call, its child run may exist already. In
+// this case amend adds the command c, which the engine sends to the child.
 func (d caller) amend(i int, a *model.Attempt, c Command, change func(*Invoke)) {
 	for k := range d.commands {
 		if inv, call := d.commands[k].(Invoke); call && inv.Attempt == (AttemptID{Node: i, Call: int(a.Call)}) {
@@ -223,8 +226,8 @@ func (d caller) boundChildren() {
 	}
 }
 
-// bounds knows the two origins of the deadline of a run: its own deadline, and the time until which
-// its parent waits. The earlier one is the deadline.
+// The type bounds computes the deadline of a run from two times: the own deadline of the run, and
+// the time until which its parent waits. The earlier time is the deadline.
 type bounds struct{ *decider }
 
 // ownAndUntil returns the own deadline of the run, and the time until which its parent waits; 0 = none. The
@@ -237,7 +240,8 @@ func (d bounds) ownAndUntil() (own, until model.Instant) {
 	case r.Bound != (model.Bound{}):
 		return r.Bound.Own, r.Bound.Until
 	}
-	// An older engine has started the run, and has stored only the earlier one of the two times.
+	// An older engine has started the run, and has stored only the earlier one of the two times. If
+	// this time is not the deadline of the workflow, it is the time until which the parent waits.
 	if own, ok := d.written(); !ok || r.Deadline < own {
 		return own, r.Deadline
 	}
@@ -254,8 +258,8 @@ func (d bounds) set(own, until model.Instant) {
 	r.Overdue = r.Overdue && r.Deadline <= d.at
 }
 
-// parentWaits sets the deadline of a child run after the parent has changed the time until which it
-// waits. The own deadline of the child still counts.
+// parentWaits sets the deadline of a child run after the parent has changed the time until which
+// the parent waits. The own deadline of the child still counts.
 func (d bounds) parentWaits(ev ParentWaits) {
 	r := &d.run
 	switch {
@@ -276,8 +280,9 @@ func (d bounds) byParent() bool {
 	return until != 0 && (own == 0 || until < own)
 }
 
-// refuses returns why a person cannot give the run this much more time; "" = the person can. The parent
-// of a child run does not wait longer.
+// refuses returns why a person cannot extend the deadline of the run by the duration `by`; "" = the
+// person can. A person can extend the deadline of a child run only within the time for which the
+// parent waits.
 func (d bounds) refuses(by time.Duration) string {
 	_, until := d.ownAndUntil()
 	switch {
@@ -291,8 +296,8 @@ func (d bounds) refuses(by time.Duration) string {
 	return ""
 }
 
-// written returns the deadline that the workflow of the run sets. The result `ok` is false if it
-// sets none, or if the expression cannot be evaluated.
+// written returns the deadline that the workflow of the run sets. The result `ok` is false if the
+// workflow sets no deadline, or if the expression cannot be evaluated.
 func (d bounds) written() (at model.Instant, ok bool) {
 	if d.wf.Deadline == nil {
 		return 0, false

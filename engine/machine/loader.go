@@ -21,13 +21,13 @@ type Loader struct {
 	patches []model.NodePatch // one patch for each changed node; only Node and Mask are set
 	head    model.Head
 	rare    model.Rare
-	slots   []*slot
+	slots   []*nodeBuffer
 	change  Change
 }
 
-// A slot (this type, not the slot of an agent) holds the data of one changed node while the
+// A nodeBuffer (this type, not the nodeBuffer of an agent) holds the data of one changed node while the
 // reader reads a record.
-type slot struct {
+type nodeBuffer struct {
 	node     model.Node
 	more     model.More
 	attempts []model.Attempt
@@ -64,7 +64,7 @@ func (l *Loader) Run(mask uint64) *model.Run {
 func (l *Loader) Node(i int, mask uint64) *model.Node {
 	k := len(l.patches)
 	if k == len(l.slots) {
-		l.slots = append(l.slots, new(slot))
+		l.slots = append(l.slots, new(nodeBuffer))
 	}
 	old, n := l.s.before(i), l.slots[k]
 	n.node = *old

@@ -41,8 +41,8 @@ func (r *Record) decidedOn(s *State) bool {
 	return r.base == s && r.records == s.run.Records && s != nil
 }
 
-// Empty reports whether the record changes nothing and its event need not be recorded. Then
-// there is nothing to commit.
+// Empty reports whether the record changes nothing and its event need not be recorded. If so, there
+// is nothing to commit.
 func (r Record) Empty() bool {
 	if r.run != nil || len(r.nodes) > 0 {
 		return false
@@ -337,12 +337,12 @@ type Invoke struct {
 	// Early signals with which the run of a group starts; nil = none. If the run exists already, it
 	// has got them with its start.
 	Signals []signal
-	// Pause.On is true if the child is the run of a group, and the run around the group is paused or
-	// parked. This is so for calls that a takeover sends again, and for calls that a decision makes
-	// which also parks the run.
+	// Pause.On is true if the child is the run of a group, and the run around the group is paused
+	// or parked. Two kinds of calls can have it: calls that a takeover sends again, and calls of a
+	// decision that also parks the run.
 	Pause PauseChild
-	// NoCompensate is true if the run was cancelled without compensation; a command Stop follows the
-	// call. Only a takeover sends such calls: calls for child runs that were open before.
+	// NoCompensate is true if the run was cancelled without compensation; a command Stop follows
+	// the call. Only a takeover sends such a call: a call for a child run that was open before.
 	NoCompensate bool
 }
 
@@ -352,20 +352,21 @@ type Invoke struct {
 // too long, and the attempt is closed already.
 type Stop struct {
 	Attempt AttemptID
-	// NoCompensate is true if the run was cancelled without compensation. Then a child run must end
-	// in the same way: it keeps its effects. Agents know no such difference.
+	// NoCompensate is true if the run was cancelled without compensation. A child run must then end
+	// in the same way, and keep its effects. For a call of an agent, the field has no meaning.
 	NoCompensate bool
 	Reason       string // with NoCompensate: the reason that the person gave
 }
 
-// PauseChild tells the engine that the run of a group must be paused, because the run around the
-// group is paused or parked (On), or that this pause is over. Calls that a takeover sends again have the
-// field Invoke.Pause instead.
+// PauseChild tells the engine to pause the run of a group, because the run around the group is
+// paused or parked. If the field On is false, it tells the engine that this pause is over. Calls
+// that a takeover sends again have the field Invoke.Pause instead.
 type PauseChild struct {
 	Attempt AttemptID // the open call that waits for the run of the group
 	On      bool
-	Parked  bool   // with On: the run around the group is parked, and not paused
-	Reason  string // with On: the reason that the person gave who paused the run; "" = none, or Parked
+	Parked  bool // with On: the run around the group is parked, and not paused
+	// With On: the reason of the person who paused the run; "" = no reason, or Parked is true.
+	Reason string
 }
 
 // whyParked is the reason for the pause of a group, if the run around the group is parked.

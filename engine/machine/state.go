@@ -185,9 +185,9 @@ func (s *State) Run() *model.Run { return &s.run }
 // caller must not change them.
 func (s *State) Nodes() []*model.Node { return s.nodes }
 
-// NextDue returns the earliest time at which TimePassed changes the run, if no other event
-// comes before. It returns false if there is no such time. Then the run has ended, or it waits
-// only for something without a known time, such as a person, a signal or a free slot.
+// NextDue returns the earliest time at which TimePassed changes the run, if no other event comes
+// before. It returns false if there is no such time: the run has ended, or it waits only for
+// something without a known time, such as a person, a signal or a free slot.
 func (s *State) NextDue() (time.Time, bool) {
 	at := s.due(&s.run)
 	return at.Time(), at != 0
@@ -302,8 +302,8 @@ func (s *State) Silence(id AttemptID) time.Duration {
 	return a.Silent.Time().Sub(a.Started.Time())
 }
 
-// Hopeless reports whether only a person can deal with the effect that node i may have. Then
-// neither a lookup nor an undo can help.
+// Hopeless reports whether only a person can deal with the effect that node i may have. That is the
+// case if neither a lookup nor an undo can help.
 func (s *State) Hopeless(wf *dsl.Workflow, i int) bool { return hopeless(wf, s.nodes[i]) }
 
 // Weight returns an estimate of how many bytes of memory the state takes.

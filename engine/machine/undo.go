@@ -270,11 +270,11 @@ func (d undoing) outOfTime(i int) {
 	}
 }
 
-// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. Then the undo
-// is called before the next attempt, while the run still goes forward. The code calls this clearing
-// (Node.Clearing). The rules of all other undos also apply to clearing. After clearing, the step
-// starts again with a new idempotency key. With the old key, the agent would not cause the effect
-// again.
+// An earlier attempt of a step with on_rerun = "undo_first" may have had an effect. The undo of
+// such a step is called before its next attempt, while the run still goes forward. The code calls
+// this clearing (Node.Clearing). The rules of all other undos also apply to clearing. After
+// clearing, the step starts again with a new idempotency key. With the old key, the agent would not
+// cause the effect again.
 //
 // The functions below decide whether a node must be cleared. They also end clearing that succeeds
 // or is not needed any more. The method `clear` begins clearing, and the method `reconsider`

@@ -189,8 +189,8 @@ func (d verbs) resumeRequested(ev ResumeRequested) {
 	}
 }
 
-// tooLong refuses the verb and returns true if the parent of the child run does not wait as long as the
-// person wants to extend the deadline. The parameter `instead` says what the person can do.
+// tooLong refuses the verb and returns true if the person wants to extend the deadline of a child
+// run, and the parent does not wait so long. The parameter `instead` says what the person can do.
 func (d verbs) tooLong(verb, person string, by time.Duration, instead string) bool {
 	why := bounds(d).refuses(by)
 	if why != "" {

@@ -149,8 +149,8 @@ func (o *Operator) Try(ctx context.Context, run status.RunID, verb machine.Event
 	}
 	last := story.State.Last()
 	if err = guard.Do(try(last)); err == nil && refused.Verb == "" {
-		// The verb is accepted at the time of the last record. Do not try the present time, because
-		// this machine's clock may be wrong. The owner decides again, with store time.
+		// The verb is accepted at the time of the last record. That is enough: the clock of this
+		// machine may be wrong, and the owner decides again, with store time.
 		return nil
 	}
 	if now := time.Now(); err == nil && now.After(last) {

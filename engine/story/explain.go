@@ -29,8 +29,8 @@ type Explanation struct {
 // String returns the sentences as one paragraph.
 func (e Explanation) String() string { return strings.Join(e.Sentences, " ") }
 
-// mostTold is the largest number of steps that an explanation describes one by one.
-const mostTold = 5
+// maxStepsDescribed is the largest number of steps that an explanation describes one by one.
+const maxStepsDescribed = 5
 
 // Explain explains the run's present status. The parameter `wf` must be the run's workflow. The
 // parameter `now` is the present time of the store's clock.
@@ -168,7 +168,7 @@ func (x *explainer) steps() {
 		text := x.step(i, n)
 		switch {
 		case text == "":
-		case told == mostTold:
+		case told == maxStepsDescribed:
 			more++
 		default:
 			told++
@@ -187,7 +187,7 @@ func (x *explainer) undos() {
 	}
 	failed, blocked := UndoFailures(x.s, x.wf)
 	for k, f := range failed {
-		if k == mostTold {
+		if k == maxStepsDescribed {
 			x.say("%d more undos have failed.", len(failed)-k)
 			break
 		}
@@ -204,7 +204,7 @@ func (x *explainer) blocked() string {
 	for i, n := range x.s.Nodes() {
 		step := x.wf.Steps[n.Step]
 		if !n.Expanded && n.Undo == model.UndoPending && n.OwnEffect() != status.EffectNone && step.Undo != nil && !step.NoUndo {
-			if len(names) == mostTold {
+			if len(names) == maxStepsDescribed {
 				return strings.Join(names, ", ") + " and others"
 			}
 			names = append(names, model.NodeName(x.wf, i, n))

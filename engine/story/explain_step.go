@@ -173,7 +173,7 @@ func (x *explainer) verbs() {
 	late := r.Deadline != 0 && r.Deadline <= model.ToInstant(x.now) && !r.Passed
 	told := 0
 	for i, n := range x.s.Nodes() {
-		if n.Expanded || n.State != status.StepFailed && n.Undo != model.UndoFailed || told == mostTold {
+		if n.Expanded || n.State != status.StepFailed && n.Undo != model.UndoFailed || told == maxStepsDescribed {
 			continue
 		}
 		before := len(x.out.Remedies)

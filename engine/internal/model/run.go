@@ -134,11 +134,13 @@ type Rare struct {
 	Ancestors []Ancestor
 }
 
-// A Bound holds the two times from which the deadline of a child run follows: the earlier one counts.
-// 0 = none. The zero Bound belongs to a run that has no parent, or whose journal begins with a record of
-// an engine that did not store the two times.
+// A Bound holds the two times from which the deadline of a child run follows: the earlier one
+// counts. In both fields, 0 means that there is no such time. The zero Bound belongs to a run
+// without a parent. It also belongs to a run that was started by an older engine, which did not
+// store the two times.
 type Bound struct {
-	Own   Instant // deadline of the run itself: from its workflow, or as a person or a move has changed it
+	// The run's own deadline: from its workflow, or as a person or a move has changed it.
+	Own   Instant
 	Until Instant // time until which the parent waits
 }
 

@@ -8,8 +8,7 @@ import (
 )
 
 // A StoredValue holds one value that belongs to a run, such as an input. If the run already has an
-// equal value, the field From says where. Then the journal stores only From, and not the value
-// again.
+// equal value, the field From says where, and the journal stores only From instead of the value.
 type StoredValue struct {
 	V    dsl.Value
 	From Origin

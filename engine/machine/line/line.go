@@ -24,10 +24,10 @@ type Line struct {
 // Priority returns the priority of the run, from 0 to 100.
 func (l Line) Priority() int { return int(l.Lift) + DefaultPriority }
 
-// Rank returns the rank of a run that was accepted at the given time. The run with the earliest
-// rank is the next. A run that waits rises by one point of priority in each PerPoint. All runs rise
-// equally fast, so their order never changes, and the rank does not depend on the present time. So
-// a store can keep the rank in an index. The result has whole microseconds.
+// Rank returns the rank of a run that was accepted at the time in the parameter `accepted`. The run
+// with the earliest rank is the next. A run that waits rises by one point of priority in each
+// PerPoint. All runs rise equally fast, so their order never changes, and the rank does not depend
+// on the present time. So a store can keep the rank in an index. The result has whole microseconds.
 func (l Line) Rank(accepted time.Time) time.Time {
 	return accepted.Add(-time.Duration(l.Priority()) * PerPoint).Truncate(time.Microsecond)
 }
