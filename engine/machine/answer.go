@@ -131,7 +131,7 @@ func (d answers) gotFailure(ev AttemptFailed, a *model.Attempt) {
 	if a.Kind == model.CallDo {
 		handover(d).failed(ev)
 	}
-	d.wish(n, a.Kind, ev.RetryAfter)
+	d.noteRetryAfter(n, a.Kind, ev.RetryAfter)
 	m := model.Miss{Kind: model.MissFailed, Code: ev.Code, Message: ev.Message}
 	if ev.Permanent {
 		m.Kind = model.MissPermanent
@@ -155,9 +155,9 @@ func (d answers) gotRefusal(ev AttemptOK, a *model.Attempt, m model.Miss) {
 	}, a)
 }
 
-// wish records the pause that the agent wants before the next call (retry_after). The parameter
-// `after` is this pause; if it is 0, wish does nothing.
-func (d answers) wish(n *model.Node, kind model.CallKind, after time.Duration) {
+// noteRetryAfter records the pause that the agent wants before the next call (retry_after). The parameter
+// `after` is this pause; if it is 0, noteRetryAfter does nothing.
+func (d answers) noteRetryAfter(n *model.Node, kind model.CallKind, after time.Duration) {
 	if after <= 0 {
 		return
 	}
@@ -173,7 +173,7 @@ func (d answers) gotUnknown(ev AttemptUnknown, a *model.Attempt) {
 	d.caller().close(a, model.AttemptUnknown, ev.Code, ev.Message)
 	n := d.edit(ev.Attempt.Node)
 	n.Tally(a.Kind)
-	d.wish(n, a.Kind, ev.RetryAfter)
+	d.noteRetryAfter(n, a.Kind, ev.RetryAfter)
 	if a.Kind == model.CallUndo {
 		n.UndoDoubt++
 	}
@@ -332,11 +332,11 @@ func (d answers) progress(ev AttemptProgress) {
 	}
 	n := d.edit(ev.Attempt.Node)
 	a := n.Find(ev.Attempt.Call)
-	d.caller().hear(n, a)
+	d.caller().restartSilence(n, a)
 	if ev.Blob == nil {
 		return
 	}
-	if d.passesOver(n, a.Kind) {
+	if d.dropsCheckpoint(n, a.Kind) {
 		ev.Blob = nil
 		d.event = ev
 		return
@@ -387,10 +387,10 @@ func (d answers) isOpen(id AttemptID) bool {
 	return a != nil && a.Status == model.AttemptOpen
 }
 
-// passesOver reports whether a checkpoint must be dropped, because the run has reached a
+// dropsCheckpoint reports whether a checkpoint must be dropped, because the run has reached a
 // ceiling. Such a checkpoint counts only as a heartbeat. The first checkpoint of a node is
 // always recorded, because it says that the step has an effect.
-func (d answers) passesOver(n *model.Node, kind model.CallKind) bool {
+func (d answers) dropsCheckpoint(n *model.Node, kind model.CallKind) bool {
 	first := !n.Marked()
 	if kind == model.CallUndo {
 		first = n.UndoPoint == 0 && len(n.UndoBlob) == 0

@@ -134,9 +134,9 @@ func (d caller) rest(i int) {
 	}
 }
 
-// hear is called when an agent has given a sign of life for the attempt `a`, and when the
+// restartSilence is called when an agent has given a sign of life for the attempt `a`, and when the
 // attempt starts. It makes the heartbeat_timeout of the attempt start again.
-func (d caller) hear(n *model.Node, a *model.Attempt) {
+func (d caller) restartSilence(n *model.Node, a *model.Attempt) {
 	if a.Kind != model.CallDo && a.Kind != model.CallLearn {
 		return
 	}

@@ -137,7 +137,7 @@ func (d caller) start(i int, kind model.CallKind, asked dsl.Value) {
 	n.Attempts = append(n.Attempts, model.Attempt{
 		Call: n.Calls, Kind: kind, Number: number, Started: d.at, CompleteBy: by, Gen: n.Gen,
 	})
-	d.hear(n, &n.Attempts[len(n.Attempts)-1])
+	d.restartSilence(n, &n.Attempts[len(n.Attempts)-1])
 	d.slots().take(act.Agent)
 	inv := d.invocation(i, kind, act, int(number), by)
 	if kind.Purpose() == sdk.PurposeLookup && !asked.IsNull() {

@@ -191,7 +191,7 @@ func (d forward) wakeUp() {
 		}
 		n = d.edit(i)
 		if n.Waits() {
-			d.waits().rang(i)
+			d.waits().timerEnded(i)
 			continue
 		}
 		n.Track().Act = model.Idle

@@ -193,7 +193,7 @@ func (d forward) repeat(i int) (planned, late bool) {
 	if err != nil || !attemptsLeft(&n.Fwd, settings.Retry) {
 		return false, false
 	}
-	until := d.interval(settings.Retry, n, &n.Fwd)
+	until := d.nextAttempt(settings.Retry, n, &n.Fwd)
 	if by := d.forwardBound(i); by != 0 && until >= by {
 		return false, true
 	}
@@ -246,9 +246,9 @@ func (d forward) forwardBound(i int) model.Instant {
 	return by
 }
 
-// interval returns the time at which the next attempt starts. It is the end of the backoff, or the
+// nextAttempt returns the time at which the next attempt starts. It is the end of the backoff, or the
 // time that the agent asked for, if this time is later.
-func (d forward) interval(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
+func (d forward) nextAttempt(r dsl.Retry, n *model.Node, t *model.Track) model.Instant {
 	pause := growth(r, max(1, int(t.Attempt)))
 	if r.Jitter {
 		pause = time.Duration(float64(pause) * d.chance(n, t))

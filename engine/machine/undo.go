@@ -47,7 +47,7 @@ func (d undoing) considerUndo(i int) {
 		d.edit(i).Und.Kind = model.CallUndo
 		d.caller().pause(i, n.MayWorkUntil)
 	default:
-		d.climb(i)
+		d.nextUndoCall(i)
 	}
 }
 
@@ -61,10 +61,10 @@ func (d undoing) orderAllows(n *model.Node) bool {
 	return int(d.get(n.Of()).Back) == len(d.wf.Steps[n.Step].Before)
 }
 
-// climb chooses the next call that is needed to undo the effect of node i. The call is a
+// nextUndoCall chooses the next call that is needed to undo the effect of node i. The call is a
 // lookup of the outcome, the undo itself, or a repeated forward call that gives the output for
 // the undo. If no call can help, the undo fails, and a person must act.
-func (d undoing) climb(i int) {
+func (d undoing) nextUndoCall(i int) {
 	n := d.edit(i)
 	step := d.step(n)
 	n.Und.Act = model.Idle
@@ -201,7 +201,7 @@ func (d undoing) pauseUndo(i int, wait time.Duration) {
 func (d undoing) repeatUndo(i int, m model.Miss, again bool) {
 	n := d.edit(i)
 	r := d.undoSettings(n).Retry
-	until := d.forward().interval(r, n, &n.Und)
+	until := d.forward().nextAttempt(r, n, &n.Und)
 	bound := model.Earliest(n.Und.Deadline, d.run.UndoDeadline)
 	if by := d.forward().forwardBound(i); n.Clearing && again && by != 0 && until >= by {
 		d.outOfTime(i)
@@ -242,7 +242,7 @@ func (d undoing) clear(i int) {
 		n.State, n.Fwd.Act = status.StepBackoff, model.Idle
 		n.Queue, n.Hold = 0, 0
 		n.Und = model.Track{Failures: n.Und.Failures, Total: n.Und.Total}
-		d.climb(i)
+		d.nextUndoCall(i)
 	}
 }
 
@@ -255,7 +255,7 @@ func (d undoing) reconsider(i int) {
 	case n.MayWorkUntil > d.at:
 		d.caller().pause(i, n.MayWorkUntil)
 	default:
-		d.climb(i)
+		d.nextUndoCall(i)
 	}
 }
 

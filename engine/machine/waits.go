@@ -58,8 +58,8 @@ func (d waits) setTimer(i int) {
 	d.done(i, dsl.Value{})
 }
 
-// rang ends node i, whose timer has ended.
-func (d waits) rang(i int) { d.done(i, dsl.Value{}) }
+// timerEnded ends node i, whose timer has ended.
+func (d waits) timerEnded(i int) { d.done(i, dsl.Value{}) }
 
 // listen makes node i wait for its signals. If there are early signals that the node can take,
 // the oldest of them ends the node at once.

@@ -689,7 +689,7 @@ var engineFaults = []fault{
 	},
 	{
 		name: "a first checkpoint past the ceiling is recorded",
-		in:   "engine/machine.answers.passesOver",
+		in:   "engine/machine.answers.dropsCheckpoint",
 		old:  "if first {\n\t\treturn false\n\t}", new: "_ = first",
 		by: catches("engine/machine", "^TestCheckpointsPastTheCeilingAreSignsOfLife$"),
 	},
