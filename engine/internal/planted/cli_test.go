@@ -207,6 +207,18 @@ var cliFaults = []fault{
 		by: catches("cmd/engine", "^TestScriptSQLite$/^apply-confirm$"),
 	},
 	{
+		name: "apply does not say that it waits for a child run",
+		in:   "cmd/engine/internal/apply.(*others).Facts",
+		old:  "!strings.HasPrefix(f.Action, o.children)", new: "true",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^group-person$"),
+	},
+	{
+		name: "apply names the run for whose call it waits",
+		in:   "cmd/engine/internal/apply.(*work).nameOf",
+		old:  "w.a.Runs.Name(row)", new: "",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^group-person$"),
+	},
+	{
 		name: "show has the steps of a group below the group",
 		in:   "cmd/engine/internal/show.runTables.addSteps",
 		old:  "if group.Run != nil {", new: "if group.Run != nil && indent != \"\" {",
