@@ -231,6 +231,36 @@ var cliFaults = []fault{
 		by: catches("cmd/engine", "^TestScriptSQLite$/^restart$"),
 	},
 	{
+		name: "show says of a step in a parked run that it starts when the run continues",
+		in:   "cmd/engine/internal/show.runTables.stopped",
+		old:  "st == status.RunPaused || st == status.RunParked", new: "st == status.RunPaused",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^show-stays$"),
+	},
+	{
+		name: "show says that some effects of an undone step stay",
+		in:   "cmd/engine/internal/show.undoState",
+		old:  `s += "; some effects stay"`, new: "",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^show-stays$"),
+	},
+	{
+		name: "show says that the new child run of a step with earlier effects can be undone",
+		in:   "cmd/engine/internal/show.undoState",
+		old:  "n.FinishedAt.IsZero()", new: "false",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^show-stays$"),
+	},
+	{
+		name: "restart prints no table of promises if it is refused",
+		in:   "cmd/engine/internal/restart.(*work).record",
+		old:  "!w.a.JSON && len(w.plan.Refusals) == 0", new: "!w.a.JSON",
+		by: catches("cmd/engine", "^TestScriptSQLite$/^restart$"),
+	},
+	{
+		name: "a restart does not call an undone step one that nothing has undone",
+		in:   "engine/moving.(*succession).secondEffect",
+		old:  "case effectUndone:", new: "case 99:",
+		by: catches("engine", "^TestRestartAfterAnUndoneChildThatKeepsEffects$"),
+	},
+	{
 		name: "show has the steps of a group below the group",
 		in:   "cmd/engine/internal/show.runTables.addSteps",
 		old:  "if group.Run != nil {", new: "if group.Run != nil && indent != \"\" {",

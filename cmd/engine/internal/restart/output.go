@@ -34,8 +34,6 @@ func (w *work) write() error {
 func becomes(h moving.Heritage) string {
 	text := "runs"
 	switch {
-	case h.Refused && h.Taken:
-		text = "cannot be taken over"
 	case h.Taken && h.Undoes:
 		text = "takes over the result and the effect, and undoes the effect if it fails"
 	case h.Taken && h.Effect:

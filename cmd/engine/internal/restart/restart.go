@@ -154,7 +154,8 @@ func (w *work) record(ctx context.Context, def *dsl.Definition) error {
 	if w.a.JSON && !w.o.Yes {
 		return w.planJSON()
 	}
-	if !w.a.JSON {
+	// The table promises what the new run does, so it is not printed if there will be no new run.
+	if !w.a.JSON && len(w.plan.Refusals) == 0 {
 		if err := w.write(); err != nil {
 			return err
 		}
