@@ -34,8 +34,6 @@ type Heritage struct {
 	// the new run may cause the effect a second time.
 	Effect bool
 	Undoes bool // only with Taken and Effect: the new run undoes the effect if it turns back
-	// Refused is true if a refusal is about this step.
-	Refused bool
 }
 
 // Restart says what a new run of the workflow `next` takes over from an ended run, if it starts
@@ -170,7 +168,7 @@ func (s *succession) step(i int) {
 		s.out.Steps = append(s.out.Steps, h)
 		return
 	}
-	n, refusals := s.nodes[h.Node], len(s.plan.Refusals)
+	n := s.nodes[h.Node]
 	h.State = n.Shown()
 	if was := s.now.Steps[h.Node].Name; was != x.Name {
 		h.Was = was
@@ -188,11 +186,25 @@ func (s *succession) step(i int) {
 		h.Undoes = sum == effectStays && x.Undo != nil && !x.NoUndo && !s.passes()
 		s.unchanged(&h, n)
 	case h.Effect && !s.again:
-		s.refuse(x.Name, "restart from a later step; or allow the second effect with --again",
-			"step %s has taken effect, and nothing has undone it: in the new run it would take effect a second time", x.Name)
+		s.secondEffect(x.Name, sum)
 	}
-	h.Refused = len(s.plan.Refusals) > refusals
 	s.out.Steps = append(s.out.Steps, h)
+}
+
+// secondEffect refuses the restart, because the step would take effect a second time. The parameter
+// `sum` is what remains of the step's own effects. If the old run has undone them, only effects that
+// a child run keeps are left. A later step is then no way out, because it could not build on the step.
+func (s *succession) secondEffect(step string, sum remainder) {
+	next := "restart from a later step; or allow the second effect with --again"
+	switch sum {
+	case effectUndone:
+		s.refuse(step, "allow the second effect with --again",
+			"a child run of step %s keeps effects, although the run has undone the step: in the new run the step would take effect a second time", step)
+	case effectNone:
+		s.refuse(step, next, "a child run of step %s keeps effects: in the new run the step would take effect a second time", step)
+	default:
+		s.refuse(step, next, "step %s has taken effect, and nothing has undone it: in the new run it would take effect a second time", step)
+	}
 }
 
 // takes reports whether the new run takes over the result of step i. The parameter `n` is the node

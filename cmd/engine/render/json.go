@@ -68,7 +68,9 @@ type line struct {
 	Undo       bool          `json:"undo,omitempty"`
 	Status     string        `json:"status,omitempty"`
 	ExitCode   *int          `json:"exit_code,omitempty"`
-	Code       string        `json:"code,omitempty"`
+	// Through has the name of the child run, at any depth, because of which the run needs a person.
+	Through []string `json:"needs_person_through,omitempty"`
+	Code    string   `json:"code,omitempty"`
 	// Reason is the message of the failure in the fact. The field Message holds a sentence about
 	// the whole fact.
 	Reason     string            `json:"message,omitempty"`
@@ -240,6 +242,14 @@ func (j *JSON) Circuit(c Circuit) {
 // Note writes a remark as a diagnostic of severity info.
 func (j *JSON) Note(text string) {
 	j.Diagnostics(diag.Diagnostics{{Severity: diag.SeverityInfo, Summary: text}})
+}
+
+// NeedsPerson writes the object that ends the stream if the run needs a person because of a child
+// run. No fact of the run itself says so. The parameter `text` is a sentence for people, `child` is
+// the name of the child run, and `exit` is the exit code of the command.
+func (j *JSON) NeedsPerson(text, child string, exit int) {
+	j.Version()
+	j.write(line{Level: "error", Type: "needs_person", Message: Clean(text), Run: j.run, ExitCode: &exit, Through: []string{child}}, j.now())
 }
 
 // Diagnostics writes one object for each diagnostic.

@@ -156,7 +156,7 @@ const maxSteps = 10_000
 // group reads a group block of the workflow w. It returns the step that starts the group.
 func (d *decoder) group(w *Workflow, b *syntax.Block) *Step {
 	inner := &Workflow{
-		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode,
+		Name: w.Name + "." + b.Label, Where: b.DefRange, Block: b, Mode: w.Mode, Retention: w.Retention,
 		Variables: map[string]*Variable{}, Locals: map[string]*eval.Local{}, Index: map[string]int{}, outputAt: map[string]hcl.Range{},
 		Outer: w, taken: map[string]*taken{},
 		Concurrency: b.One("concurrency"), RejectsWhenFull: d.lit.rejectsWhenFull(b.One("concurrency")),

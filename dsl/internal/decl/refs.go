@@ -500,7 +500,7 @@ func (d referenceDecoder) unavailable(at hcl.Range, root string) {
 	where := map[string]string{
 		"each":    "inside a step that has for_each (not in settings of the step as a whole)",
 		"args":    "in the input of an action that an agent block declares",
-		"self":    "inside fail_when, postcondition, repeat and compensate",
+		"self":    "inside fail_when, postcondition, repeat, compensate and the output of catch, in other arguments of a step with repeat, and in the input of a declared action",
 		"failure": "inside compensate and notify",
 		"event":   "inside on_event and reset_on; the variables of on_event pass values on to the run",
 		"step":    "inside steps, outputs and the locals of a workflow",

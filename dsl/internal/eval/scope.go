@@ -75,8 +75,9 @@ type EachItem struct {
 	Value value.Value
 }
 
-// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In other
-// expressions of a step with a repeat block, only Previous and Collected are set.
+// A Self holds the values of self.* in fail_when, postcondition, repeat and compensate. In the output
+// of catch, only the fields for self.error are set. In other expressions of a step with a repeat
+// block, only Previous and Collected are set.
 type Self struct {
 	Input value.Value
 	// Arguments that the step gave to a declared action, if the run has stored them; null = the

@@ -2,6 +2,12 @@ package planted
 
 var dslFaults = []fault{
 	{
+		name: "the retention of a workflow holds for its groups",
+		in:   "dsl/internal/decl.(*decoder).group",
+		old:  "Retention: w.Retention,", new: "",
+		by: catches("dsl", "^TestRetentionOfWorkflows$"),
+	},
+	{
 		name: "a set of numbers that are too much alike is refused",
 		in:   "dsl/internal/value.distinguishable",
 		old:  "sum > maxComparisons",

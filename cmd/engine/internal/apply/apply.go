@@ -46,7 +46,7 @@ func Run(ctx context.Context, a *cli.App, path string, o Options) error {
 	signal.Notify(stops, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
 	defer a.EndOnSecondSignal(syscall.SIGHUP)()
-	w := &work{Feed: follow.NewFeed(view, 0), a: a, r: r, o: o, path: path, stops: stops, circuits: make(chan render.Circuit, 64), others: newOthers()}
+	w := &work{Feed: follow.NewFeed(view, 0), a: a, r: r, o: o, path: path, stops: stops, circuits: make(chan render.Circuit, 64), others: newOthers(r.Workflow)}
 	end, err := w.run(ctx)
 	view.End()
 	follow.RestoreLog(a)

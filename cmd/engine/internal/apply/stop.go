@@ -50,7 +50,7 @@ func interruptible(ctx context.Context, w *work, fn func(context.Context) error)
 // presses Ctrl-C during this time, the node does not wait any longer.
 func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 	e.stop()
-	shown := showWaiting(w, "")
+	shown := showWaiting(ctx, w, s, "")
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -59,7 +59,7 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 			w.showTaken(ctx, s, w.own)
 			return
 		case <-ticker.C:
-			shown = showWaiting(w, shown)
+			shown = showWaiting(ctx, w, s, shown)
 		case <-w.stops:
 			e.node.StopNow()
 		}
@@ -69,8 +69,8 @@ func leave(ctx context.Context, w *work, s *session.Session, e *engineRun) {
 // showWaiting shows for which calls of other runs the command still waits, and returns this text.
 // The parameter `shown` is the text that the previous call of showWaiting returned. If the text has
 // not changed, it is not shown again.
-func showWaiting(w *work, shown string) string {
-	calls := w.waitingFor(w.own)
+func showWaiting(ctx context.Context, w *work, s *session.Session, shown string) string {
+	calls := w.waitingFor(ctx, s, w.own)
 	if calls != "" && calls != shown {
 		w.View.Note(calls)
 	}

@@ -69,8 +69,8 @@ func Show(ctx context.Context, a *cli.App, s *session.Session, row store.RunRow,
 		view.Note("No engine is alive that could continue this run. Start one with `engine serve`, or `engine apply PATH` with its workflow.")
 	}
 	end, err := Follow(ctx, a, s, row, view, from, first)
-	if a.JSON && err == nil && end.Through != "" { // no fact of the run says that it needs a human
-		view.Note(end.humanNote())
+	if j, ok := view.(*render.JSON); ok && err == nil && end.Through != "" {
+		j.NeedsPerson(end.humanNote(), end.Through, end.Code())
 	}
 	view.End()
 	RestoreLog(a)

@@ -53,9 +53,9 @@ func Heading(r *history.Run) string {
 	if blocked > 0 {
 		field("Blocked", "%s not undone, because the undo of a later step failed", render.Count(blocked, "effect"))
 	}
-	if held := r.State.Held(); len(held) > 0 && !r.State.Status().Final() {
+	if held := r.State.Held(); len(held) > 0 && !r.State.Status().Final() && !tablesOf(r).stopped() {
 		for _, h := range held {
-			field("Waits for", "%s", heldText(h))
+			field("Waits for", "%s", tablesOf(r).heldText(h))
 		}
 	}
 	if r.KeyWait != nil {
